@@ -1,0 +1,39 @@
+"""rlgames: learn to play games from declarative configs.
+
+From a notebook: `rlgames.train(overrides)`, `rlgames.load(run)`, `rlgames.evaluate(run, overrides)`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlgames.players.player import Agent
+
+__version__ = "0.1.0"
+
+
+def train(overrides: list[str] | None = None) -> Path:
+    """Train as `rlgames train` does with these overrides; the run's directory."""
+    from rlgames import config
+    from rlgames.train import train as run
+
+    return run(config.load("train", overrides or [])[0]).directory
+
+
+def load(run: str | Path) -> Agent:
+    """The trained agent of a run directory or a checkpoint file, playing greedily.
+
+    Its `choose(state)` gives an action for each row of a batch of positions.
+    """
+    from rlgames.evaluate import load_agent
+
+    return load_agent(Path(run))
+
+
+def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
+    """Evaluate as `rlgames eval` does; the same numbers that it prints as JSON."""
+    from rlgames.evaluate import evaluate_command
+
+    return evaluate_command(None if run is None else Path(run), overrides or [])

@@ -1,0 +1,5 @@
+"""`python -m rlgames`."""
+
+from rlgames.cli import main
+
+main()

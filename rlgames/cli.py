@@ -1,0 +1,206 @@
+"""`rlgames COMMAND [RUN] [overrides]`: the first word chooses; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from rlgames import config
+from rlgames.config import ConfigError
+
+COMMANDS = {
+    "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
+    "eval": ("how well a run or a player plays", "rlgames eval RUN, rlgames eval player=random game=salvo"),
+    "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
+}
+
+
+def main() -> None:
+    """The console script: runs a command and exits with its code."""
+    words = sys.argv[1:]
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return
+    command, rest = words[0], words[1:]
+    as_json = "format=json" in rest
+    try:
+        code = run(command, rest)
+        sys.stdout.flush()
+    except ConfigError as error:
+        code = config.stop(error, as_json)
+    except KeyboardInterrupt:
+        print("rlgames: interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        # Whoever read our output has gone; leave nothing that Python would complain about.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def run(command: str, words: list[str]) -> int:
+    """Run one command; raises ConfigError for bad input."""
+    if command not in COMMANDS:
+        raise ConfigError(
+            f"no command is called {command!r}", config.nearest(command, list(COMMANDS))
+        )
+    if "-h" in words or "--help" in words:
+        print(command_help(command))
+        return 0
+    target = None
+    if words and command == "eval" and "=" not in words[0] or (words and Path(words[0]).exists()):
+        target = Path(words[0])
+        if command != "eval":
+            raise ConfigError(f"{command} takes no run, and {words[0]} is one")
+        if not target.exists():
+            raise ConfigError(f"there is no run at {words[0]}")
+        words = words[1:]
+    multirun = any(word in ("-m", "--multirun") for word in words)
+    words = [quoted(word) for word in words if word not in ("-m", "--multirun")]
+    if multirun:
+        if command != "train":
+            raise ConfigError(f"-m sweeps over train; {command} runs once")
+        return sweep(words)
+    if command == "train":
+        return train(config.load("train", words)[0])
+    if command == "eval":
+        return evaluate(target, words)
+    return solve(config.load("solve", words)[0])
+
+
+def quoted(word: str) -> str:
+    """A path as Hydra reads it, whatever characters are in it."""
+    name, equals, value = word.partition("=")
+    if name != "out" or not equals or value[:1] in ("'", '"'):
+        return word
+    return name + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def train(cfg: object) -> int:
+    from omegaconf import DictConfig
+
+    from rlgames import display
+    from rlgames.learners.learner import BadNumber
+    from rlgames.train import train as learn
+
+    assert isinstance(cfg, DictConfig)
+    try:
+        with display.training(cfg.games) as progress:
+            trained = learn(cfg, progress)
+    except BadNumber as error:
+        print(f"rlgames: {error}", file=sys.stderr)
+        return 3
+    display.closing(trained, config.build_game(cfg).random_turns())
+    return 0
+
+
+def evaluate(run: Path | None, words: list[str]) -> int:
+    from rlgames.checkpoint import BadCheckpoint
+    from rlgames.evaluate import evaluate_command
+
+    try:
+        report = evaluate_command(run, words)
+    except BadCheckpoint as error:
+        raise ConfigError(str(error)) from None
+    if "format=json" in words:
+        print(config.json_text(report))
+        return 0
+    from rlgames import display
+
+    display.evaluation(report)
+    return 0
+
+
+def solve(cfg: object) -> int:
+    import time
+
+    from omegaconf import DictConfig
+
+    from rlgames.evaluate import solve as exact
+
+    assert isinstance(cfg, DictConfig)
+    if "game" not in cfg:
+        raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
+    start = time.perf_counter()
+    found = exact(config.build_game(cfg), cfg.seconds, cfg.memory_gb)
+    optimal, states, seconds = found or (None, None, time.perf_counter() - start)
+    if cfg.format == "json":
+        print(config.json_text({"optimal": optimal, "states": states, "seconds": seconds}))
+    elif optimal is None:
+        print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
+    else:
+        print(f"optimum {optimal:.6f} turns, from {states:,} positions in {seconds:.1f} s")
+    return 0
+
+
+def sweep(words: list[str]) -> int:
+    """Check every job first, then hand the sweep to Hydra's own launcher."""
+    jobs = config.load("train", words, multirun=True)
+    for job in jobs:
+        config.build_game(job)
+    from hydra import main as hydra_main
+    from omegaconf import DictConfig
+
+    from rlgames.run_log import fresh_directory
+
+    out = next((word.partition("=")[2].strip("'") for word in words if word.startswith("out=")), "")
+    words = [word for word in words if not word.startswith("out=")]
+    directory = Path(out) if out else fresh_directory(Path("outputs") / "sweeps")
+    failed: list[str] = []
+
+    @hydra_main(config_path=str(config.conf_dir()), config_name="train", version_base="1.3")
+    def job(composed: DictConfig) -> None:
+        from hydra.core.hydra_config import HydraConfig
+
+        here = HydraConfig.get().runtime.output_dir
+        composed.out = here
+        print(f"job {HydraConfig.get().job.num + 1} of {len(jobs)}: {here}")
+        # A job that ends the process would end the sweep with it.
+        if train(config.check("train", composed)):
+            failed.append(here)
+
+    where = "'" + str(directory).replace("'", "\\'") + "'"
+    sys.argv = [sys.argv[0], "-m", *words, f"hydra.sweep.dir={where}"]
+    job()
+    for path in failed:
+        print(f"rlgames: failed: {path}", file=sys.stderr)
+    print(f"{len(jobs) - len(failed)} of {len(jobs)} jobs done, in {directory}")
+    return 3 if failed else 0
+
+
+def overview() -> str:
+    lines = ["rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs", ""]
+    for name, (what, example) in COMMANDS.items():
+        lines += [f"  {name:8}{what}", f"          {example}"]
+    lines += ["", "rlgames COMMAND --help lists the groups, their options and every key."]
+    return "\n".join(lines)
+
+
+def command_help(command: str) -> str:
+    """The groups with their options and the keys with their comments, read from the YAML files."""
+    what, example = COMMANDS[command]
+    lines = [f"rlgames {command}: {what}", f"  {example}", "", "groups"]
+    groups = (*config.GROUPS[command], *(["experiment"] if command == "train" else []))
+    for group in groups:
+        lines.append(f"  {group}=")
+        for option in config.options(group):
+            first = (config.conf_dir() / group / f"{option}.yaml").read_text(encoding="utf-8")
+            about = next(
+                (
+                    line[1:].strip()
+                    for line in first.splitlines()
+                    if line.startswith("#") and "@package" not in line
+                ),
+                "",
+            )
+            lines.append(f"    {option:22}{about}")
+    lines += ["", "keys"]
+    for path in [config.conf_dir() / f"{command}.yaml"]:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            key, _, comment = line.partition("#")
+            if ":" in key and not key.startswith((" ", "-")) and key.split(":")[0] not in ("defaults", "hydra"):
+                lines.append(f"  {key.strip().replace(': ', '='):24}{comment.strip()}")
+    if command == "train":
+        lines += ["", "rlgames train -m key=a,b sweeps over the values"]
+    return "\n".join(lines)

@@ -1,0 +1,299 @@
+"""Battleship on a line or a rectangle, one shot a turn or a salvo; the sea does not shoot back.
+
+Ships lie straight and do not overlap; touching is allowed, and nothing tells that one has sunk.
+Every layout of the fleet is equally likely.
+
+    . . . .      .  not shot at
+    . x x .      x  hit
+    o . . .      o  miss
+    . + . .      +  aimed at in this turn, result not known yet
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.games.game import HIDDEN, Game, Spec, State
+
+TABLE_CELLS = 20_000_000
+"""Layouts are listed in full while the list has at most this many cells."""
+
+JOINT_ACTIONS = 200_000
+"""The most sets of cells that joint aim may have to choose from."""
+
+
+@dataclass(frozen=True)
+class BattleshipState(State):
+    """N cells in row-major order. score counts the ship cells hit, by the end of each turn.
+
+    ships: bool [B, N], hidden. shot, hit: bool [B, N], the cells whose result has been shown.
+    aimed: bool [B, N], the cells chosen so far in an unfinished turn.
+    """
+
+    ships: Tensor
+    shot: Tensor
+    hit: Tensor
+    aimed: Tensor
+
+
+class Battleship(Game[BattleshipState]):
+    """rows × columns cells, ships by length, shots cells a turn.
+
+    aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
+        one after another and shows their results at its end.
+    encoding: "signed" shows one plane of -1 not shot at, 0 miss, +1 hit (equation 1 of Landy's
+        article), "planes" one plane each for not shot at, miss and hit. Sequential salvos add
+        a plane of the cells aimed at and one that is filled with the share of the turn's shots
+        already aimed.
+    Raises ValueError, with the reason, for a fleet or a choice of actions that cannot be.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        ships: list[int],
+        shots: int = 1,
+        aim: str = "sequential",
+        encoding: str = "signed",
+        name: str = "battleship",
+    ) -> None:
+        cells = rows * columns
+        self.rows, self.columns, self.num_cells = rows, columns, cells
+        self.fleet = list(ships)
+        self.ship_cells = sum(ships)
+        self.shots = shots
+        self.encoding = encoding
+        if not ships:
+            raise ValueError("ships=[] names no ship; give at least one length, as in ships=[3]")
+        if max(ships) > max(rows, columns):
+            raise ValueError(
+                f"a ship of {max(ships)} does not fit on a board of {rows}x{columns}; "
+                f"the longest that does is {max(rows, columns)}"
+            )
+        if self.ship_cells > cells:
+            raise ValueError(f"ships={ships} fill {self.ship_cells} cells; the board has {cells}")
+        if shots > cells:
+            raise ValueError(f"shots={shots} is more than the board's {cells} cells")
+        self.sequential = aim == "sequential" and shots > 1
+        joint_actions = math.comb(cells, shots)
+        if not self.sequential and joint_actions > JOINT_ACTIONS:
+            raise ValueError(
+                f"aim=joint would need {joint_actions:,} actions, one for each set of {shots} of "
+                f"{cells} cells, and {JOINT_ACTIONS:,} is the most; aim=sequential needs {cells}"
+            )
+        self._placements = [_placements(rows, columns, length) for length in self.fleet]
+        self._layouts = _list_layouts(self._placements)
+        if self._layouts is None:
+            self._draw(1, torch.Generator().manual_seed(0))
+        elif not len(self._layouts):
+            raise ValueError(f"ships={ships} cannot be placed on {rows}x{columns} cells")
+        sets = [[cell] for cell in range(cells)]
+        if not self.sequential:
+            sets = [list(chosen) for chosen in itertools.combinations(range(cells), shots)]
+        self._targets = torch.zeros(len(sets), cells, dtype=torch.bool)
+        self._targets.scatter_(1, torch.tensor(sets), True)
+        self._targets_t = self._targets.T.float().contiguous()
+        planes = {"signed": 1, "planes": 3}[encoding] + (2 if self.sequential else 0)
+        turns = math.ceil(cells / shots)
+        self.spec = Spec(
+            name=name,
+            seats=1,
+            actions=len(sets),
+            observation=(planes, rows, columns),
+            cells=len(sets) == cells,
+            longest=cells if self.sequential else turns,
+            hidden=True,
+            turn_plies=shots if self.sequential else 1,
+        )
+
+    def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
+        return self._start(self._draw(batch, rng))
+
+    def openings(self, limit: int) -> tuple[BattleshipState, Tensor] | None:
+        if self._layouts is None or len(self._layouts) > limit:
+            return None
+        count = len(self._layouts)
+        probability = torch.full((count,), 1 / count, dtype=torch.float64)
+        return self._start(self._layouts), probability
+
+    def legal(self, state: BattleshipState) -> Tensor:
+        free = ~(state.shot | state.aimed) if self.sequential else ~state.shot
+        if self.sequential or self.shots == 1:
+            return free | state.done[:, None]
+        # With fewer cells left than shots, a set is legal if it takes all of them.
+        wanted = free.sum(1, keepdim=True).clamp(max=self.shots)
+        return (free.float() @ self._targets_t == wanted) | state.done[:, None]
+
+    def act(self, state: BattleshipState, action: Tensor) -> BattleshipState:
+        live = ~state.done
+        target = self._targets[action] & live[:, None]
+        if self.sequential:
+            aimed = state.aimed | target
+            count = aimed.sum(1)
+            left = self.num_cells - state.shot.sum(1)
+            fire = live & ((count == self.shots) | (count == left))
+            target = aimed & fire[:, None]
+            aimed = aimed & ~fire[:, None]
+        else:
+            aimed, fire = state.aimed, live
+        hit = state.hit | (state.ships & target)
+        score = hit.sum(1)
+        return replace(
+            state,
+            shot=state.shot | target,
+            hit=hit,
+            aimed=aimed,
+            done=score == self.ship_cells,
+            turn=state.turn + fire,
+            score=score[:, None].float(),
+        )
+
+    def observe(self, state: BattleshipState) -> Tensor:
+        if self.encoding == "signed":
+            planes = [torch.where(state.shot, state.hit.float(), -1.0)]
+        else:
+            planes = [(~state.shot).float(), (state.shot & ~state.hit).float(), state.hit.float()]
+        if self.sequential:
+            aimed = state.aimed.float()
+            share = aimed.sum(1, keepdim=True) / self.shots
+            planes += [aimed, share.expand_as(aimed)]
+        return torch.cat(planes, 1).view(-1, *self.spec.observation)
+
+    def public(self, state: BattleshipState) -> BattleshipState:
+        return replace(state, ships=HIDDEN)
+
+    def random_gain(self, state: BattleshipState, plies: bool) -> Tensor:
+        left = (self.num_cells - state.shot.sum(1)).float()
+        hidden = self.ship_cells - state.score[:, 0]
+        fired = 1.0 if plies else left.clamp(max=self.shots)
+        return hidden / left.clamp(min=1) * fired
+
+    def random_turns(self) -> float:
+        """The expected turn of the last ship cell when cells are shot at in random order.
+
+        The last of T ship cells among N is shot at m-th with probability C(m-1, T-1) / C(N, T).
+        """
+        total = math.comb(self.num_cells, self.ship_cells)
+        return sum(
+            math.ceil(m / self.shots) * math.comb(m - 1, self.ship_cells - 1) / total
+            for m in range(self.ship_cells, self.num_cells + 1)
+        )
+
+    def symmetries(self) -> np.ndarray:
+        """Int64 [G, N]: permutations of the cells that turn the set of layouts into itself."""
+        grid = np.arange(self.num_cells).reshape(self.rows, self.columns)
+        turned = [grid, grid[::-1], grid[:, ::-1], grid[::-1, ::-1]]
+        if self.rows == self.columns:
+            turned += [g.T for g in turned]
+        return np.unique(np.stack([g.reshape(-1) for g in turned]), axis=0)
+
+    def layouts(self) -> Tensor | None:
+        """Bool [L, N]: every layout of the fleet once, or None where there are too many to list."""
+        return self._layouts
+
+    def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
+        shot, hit, aimed = (
+            field[row].tolist() for field in (state.shot, state.hit, state.aimed)
+        )
+        ships = state.ships[row].tolist() if reveal else [False] * self.num_cells
+        marks = [
+            "x" if h else "o" if s else "+" if a else "#" if ship else "."
+            for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
+        ]
+        width = self.columns
+        lines = [" ".join(marks[start : start + width]) for start in range(0, len(marks), width)]
+        if self.rows == 1:
+            return lines[0]
+        head = "   " + " ".join(_letter(column) for column in range(width))
+        return "\n".join([head] + [f"{r + 1:2d} {line}" for r, line in enumerate(lines)])
+
+    def name_action(self, state: BattleshipState, row: int, action: int) -> str:
+        fresh = self._targets[action] & ~state.shot[row]
+        return " ".join(self._name_cell(cell) for cell in fresh.nonzero()[:, 0].tolist())
+
+    def _name_cell(self, cell: int) -> str:
+        if self.rows == 1:
+            return str(cell)
+        return f"{_letter(cell % self.columns)}{cell // self.columns + 1}"
+
+    def _start(self, ships: Tensor) -> BattleshipState:
+        batch, device = len(ships), ships.device
+        nothing = torch.zeros_like(ships)
+        return BattleshipState(
+            done=torch.zeros(batch, dtype=torch.bool, device=device),
+            mover=torch.zeros(batch, dtype=torch.int64, device=device),
+            turn=torch.zeros(batch, dtype=torch.int64, device=device),
+            score=torch.zeros(batch, 1, device=device),
+            ships=ships,
+            shot=nothing,
+            hit=nothing,
+            aimed=nothing,
+        )
+
+    def _draw(self, batch: int, rng: torch.Generator) -> Tensor:
+        if self._layouts is not None:
+            row = torch.randint(len(self._layouts), (batch,), generator=rng, device=rng.device)
+            return self._layouts[row]
+        accepted: list[Tensor] = []
+        missing, tried = batch, 0
+        while missing > 0:
+            tries = max(4 * missing, 1024)
+            count = torch.zeros(tries, self.num_cells, dtype=torch.uint8, device=rng.device)
+            for table in self._placements:
+                row = torch.randint(len(table), (tries,), generator=rng, device=rng.device)
+                count += table.to(rng.device)[row]
+            # Redrawing a layout that overlaps keeps all layouts equally likely.
+            fitting = count[count.amax(1) == 1][:missing]
+            accepted.append(fitting.bool())
+            missing -= len(fitting)
+            tried += tries
+            if tried > 2_000_000 and missing == batch:
+                raise ValueError(
+                    f"ships={self.fleet} could not be placed on {self.rows}x{self.columns} cells: "
+                    f"{tried:,} random placements all overlapped; take fewer or shorter ships"
+                )
+        return torch.cat(accepted)
+
+
+def _placements(rows: int, columns: int, length: int) -> Tensor:
+    """Uint8 [K, N]: the K ways to lay one ship, across or down, each once."""
+    grid = np.arange(rows * columns).reshape(rows, columns)
+    lines = [grid[r, c : c + length] for r in range(rows) for c in range(columns - length + 1)]
+    if length > 1:
+        lines += [grid[r : r + length, c] for r in range(rows - length + 1) for c in range(columns)]
+    table = torch.zeros(len(lines), rows * columns, dtype=torch.uint8)
+    return table.scatter_(1, torch.tensor(np.array(lines), dtype=torch.int64), 1)
+
+
+def _list_layouts(placements: list[Tensor]) -> Tensor | None:
+    """Bool [L, N]: all layouts, ships of equal length not told apart; None if they are too many."""
+    cells = placements[0].shape[1]
+    covered = torch.zeros(1, cells, dtype=torch.uint8)
+    last: dict[int, Tensor] = {}  # the placement chosen last for each length, by layout
+    counts = Counter(int(table[0].sum()) for table in placements)
+    for length in sorted(counts, reverse=True):
+        table = next(table for table in placements if int(table[0].sum()) == length)
+        last[length] = torch.full((len(covered),), -1)
+        for _ in range(counts[length]):
+            if len(covered) * len(table) * cells > 20 * TABLE_CELLS:
+                return None
+            both = (covered.float() @ table.T.float()) == 0
+            both &= torch.arange(len(table)) > last[length][:, None]
+            layout, placement = both.nonzero().T
+            if len(layout) * cells > TABLE_CELLS:
+                return None
+            covered = covered[layout] + table[placement]
+            last[length] = placement
+    return covered.bool()
+
+
+def _letter(column: int) -> str:
+    return chr(ord("A") + column % 26)

@@ -1,0 +1,1 @@
+"""Update a policy from finished moves."""

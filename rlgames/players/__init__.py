@@ -1,0 +1,1 @@
+"""Whoever chooses an action at a seat."""

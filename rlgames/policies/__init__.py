@@ -1,0 +1,1 @@
+"""Networks from an observation to a score for every action, and perhaps a value."""

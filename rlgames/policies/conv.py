@@ -1,0 +1,67 @@
+"""A convolutional network that keeps the size of the board."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from rlgames.games.game import Spec
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Policy, head, initialise
+
+
+class Conv(Policy):
+    """channels: the width of each 3×3 layer; skip adds each layer's input where widths agree.
+
+    Where every action is a cell of the board the scores are one plane, computed by a 1×1 layer
+    from each cell's features and, added to them, the mean over the board; elsewhere they come
+    from a full layer over all features. Two planes of coordinates let cells know where they are.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        channels: list[int],
+        activation: str,
+        init: str,
+        skip: bool,
+        value: bool,
+        rng: torch.Generator,
+    ) -> None:
+        super().__init__()
+        planes, rows, columns = spec.observation
+        self.skip = skip
+        self.activation = ACTIVATIONS[activation]()
+        ys = torch.linspace(-1, 1, rows) if rows > 1 else torch.zeros(1)
+        xs = torch.linspace(-1, 1, columns) if columns > 1 else torch.zeros(1)
+        place = torch.stack(torch.meshgrid(ys, xs, indexing="ij"))
+        self.register_buffer("place", place, persistent=False)
+        self.layers = nn.ModuleList()
+        width = planes + 2
+        for units in channels:
+            layer = nn.Conv2d(width, units, 3, padding=1)
+            initialise(layer, init, GAINS[activation], rng)
+            self.layers.append(layer)
+            width = units
+        self.cells = spec.cells
+        if self.cells:
+            self.context = head(width, width, init, GAINS[activation], rng)
+            self.scores: nn.Module = nn.Conv2d(width, 1, 1)
+            initialise(self.scores, init, 0.01, rng)
+        else:
+            self.scores = head(width * rows * columns, spec.actions, init, 0.01, rng)
+        self.has_value = value
+        if value:
+            self.value = head(width, 1, init, 0.01, rng)
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
+        assert isinstance(self.place, Tensor)
+        place = self.place.expand(len(observation), -1, -1, -1)
+        features = torch.cat([observation, place], 1)
+        for layer in self.layers:
+            new = self.activation(layer(features))
+            features = new + features if self.skip and new.shape == features.shape else new
+        mean = features.mean((2, 3))
+        value = self.value(mean)[:, 0] if self.has_value else None
+        if self.cells:
+            features = self.activation(features + self.context(mean)[:, :, None, None])
+        return self.scores(features.flatten(1) if not self.cells else features).flatten(1), value

@@ -1,0 +1,43 @@
+"""A fully connected network."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from rlgames.games.game import Spec
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Policy, head, initialise
+
+
+class Mlp(Policy):
+    """layers: the width of each hidden layer, 0 standing for the number of inputs."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        layers: list[int],
+        activation: str,
+        init: str,
+        value: bool,
+        rng: torch.Generator,
+    ) -> None:
+        super().__init__()
+        inputs = width = math.prod(spec.observation)
+        parts: list[nn.Module] = [nn.Flatten()]
+        for units in layers:
+            layer = nn.Linear(width, units or inputs)
+            initialise(layer, init, GAINS[activation], rng)
+            parts += [layer, ACTIVATIONS[activation]()]
+            width = units or inputs
+        self.torso = nn.Sequential(*parts)
+        self.scores = head(width, spec.actions, init, 0.01, rng)
+        self.has_value = value
+        if value:
+            self.value = head(width, 1, init, 0.01, rng)
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
+        features = self.torso(observation)
+        value = self.value(features)[:, 0] if self.has_value else None
+        return self.scores(features), value

@@ -1,0 +1,91 @@
+"""Scores to actions. Only legal actions are ever chosen, whatever the scores.
+
+Each rule has `logits`, the distribution that a learner differentiates, and `choose`. Shapes:
+scores float32 [B, A], legal bool [B, A], actions int64 [B].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from rlgames.schedule import Schedule
+
+
+def masked(scores: Tensor, legal: Tensor) -> Tensor:
+    """Scores with minus infinity for what is not legal."""
+    return scores.masked_fill(~legal, -torch.inf)
+
+
+def draw(logits: Tensor, rng: torch.Generator) -> Tensor:
+    """One action a row, with probabilities softmax(logits): the Gumbel-max trick.
+
+    An argmax cannot pick an item of probability 0, which torch.multinomial can, and is faster.
+    """
+    noise = torch.empty_like(logits).exponential_(generator=rng)
+    return (logits - noise.clamp_(min=1e-30).log_()).argmax(1)
+
+
+def draw_uniform(legal: Tensor, rng: torch.Generator) -> Tensor:
+    """One legal action a row, all equally likely."""
+    noise = torch.rand(legal.shape, generator=rng, device=legal.device)
+    return (noise + legal).argmax(1)
+
+
+class Sampling(ABC):
+    """A rule that turns scores into actions."""
+
+    deterministic = False
+
+    def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
+        return masked(scores, legal)
+
+    @abstractmethod
+    def choose(
+        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+    ) -> Tensor:
+        """Int64 [B]; progress, 0 to 1, is how much of the run has been played."""
+
+
+class Stochastic(Sampling):
+    """Draws from softmax(scores ÷ temperature)."""
+
+    def __init__(self, temperature: float = 1.0) -> None:
+        self.temperature = temperature
+
+    def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
+        return masked(scores / self.temperature if self.temperature != 1 else scores, legal)
+
+    def choose(
+        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+    ) -> Tensor:
+        return draw(self.logits(scores, legal), rng)
+
+
+class EpsilonGreedy(Sampling):
+    """The best action, or with probability epsilon a uniformly random legal one."""
+
+    def __init__(self, epsilon: float = 0.1, epsilon_end: float | None = None) -> None:
+        self.epsilon = Schedule(epsilon, epsilon_end)
+
+    def choose(
+        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+    ) -> Tensor:
+        explore = torch.rand(len(scores), generator=rng, device=scores.device)
+        best = masked(scores, legal).argmax(1)
+        return torch.where(
+            explore < self.epsilon.at(progress), draw_uniform(legal, rng), best
+        )
+
+
+class Argmax(Sampling):
+    """The action with the highest score; the first of equals."""
+
+    deterministic = True
+
+    def choose(
+        self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
+    ) -> Tensor:
+        return masked(scores, legal).argmax(1)

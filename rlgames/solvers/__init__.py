@@ -1,0 +1,1 @@
+"""The exact optimum, where it can be had."""
