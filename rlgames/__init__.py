@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 def train(overrides: list[str] | None = None) -> Path:
     """Train as `rlgames train` does with these overrides; the run's directory."""
     from rlgames import config
-    from rlgames.train import train as run
+    from rlgames.training import train as run
 
     return run(config.load("train", overrides or [])[0]).directory
 
@@ -27,13 +27,13 @@ def load(run: str | Path) -> Agent:
 
     Its `choose(state)` gives an action for each row of a batch of positions.
     """
-    from rlgames.evaluate import load_agent
+    from rlgames.evaluation import load_agent
 
     return load_agent(Path(run))
 
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does; the same numbers that it prints as JSON."""
-    from rlgames.evaluate import evaluate_command
+    from rlgames.evaluation import evaluate_command
 
     return evaluate_command(None if run is None else Path(run), overrides or [])

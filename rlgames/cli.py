@@ -11,7 +11,10 @@ from rlgames.config import ConfigError
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
-    "eval": ("how well a run or a player plays", "rlgames eval RUN, rlgames eval player=random game=salvo"),
+    "eval": (
+        "how well a run or a player plays",
+        "rlgames eval RUN, rlgames eval player=random game=salvo",
+    ),
     "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
 }
 
@@ -49,7 +52,7 @@ def run(command: str, words: list[str]) -> int:
         print(command_help(command))
         return 0
     target = None
-    if words and command == "eval" and "=" not in words[0] or (words and Path(words[0]).exists()):
+    if (words and command == "eval" and "=" not in words[0]) or (words and Path(words[0]).exists()):
         target = Path(words[0])
         if command != "eval":
             raise ConfigError(f"{command} takes no run, and {words[0]} is one")
@@ -82,7 +85,7 @@ def train(cfg: object) -> int:
 
     from rlgames import display
     from rlgames.learners.learner import BadNumber
-    from rlgames.train import train as learn
+    from rlgames.training import train as learn
 
     assert isinstance(cfg, DictConfig)
     try:
@@ -97,7 +100,7 @@ def train(cfg: object) -> int:
 
 def evaluate(run: Path | None, words: list[str]) -> int:
     from rlgames.checkpoint import BadCheckpoint
-    from rlgames.evaluate import evaluate_command
+    from rlgames.evaluation import evaluate_command
 
     try:
         report = evaluate_command(run, words)
@@ -117,7 +120,7 @@ def solve(cfg: object) -> int:
 
     from omegaconf import DictConfig
 
-    from rlgames.evaluate import solve as exact
+    from rlgames.evaluation import solve as exact
 
     assert isinstance(cfg, DictConfig)
     if "game" not in cfg:
@@ -170,7 +173,10 @@ def sweep(words: list[str]) -> int:
 
 
 def overview() -> str:
-    lines = ["rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs", ""]
+    lines = [
+        "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs",
+        "",
+    ]
     for name, (what, example) in COMMANDS.items():
         lines += [f"  {name:8}{what}", f"          {example}"]
     lines += ["", "rlgames COMMAND --help lists the groups, their options and every key."]
@@ -199,7 +205,11 @@ def command_help(command: str) -> str:
     for path in [config.conf_dir() / f"{command}.yaml"]:
         for line in path.read_text(encoding="utf-8").splitlines():
             key, _, comment = line.partition("#")
-            if ":" in key and not key.startswith((" ", "-")) and key.split(":")[0] not in ("defaults", "hydra"):
+            if (
+                ":" in key
+                and not key.startswith((" ", "-"))
+                and key.split(":")[0] not in ("defaults", "hydra")
+            ):
                 lines.append(f"  {key.strip().replace(': ', '='):24}{comment.strip()}")
     if command == "train":
         lines += ["", "rlgames train -m key=a,b sweeps over the values"]

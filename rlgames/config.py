@@ -56,8 +56,8 @@ class BattleshipConfig:
     board: int = key(10, 1, 1000)
     ships: list[int] = key([3], 1, 1000)
     shots: int = key(1, 1, 1000)
-    aim: str = key("sequential", of=("joint", "sequential"))
-    encoding: str = key("signed", of=("signed", "planes"))
+    aim: str = key("auto", of=("auto", "joint", "sequential"))
+    encoding: str = key("planes", of=("signed", "planes"))
 
 
 @dataclass
@@ -79,7 +79,7 @@ class RewardConfig:
 @dataclass
 class MlpConfig:
     name: str = "mlp"
-    layers: list[int] = key([256, 256], 0, 65536)
+    layers: list[int] = key([256], 0, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
 
@@ -267,7 +267,9 @@ def _compose(command: str, overrides: list[str], groups: list[str]) -> DictConfi
             for text in wrong:
                 name = text.split("=")[0]
                 if name not in names:
-                    raise ConfigError(f"no key is called {name!r} here", nearest(name, names)) from None
+                    raise ConfigError(
+                        f"no key is called {name!r} here", nearest(name, names)
+                    ) from None
             raise ConfigError(str(error).splitlines()[0]) from None
 
 
@@ -299,16 +301,20 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             raw = raw["v"] if isinstance(raw, dict) else raw
             if raw == "" or (isinstance(raw, str) and raw != raw.strip()):
                 raise ConfigError(f"{shown}={raw!r} is empty or has blanks around it")
-            if isinstance(raw, bool) and "true" not in _type(schema, str(name)):
-                raise ConfigError(f"{shown}={raw} should be {_type(schema, str(name))}")
+            kind = _type(schema, str(name))
+            if kind and isinstance(raw, bool) != (kind == "true or false"):
+                raise ConfigError(f"{shown}={raw} is not of the right kind", f"it should be {kind}")
             merged[name] = raw
             values[str(name)] = OmegaConf.to_container(merged)[name]  # type: ignore[index, call-overload]
         except OmegaConfBaseException:
             names = [item.name for item in fields(schema)]
             if name not in names:
-                raise ConfigError(f"no key is called {shown!r}", nearest(str(name), names)) from None
+                raise ConfigError(
+                    f"no key is called {shown!r}", nearest(str(name), names)
+                ) from None
             raise ConfigError(
-                f"{shown}={raw} is not of the right kind", f"it should be {_type(schema, str(name))}"
+                f"{shown}={raw} is not of the right kind",
+                f"it should be {_type(schema, str(name))}",
             ) from None
     for item in fields(schema):
         if item.name in values:
@@ -383,9 +389,7 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
 
     kinds = {"mlp": Mlp, "conv": Conv}
     value = config.learner.baseline == "value"
-    return kinds[config.policy.name](
-        game.spec, value=value, rng=rng, **_arguments(config.policy)
-    )
+    return kinds[config.policy.name](game.spec, value=value, rng=rng, **_arguments(config.policy))
 
 
 def build_learner(
@@ -465,5 +469,7 @@ def stop(error: ConfigError, as_json: bool) -> int:
     if as_json:
         print(json_text({"error": error.error, "hint": error.hint}))
     else:
-        print(f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else ""), file=sys.stderr)
+        print(
+            f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else ""), file=sys.stderr
+        )
     return 2

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rlgames.train import Progress as Report
-from rlgames.train import Trained
+from rlgames.training import Progress as Report
+from rlgames.training import Trained
 
 
 @contextmanager

@@ -103,9 +103,7 @@ def choose(players: Sequence[Player], state: State, legal: Tensor, rng: torch.Ge
     return action
 
 
-def _collect(
-    positions: list[State], history: list[tuple[Tensor, ...]], total: int
-) -> Moves:
+def _collect(positions: list[State], history: list[tuple[Tensor, ...]], total: int) -> Moves:
     sizes = [len(position) for position in positions]
     state = type(positions[0]).cat(positions)
     legal, action, game, score, turn = (torch.cat(column) for column in zip(*history, strict=True))

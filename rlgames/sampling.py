@@ -56,7 +56,11 @@ class Stochastic(Sampling):
         self.temperature = temperature
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
-        return masked(scores / self.temperature if self.temperature != 1 else scores, legal)
+        logits = masked(scores, legal)
+        if self.temperature == 1:
+            return logits
+        # Dividing the distance to the best keeps huge scores from becoming infinite.
+        return (logits - logits.amax(1, keepdim=True)) / self.temperature
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
@@ -75,9 +79,7 @@ class EpsilonGreedy(Sampling):
     ) -> Tensor:
         explore = torch.rand(len(scores), generator=rng, device=scores.device)
         best = masked(scores, legal).argmax(1)
-        return torch.where(
-            explore < self.epsilon.at(progress), draw_uniform(legal, rng), best
-        )
+        return torch.where(explore < self.epsilon.at(progress), draw_uniform(legal, rng), best)
 
 
 class Argmax(Sampling):

@@ -28,6 +28,9 @@ TABLE_CELLS = 20_000_000
 JOINT_ACTIONS = 200_000
 """The most sets of cells that joint aim may have to choose from."""
 
+AUTO_JOINT = 512
+"""aim="auto" takes joint aim up to this many actions."""
+
 
 @dataclass(frozen=True)
 class BattleshipState(State):
@@ -47,7 +50,8 @@ class Battleship(Game[BattleshipState]):
     """rows × columns cells, ships by length, shots cells a turn.
 
     aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
-        one after another and shows their results at its end.
+        one after another and shows their results at its end; "auto" is joint where there are
+        at most 512 sets, which learns better per game, and sequential beyond.
     encoding: "signed" shows one plane of -1 not shot at, 0 miss, +1 hit (equation 1 of Landy's
         article), "planes" one plane each for not shot at, miss and hit. Sequential salvos add
         a plane of the cells aimed at and one that is filled with the share of the turn's shots
@@ -61,8 +65,8 @@ class Battleship(Game[BattleshipState]):
         columns: int,
         ships: list[int],
         shots: int = 1,
-        aim: str = "sequential",
-        encoding: str = "signed",
+        aim: str = "auto",
+        encoding: str = "planes",
         name: str = "battleship",
     ) -> None:
         cells = rows * columns
@@ -82,8 +86,10 @@ class Battleship(Game[BattleshipState]):
             raise ValueError(f"ships={ships} fill {self.ship_cells} cells; the board has {cells}")
         if shots > cells:
             raise ValueError(f"shots={shots} is more than the board's {cells} cells")
-        self.sequential = aim == "sequential" and shots > 1
         joint_actions = math.comb(cells, shots)
+        if aim == "auto":
+            aim = "joint" if joint_actions <= AUTO_JOINT else "sequential"
+        self.sequential = aim == "sequential" and shots > 1
         if not self.sequential and joint_actions > JOINT_ACTIONS:
             raise ValueError(
                 f"aim=joint would need {joint_actions:,} actions, one for each set of {shots} of "
@@ -200,9 +206,7 @@ class Battleship(Game[BattleshipState]):
         return self._layouts
 
     def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
-        shot, hit, aimed = (
-            field[row].tolist() for field in (state.shot, state.hit, state.aimed)
-        )
+        shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
         ships = state.ships[row].tolist() if reveal else [False] * self.num_cells
         marks = [
             "x" if h else "o" if s else "+" if a else "#" if ship else "."

@@ -18,10 +18,12 @@ class HiddenTruth:
     """Stands where a player may not look: any use of it as a tensor raises PermissionError."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise PermissionError("this player was handed a public state: the hidden truth is not in it")
+        raise PermissionError(
+            "this player was handed a public state: the hidden truth is not in it"
+        )
 
     __getattr__ = __getitem__ = __and__ = __rand__ = __or__ = __invert__ = _refuse
-    __torch_function__ = _refuse
+    __torch_function__ = classmethod(_refuse)
 
 
 HIDDEN: Any = HiddenTruth()

@@ -104,7 +104,9 @@ class _Solver:
         for waiting in pending:
             if not waiting:
                 continue
-            key, shot, hit, weight = (np.concatenate(column) for column in zip(*waiting, strict=True))
+            key, shot, hit, weight = (
+                np.concatenate(column) for column in zip(*waiting, strict=True)
+            )
             waiting.clear()
             key, first = np.unique(key, return_index=True)
             shot, hit, weight = shot[first], hit[first], weight[first]

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rlgames import checkpoint, config
-from rlgames.evaluate import Evaluation, evaluate, optimum
+from rlgames.evaluation import Evaluation, evaluate, optimum
 from rlgames.play import play
 from rlgames.players.player import Agent
 from rlgames.run_log import RunLog, fresh_directory
@@ -132,5 +132,3 @@ class Window:
         shown["time/moves_per_s"] = self._moves / seconds
         self._reset()
         return shown
-
-

@@ -101,9 +101,7 @@ def optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> float | 
     return solution[0] if solution else None
 
 
-def solve(
-    game: Game[Any], seconds: float, memory_gb: float
-) -> tuple[float, int, float] | None:
+def solve(game: Game[Any], seconds: float, memory_gb: float) -> tuple[float, int, float] | None:
     """The optimum, the number of belief states, and the seconds it took; None beyond the budget."""
     layouts = game.layouts() if hasattr(game, "layouts") else None
     if layouts is None or not seconds:
@@ -111,7 +109,11 @@ def solve(
     ships = layouts.cpu().numpy()
     try:
         found = solve_belief(
-            ships, game.shots, game.symmetries(), seconds, int(memory_gb * 2**30)  # type: ignore[attr-defined]
+            ships,
+            game.shots,
+            game.symmetries(),
+            seconds,
+            int(memory_gb * 2**30),  # type: ignore[attr-defined]
         )
     except OutOfBudget:
         return None
@@ -156,8 +158,14 @@ def eval_config(run: Path | None, overrides: list[str]) -> DictConfig:
     _, trained = checkpoint.read(checkpoint_path(run))
     own = config.from_plain(trained)
     fixed = [f"game={own.game.name}"]
-    fixed += [f"{name}={config.json_text(value)}" for name, value in config.plain(own)["game"].items() if name != "name"]
-    allowed = set(config.GROUPS["eval"]) | {item for item in config.COMMANDS["eval"].__dataclass_fields__}
+    fixed += [
+        f"{name}={config.json_text(value)}"
+        for name, value in config.plain(own)["game"].items()
+        if name != "name"
+    ]
+    allowed = set(config.GROUPS["eval"]) | {
+        item for item in config.COMMANDS["eval"].__dataclass_fields__
+    }
     kept = []
     for text in overrides:
         name, _, value = text.partition("=")
@@ -202,7 +210,9 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     games: str | int = cfg.games
     if isinstance(games, str) and games not in ("auto", "all"):
         if not games.isdigit() or int(games) < 1:
-            raise ConfigError(f"games={games} is not a number of games", "as in games=2000 or games=all")
+            raise ConfigError(
+                f"games={games} is not a number of games", "as in games=2000 or games=all"
+            )
         games = int(games)
     if isinstance(games, int) and games < 1:
         raise ConfigError(f"games={games} is out of range", "it should be at least 1")

@@ -1,0 +1,210 @@
+"""The commands as a person types them, in processes of their own."""
+
+import json
+import time
+
+import pytest
+import safetensors.torch
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import rlgames as package
+from rlgames import config
+
+SMALL = [
+    "game=battleship",
+    "board=5",
+    "ships=[2]",
+    "games=400",
+    "batch=50",
+    "log_every=100",
+    "policy.layers=[16]",
+]
+
+
+def numbers(run):
+    """The lines of metrics.jsonl, times aside."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if not k.startswith("time/")} for line in lines]
+
+
+def test_train_then_eval(rlgames, tmp_path):
+    done = rlgames("train", *SMALL, "out=a run=1 (é)")
+    assert done.returncode == 0, done.stderr
+    assert "exact optimum" in done.stdout
+    run = tmp_path / "a run=1 (é)"
+    facts = json.loads((run / "run.json").read_text())
+    assert facts["status"] == "done"
+    assert facts["seed"] == 0
+    assert facts["end"] >= facts["start"]
+    done = rlgames("eval", "a run=1 (é)", "format=json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert json.loads((run / "eval.json").read_text()) == report
+    assert report["games"] == 4
+    assert report["moves"]["mean"] in [2 + i / 4 for i in range(13)]
+    assert report["reference"]["random"] == 4.0
+    assert report["moves"]["mean"] >= report["reference"]["optimal"]
+    for words, hint in ((["board=6"], "board"), (["lr=0.5"], "lr")):
+        done = rlgames("eval", "a run=1 (é)", *words)
+        assert done.returncode == 2
+        assert hint in done.stderr
+    assert rlgames("eval", "a run=1 (é)", "board=5", "lr=0.001").returncode == 0
+    trace = rlgames("eval", "a run=1 (é)", "trace=1").stdout
+    assert "turn 1:" in trace
+    agent = package.load(run)
+    state = agent.game.initial(3, torch.Generator().manual_seed(0))
+    assert agent.choose(agent.game.public(state)).shape == (3,)
+    assert package.evaluate(run)["moves"] == report["moves"]
+
+
+def test_the_same_seed_gives_the_same_run(tmp_path):
+    first = package.train([*SMALL, f"out={tmp_path}/1", "seed=7"])
+    second = package.train([*SMALL, f"out={tmp_path}/2", "seed=7"])
+    other = package.train([*SMALL, f"out={tmp_path}/3", "seed=8"])
+    assert numbers(first) == numbers(second)
+    assert numbers(first) != numbers(other)
+
+
+def test_tensorboard_reads_the_curves_and_the_settings(tmp_path):
+    run = package.train([*SMALL, f"out={tmp_path}/run"])
+    events = EventAccumulator(str(run)).Reload()
+    names = ("turns", "return", "loss", "entropy", "grad_norm")
+    for name in [*(f"train/{name}" for name in names), "time/games_per_s"]:
+        assert [scalar.step for scalar in events.Scalars(name)] == [100, 200, 300, 400]
+    assert "_hparams_/session_start_info" in events.summary_metadata
+    assert not [path for path in run.iterdir() if path.is_dir() and path.name != "checkpoints"]
+
+
+def test_random_player_needs_no_run(rlgames):
+    done = rlgames(
+        "eval", "player=random", "game=salvo", "board=5", "ships=[4,2]", "shots=1",
+        "solve_seconds=0", "format=json",
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    low, high = report["moves"]["ci95"]
+    assert report["games"] == 2000
+    assert low - 0.1 < 22.2857 < high + 0.1
+    assert report["reference"]["optimal"] is None
+
+
+def test_solve(rlgames):
+    words = ["solve", "game=salvo", "board=4", "ships=[4]", "shots=2"]
+    found = json.loads(rlgames(*words, "format=json").stdout)
+    assert found["optimal"] == pytest.approx(3.375)
+    assert set(found) == {"optimal", "states", "seconds"}
+    assert "3.375" in rlgames(*words).stdout
+    assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.5").stdout
+
+
+def test_a_sweep_runs_every_job(rlgames, tmp_path):
+    done = rlgames("train", "-m", *SMALL, "seed=1,2", "out=my sweep")
+    assert done.returncode == 0, done.stderr + done.stdout
+    for job in "01":
+        facts = json.loads((tmp_path / "my sweep" / job / "run.json").read_text())
+        assert facts["status"] == "done"
+        assert facts["seed"] == int(job) + 1
+
+
+def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len({package.train([*SMALL, "games=50"]) for _ in range(3)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["sed=2"], "seed"),
+        (["gam=salvo"], "game"),
+        (["game=salvi"], "salvo"),
+        (["learner=reinforse"], "reinforce"),
+        (["policy.layer=[2]"], "layers"),
+        *([[f"lr={value}"], "lr"] for value in ("abc", "nan", "inf", "-1", "0", '""')),
+        *([[f"seed={value}"], "seed"] for value in ("-1", str(2**64), "01.5", "''")),
+        (["~seed"], "seed"),
+        (["+typo=1"], "typo"),
+        (["++typo=1"], "typo"),
+        (["batch=0"], "batch"),
+        (["batch=-1"], "batch"),
+        (["game=battleship", "ships=[11]"], "10"),
+        (["ships=[]"], "ship"),
+        (["board=2", "ships=[2,2,2]"], "cells"),
+        (["shots=17"], "16"),
+        (["board=10", "ships=[2]", "shots=5", "aim=joint"], "sequential"),
+        (["seed=1,2"], "-m"),
+        (["device=cuda:7"], "device"),
+        (["device=tpu"], "cpu"),
+        (["aim=joind"], "joint"),
+        (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
+        (["learner.masked=3"], "true or false"),
+        (["games=[1"], "games"),
+        (["board=4", "-m", "seed=1,x"], "seed"),
+    ],
+)
+def test_bad_configs_are_refused_in_one_line(words, hint, rlgames, tmp_path):
+    done = rlgames("train", *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    torch.save({"a": 1}, tmp_path / "pickle")
+    safetensors.torch.save_file({"a": torch.ones(1)}, tmp_path / "other")
+    for name in ("text", "empty", "folder", "pickle", "other", "missing"):
+        done = rlgames("eval", name)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+    failed = json.loads(rlgames("eval", "text", "format=json").stdout)
+    assert set(failed) == {"error", "hint"}
+
+
+def test_help_is_quick_and_complete(rlgames):
+    start = time.perf_counter()
+    shown = rlgames("train", "--help").stdout
+    assert time.perf_counter() - start < 3
+    for group in (*config.GROUPS["train"], "experiment"):
+        for option in config.options(group):
+            assert option in shown
+    for name in config.COMMANDS["train"].__dataclass_fields__:
+        assert f"{name}=" in shown
+    assert "train" in rlgames("--help").stdout
+    assert rlgames("trian").returncode == 2
+
+
+def test_the_quick_answers_do_not_import_torch(rlgames):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from rlgames import cli\n"
+        "for words in (['--help'], ['train', '--help'], ['train', 'gam=salvo']):\n"
+        "    sys.argv = ['rlgames', *words]\n"
+        "    try: cli.main()\n"
+        "    except SystemExit: pass\n"
+        "assert 'torch' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("group", "option"),
+    [(g, o) for g in config.GROUPS["train"] for o in config.options(g)],
+)
+def test_every_file_of_every_group_trains(group, option, tmp_path):
+    run = package.train(
+        [f"{group}={option}", "games=20", "batch=10", "solve_seconds=0", f"out={tmp_path}/run"]
+    )
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+@pytest.mark.parametrize("name", config.options("experiment"))
+def test_every_experiment_runs_two_updates(name, tmp_path):
+    cfg = config.load("train", [f"experiment={name}"])[0]
+    words = [f"experiment={name}", f"games={2 * cfg.batch}", "solve_seconds=0"]
+    run = package.train([*words, f"out={tmp_path}/run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"

@@ -1,0 +1,155 @@
+"""Returns, losses, sampling: against naive loops and exact values."""
+
+import math
+
+import pytest
+import torch
+
+from rlgames import config
+from rlgames.games.battleship import Battleship
+from rlgames.learners.learner import BadNumber
+from rlgames.play import play
+from rlgames.players.player import Random
+from rlgames.rewards import Reward
+from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def some_moves(*rules, games=30):
+    game = Battleship(*rules)
+    return game, play(game, [Random()], game.initial(games, rng(1)), rng(2))[0]
+
+
+@pytest.mark.parametrize(
+    "rules", [(1, 10, [3]), (4, 4, [4, 2], 2, "joint"), (4, 4, [4, 2], 3, "sequential")]
+)
+@pytest.mark.parametrize("minus", ["nothing", "random_shot", "random_turn"])
+@pytest.mark.parametrize("scored", ["gain", "turns"])
+def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
+    game, moves = some_moves(*rules)
+    found = Reward(scored, minus, 0.5).returns(game, moves)
+    for row in range(moves.games):
+        ids = (moves.game == row).nonzero()[:, 0].tolist()
+        rewards = {}  # by turn
+        shot = hit = 0
+        for i in ids:
+            if not bool(moves.ends_turn[i]):
+                continue
+            left = game.num_cells - shot
+            fired = min(game.shots, left)
+            random_hits = (game.ship_cells - hit) / left
+            off = {"nothing": 0, "random_shot": random_hits, "random_turn": random_hits * fired}
+            gain = float(moves.gain[i]) if scored == "gain" else -1.0
+            rewards[int(moves.turn[i])] = gain - off[minus]
+            shot, hit = shot + fired, hit + int(moves.gain[i])
+        for i in ids:
+            now = int(moves.turn[i])
+            total = sum(r * 0.5 ** (t - now) for t, r in rewards.items() if t >= now)
+            assert float(found[i]) == pytest.approx(total, abs=1e-5)
+
+
+def learner(game, *overrides):
+    cfg = config.load("train", ["policy.layers=[8]", *overrides])[0]
+    policy = config.build_policy(cfg, game, rng(3))
+    sampling = config.build_sampling(cfg)
+    return policy, config.build_learner(cfg, game, policy, sampling, rng(4))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_step_is_the_documents_estimator(masked):
+    """One game a batch and SGD: θ ← θ + α Σ r ∇ log p, written out move by move."""
+    game, moves = some_moves(1, 10, [3], games=1)
+    policy, taught = learner(
+        game,
+        "game=battleship",
+        "reward=hits",
+        "lr=0.06",
+        f"learner.masked={masked}",
+        "learner.optimizer=sgd",
+        "learner.baseline=none",
+        "learner.epochs=1",
+        "learner.entropy=0",
+        "learner.entropy_end=null",
+        "learner.max_norm=null",
+    )
+    before = [p.detach().clone() for p in policy.parameters()]
+    returns = Reward("gain", "random_shot", 0.5).returns(game, moves)
+    total = torch.zeros(())
+    for i in range(len(moves)):
+        logits = policy(game.observe(moves.state[i : i + 1]))[0][0]
+        if masked:
+            logits = logits[moves.legal[i]]
+            action = int(moves.legal[i][: moves.action[i]].sum())
+        else:
+            action = int(moves.action[i])
+        total = total + returns[i] * (logits[action] - torch.logsumexp(logits, 0))
+    wanted = torch.autograd.grad(total, list(policy.parameters()))
+    taught.update(moves, 0.0)
+    for old, new, gradient in zip(before, policy.parameters(), wanted, strict=True):
+        assert torch.allclose(new, old + 0.06 * gradient, atol=1e-6)
+
+
+@pytest.mark.parametrize("baseline", ["none", "mean", "standardised", "value"])
+def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
+    """Two cells, of which the ship lies on the first or the second: always on the first here."""
+    game = Battleship(1, 2, [1])
+    policy, taught = learner(
+        game, "game=battleship", "board=2", "ships=[1]", "lr=0.02", f"learner.baseline={baseline}"
+    )
+    from rlgames.players.player import Agent
+
+    agent = Agent(game, policy, Stochastic())
+    first = game.openings(10)[0][[0] * 64]
+    for step in range(60):
+        moves, _ = play(game, [agent], first, rng(step))
+        taught.update(moves, step / 60)
+    scores, _ = policy(game.observe(first[:1]))
+    assert float(scores.detach().softmax(1)[0, 0]) > 0.9
+
+
+def test_a_bad_number_stops_before_the_step():
+    game, moves = some_moves(1, 10, [3])
+    policy, taught = learner(game, "game=battleship")
+    before = [p.detach().clone() for p in policy.parameters()]
+    moves.gain[3] = math.nan
+    taught.reward = Reward("gain")
+    with pytest.raises(BadNumber):
+        taught.update(moves, 0.0)
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e38])
+@pytest.mark.parametrize("rule", [Stochastic(), Stochastic(0.1), EpsilonGreedy(0.5), Argmax()])
+def test_sampling_never_picks_what_is_not_legal(rule, scale):
+    generator = rng(5)
+    scores = torch.randn(4000, 7, generator=generator).sign() * scale
+    legal = torch.rand(4000, 7, generator=generator) < 0.3
+    legal[:, 2] |= ~legal.any(1)
+    action = rule.choose(scores, legal, generator, 0.0)
+    assert legal.gather(1, action[:, None]).all()
+    one = torch.zeros(1, 7, dtype=torch.bool)
+    one[0, 4] = True
+    log_p = rule.logits(scores[:1], one).log_softmax(1)
+    assert log_p[0].exp().tolist() == [0, 0, 0, 0, 1, 0, 0]
+
+
+def test_stochastic_sampling_has_the_probabilities_it_says():
+    scores = torch.tensor([0.0, 1.0, 2.0, 5.0]).expand(100_000, 4)
+    legal = torch.tensor([True, True, True, False]).expand(100_000, 4)
+    action = Stochastic(2.0).choose(scores, legal, rng(6), 0.0)
+    wanted = torch.tensor([0.0, 0.5, 1.0]).softmax(0)
+    seen = torch.bincount(action, minlength=4) / 100_000
+    assert torch.allclose(seen[:3], wanted, atol=0.01)
+    assert seen[3] == 0
+
+
+def test_epsilon_fades():
+    rule = EpsilonGreedy(1.0, 0.0)
+    scores = torch.tensor([0.0, 1.0]).expand(10_000, 2)
+    legal = torch.ones(10_000, 2, dtype=torch.bool)
+    for progress, share in ((0.0, 0.5), (0.5, 0.25), (1.0, 0.0)):
+        chosen = rule.choose(scores, legal, rng(7), progress)
+        assert float((chosen == 0).float().mean()) == pytest.approx(share, abs=0.02)
