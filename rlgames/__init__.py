@@ -1,6 +1,7 @@
 """rlgames: learn to play games from declarative configs.
 
-From a notebook: `rlgames.train(overrides)`, `rlgames.load(run)`, `rlgames.evaluate(run, overrides)`.
+From a notebook: `rlgames.train(overrides)`, `rlgames.load(run)` and
+`rlgames.evaluate(run, overrides)`.
 """
 
 from __future__ import annotations

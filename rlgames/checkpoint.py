@@ -44,7 +44,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not path.is_file():
         raise BadCheckpoint(f"{path} is not a checkpoint file")
     try:
-        with safetensors.safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+        with safetensors.safe_open(path, "pt") as file:
             header = file.metadata() or {}
             if int(header.get("format", 0)) > FORMAT:
                 raise BadCheckpoint(f"{path} was written by a newer version of rlgames")

@@ -140,8 +140,8 @@ def solve(cfg: object) -> int:
 def sweep(words: list[str]) -> int:
     """Check every job first, then hand the sweep to Hydra's own launcher."""
     jobs = config.load("train", words, multirun=True)
-    for job in jobs:
-        config.build_game(job)
+    for checked in jobs:
+        config.build_game(checked)
     from hydra import main as hydra_main
     from omegaconf import DictConfig
 

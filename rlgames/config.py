@@ -70,7 +70,7 @@ class SalvoConfig(BattleshipConfig):
 
 @dataclass
 class RewardConfig:
-    name: str = MISSING
+    name: str = key()
     scored: str = key(of=("gain", "turns"))
     minus: str = key(of=("nothing", "random_shot", "random_turn"))
     discount: float = key(1.0, 0, 1)
@@ -79,7 +79,7 @@ class RewardConfig:
 @dataclass
 class MlpConfig:
     name: str = "mlp"
-    layers: list[int] = key([256], 0, 65536)
+    layers: list[int] = key([256, 256], 0, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
 
@@ -195,6 +195,11 @@ GROUPS = {
 }
 
 
+def known_keys(command: str) -> set[str]:
+    """The groups and the keys at the top of a command's config."""
+    return {*GROUPS[command], *(item.name for item in fields(COMMANDS[command]))}
+
+
 def conf_dir() -> Path:
     """Where the YAML files lie: inside the installed package, or beside it in a checkout."""
     inside = Path(__file__).parent / "conf"
@@ -261,9 +266,9 @@ def _compose(command: str, overrides: list[str], groups: list[str]) -> DictConfi
                 known = compose(command)
                 wrong = overrides
             names = [str(name) for name in known] + [*GROUPS[command], "experiment"]
-            for name, node in known.items():
+            for name, node in ((str(name), node) for name, node in known.items()):
                 if isinstance(node, DictConfig):
-                    names += [f"{name}.{inner}" for inner in node]
+                    names += [name + "." + str(inner) for inner in node]
             for text in wrong:
                 name = text.split("=")[0]
                 if name not in names:
@@ -294,27 +299,25 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
     """A node's values as plain Python, converted and checked by a schema."""
     values: dict[str, Any] = {}
     merged = OmegaConf.structured(schema)
-    for name in node:
-        shown = str(name) if not prefix or name in TOP_LEVEL else f"{prefix}.{name}"
+    for name in map(str, node):
+        shown = name if not prefix or name in TOP_LEVEL else f"{prefix}.{name}"
         try:
             raw = OmegaConf.to_container(OmegaConf.create({"v": node[name]}), resolve=True)
             raw = raw["v"] if isinstance(raw, dict) else raw
             if raw == "" or (isinstance(raw, str) and raw != raw.strip()):
                 raise ConfigError(f"{shown}={raw!r} is empty or has blanks around it")
-            kind = _type(schema, str(name))
+            kind = _type(schema, name)
             if kind and isinstance(raw, bool) != (kind == "true or false"):
                 raise ConfigError(f"{shown}={raw} is not of the right kind", f"it should be {kind}")
             merged[name] = raw
-            values[str(name)] = OmegaConf.to_container(merged)[name]  # type: ignore[index, call-overload]
+            values[name] = plain(merged)[name]
         except OmegaConfBaseException:
             names = [item.name for item in fields(schema)]
             if name not in names:
-                raise ConfigError(
-                    f"no key is called {shown!r}", nearest(str(name), names)
-                ) from None
+                raise ConfigError(f"no key is called {shown!r}", nearest(name, names)) from None
             raise ConfigError(
                 f"{shown}={raw} is not of the right kind",
-                f"it should be {_type(schema, str(name))}",
+                f"it should be {_type(schema, name)}",
             ) from None
     for item in fields(schema):
         if item.name in values:
@@ -374,7 +377,8 @@ def build_sampling(config: DictConfig) -> Sampling:
         "epsilon_greedy": sampling.EpsilonGreedy,
         "argmax": sampling.Argmax,
     }
-    return kinds[config.sampling.name](**_arguments(config.sampling))
+    rule: Sampling = kinds[config.sampling.name](**_arguments(config.sampling))
+    return rule
 
 
 def build_reward(config: DictConfig) -> Reward:
@@ -389,7 +393,10 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
 
     kinds = {"mlp": Mlp, "conv": Conv}
     value = config.learner.baseline == "value"
-    return kinds[config.policy.name](game.spec, value=value, rng=rng, **_arguments(config.policy))
+    policy: Policy = kinds[config.policy.name](
+        game.spec, value=value, rng=rng, **_arguments(config.policy)
+    )
+    return policy
 
 
 def build_learner(

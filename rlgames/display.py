@@ -73,7 +73,12 @@ def closing(trained: Trained, random_turns: float | None) -> None:
 def evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
     moves, reference = report["moves"], report["reference"]
-    rows = [(report["player"], _interval(moves["mean"], *moves["ci95"], report["exact"]))]
+    rows = [
+        (
+            report["player"],
+            _interval(moves["mean"], moves["ci95"][0], moves["ci95"][1], report["exact"]),
+        )
+    ]
     rows.append(("median, least, most", f"{moves['median']:g}, {moves['min']}, {moves['max']}"))
     if reference["random"] is not None:
         rows.append(("random play", f"{reference['random']:.4f}"))

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from rlgames import checkpoint, config
 from rlgames.config import ConfigError
+from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game
 from rlgames.play import play
 from rlgames.players.player import Agent, Player, Random
@@ -103,18 +104,13 @@ def optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> float | 
 
 def solve(game: Game[Any], seconds: float, memory_gb: float) -> tuple[float, int, float] | None:
     """The optimum, the number of belief states, and the seconds it took; None beyond the budget."""
-    layouts = game.layouts() if hasattr(game, "layouts") else None
+    layouts = game.layouts() if isinstance(game, Battleship) else None
     if layouts is None or not seconds:
         return None
-    ships = layouts.cpu().numpy()
+    assert isinstance(game, Battleship)
+    memory = int(memory_gb * 2**30)
     try:
-        found = solve_belief(
-            ships,
-            game.shots,
-            game.symmetries(),
-            seconds,
-            int(memory_gb * 2**30),  # type: ignore[attr-defined]
-        )
+        found = solve_belief(layouts.cpu().numpy(), game.shots, game.symmetries(), seconds, memory)
     except OutOfBudget:
         return None
     return found.optimal, found.states, found.seconds
@@ -163,26 +159,7 @@ def eval_config(run: Path | None, overrides: list[str]) -> DictConfig:
         for name, value in config.plain(own)["game"].items()
         if name != "name"
     ]
-    allowed = set(config.GROUPS["eval"]) | {
-        item for item in config.COMMANDS["eval"].__dataclass_fields__
-    }
-    kept = []
-    for text in overrides:
-        name, _, value = text.partition("=")
-        top = name.split(".")[0]
-        if top in config.GROUPS["train"] or top in config.COMMANDS["train"].__dataclass_fields__:
-            if top not in allowed:
-                node: Any = own
-                for part in name.split("."):
-                    node = node.get(part) if hasattr(node, "get") else None
-                current = node.get("name") if hasattr(node, "get") else node
-                if str(current) != value:
-                    raise ConfigError(
-                        f"{text} differs from the trained {name}={current}",
-                        "a run is evaluated as it was trained; leave it out",
-                    )
-                continue
-        kept.append(text)
+    kept = [text for text in overrides if not _says_what_was_trained(text, own)]
     if any(text.startswith("player=") for text in kept):
         raise ConfigError("player= has no place beside a run", "leave one of the two out")
     cfg = config.load("eval", fixed + kept)[0]
@@ -194,6 +171,22 @@ def eval_config(run: Path | None, overrides: list[str]) -> DictConfig:
                     "a run is evaluated on the game it was trained on",
                 )
     return cfg
+
+
+def _says_what_was_trained(text: str, own: DictConfig) -> bool:
+    """Whether an override repeats a key that only training has; ConfigError if it differs."""
+    name, _, value = text.partition("=")
+    top = name.split(".")[0]
+    if top not in config.known_keys("train") or top in config.known_keys("eval"):
+        return False
+    found = OmegaConf.select(own, name)
+    current = found.get("name") if isinstance(found, DictConfig) else found
+    if str(current) != value:
+        raise ConfigError(
+            f"{text} differs from the trained {name}={current}",
+            "a run is evaluated as it was trained; leave it out",
+        )
+    return True
 
 
 def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:

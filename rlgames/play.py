@@ -110,8 +110,9 @@ def _collect(positions: list[State], history: list[tuple[Tensor, ...]], total: i
     ply = torch.repeat_interleave(torch.tensor(sizes)).to(game.device)
     rows = (~state.done).nonzero()[:, 0]  # finished rows rode along; they made no move
     if len(rows) < len(ply):
-        state, legal, action, game, score, turn, ply = (
-            column[rows] for column in (state, legal, action, game, score, turn, ply)
+        state = state[rows]
+        legal, action, game, score, turn, ply = (
+            column[rows] for column in (legal, action, game, score, turn, ply)
         )
     seat = state.mover
     gain = (score - state.score).gather(1, seat[:, None])[:, 0]

@@ -29,10 +29,7 @@ class Reward:
 
     def of_moves(self, game: Game[Any], moves: Moves) -> Tensor:
         """Float32 [M]: the reward of each move by itself; a turn is paid where it ends."""
-        if self.scored == "turns":
-            reward = -moves.ends_turn.float()
-        else:
-            reward = moves.gain
+        reward = -moves.ends_turn.float() if self.scored == "turns" else moves.gain
         if self.minus != "nothing":
             expected = game.random_gain(moves.state, plies=self.minus == "random_shot")
             reward = reward - expected * moves.ends_turn

@@ -74,7 +74,7 @@ class RunLog:
         """Close the run: hyper-parameters beside its final figures, status and end."""
         flat = _flatten(self._config)
         for summary in hparams(flat, {f"final/{name}": value for name, value in results.items()}):
-            self._writer.file_writer.add_summary(summary)
+            self._writer._get_file_writer().add_summary(summary)
         for name, value in results.items():
             self._writer.add_scalar(f"final/{name}", value, self._config["games"])
         self._writer.close()
@@ -87,6 +87,11 @@ class RunLog:
     def _write_run(self) -> None:
         text = json.dumps(self._run, indent=2)
         (self.directory / "run.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """The lines of a metrics.jsonl, first to last."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -61,6 +61,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
 
     played, due_log, due_eval, due_save = 0, 0, 0, 0
     window = Window()
+    begin = time.perf_counter()
     try:
         while played < cfg.games:
             batch = min(cfg.batch, cfg.games - played)
@@ -82,7 +83,8 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                 outcome = evaluate(
                     game, greedy, "auto", cfg.eval_games, config.stream(cfg.seed, "eval", device)
                 )
-                log.add(played, {"eval/turns": outcome.mean})
+                seconds = time.perf_counter() - begin
+                log.add(played, {"eval/turns": outcome.mean, "time/seconds": seconds})
                 log.log.info("games %d, greedy turns %.4f", played, outcome.mean)
                 if progress:
                     progress(played, {"eval/turns": outcome.mean})

@@ -49,7 +49,7 @@ def test_train_then_eval(rlgames, tmp_path):
         done = rlgames("eval", "a run=1 (é)", *words)
         assert done.returncode == 2
         assert hint in done.stderr
-    assert rlgames("eval", "a run=1 (é)", "board=5", "lr=0.001").returncode == 0
+    assert rlgames("eval", "a run=1 (é)", "board=5", "lr=0.002").returncode == 0
     trace = rlgames("eval", "a run=1 (é)", "trace=1").stdout
     assert "turn 1:" in trace
     agent = package.load(run)

@@ -23,7 +23,10 @@ class HiddenTruth:
         )
 
     __getattr__ = __getitem__ = __and__ = __rand__ = __or__ = __invert__ = _refuse
-    __torch_function__ = classmethod(_refuse)
+
+    @classmethod
+    def __torch_function__(cls, *_: Any, **__: Any) -> Any:
+        return HIDDEN._refuse()
 
 
 HIDDEN: Any = HiddenTruth()

@@ -201,7 +201,7 @@ class _Solver:
         return _Children(fixed, key)
 
     def _number(self, shot: Ints, hit: Ints, table: list[Ints]) -> Ints:
-        """The belief as a number in base 3: 0 not shot at, 1 miss, 2 hit, cells permuted by table."""
+        """The belief as a number in base 3: 0 unknown, 1 miss, 2 hit, cells permuted."""
         number = np.zeros(shot.shape, np.int64)
         for index, part in enumerate(table):
             low = index * BITS
