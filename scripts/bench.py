@@ -21,6 +21,8 @@ from rlgames.run_log import read_metrics
 ROUNDS = 3
 SETTINGS = [
     "game=salvo",
+    "reward.scored=gain",
+    "reward.discount=0.9",
     "ships=[4]",
     "shots=1",
     "encoding=signed",
@@ -28,10 +30,11 @@ SETTINGS = [
     "policy.activation=tanh",
     "learner.epochs=1",
     "learner.lr_end=0",
+    "learner.entropy=0.02",
     "lr=0.02",
     "batch=1024",
-    "games=300000",
-    "log_every=30000",
+    "games=150000",
+    "log_every=15000",
     "solve_seconds=0",
 ]
 
