@@ -39,6 +39,9 @@ def main() -> None:
         # Whoever read our output has gone; leave nothing that Python would complain about.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        print(f"rlgames: {error}", file=sys.stderr)
+        code = 3
     sys.exit(code)
 
 
@@ -52,7 +55,7 @@ def run(command: str, words: list[str]) -> int:
         print(command_help(command))
         return 0
     target = None
-    if (words and command == "eval" and "=" not in words[0]) or (words and Path(words[0]).exists()):
+    if words and (_is_path(words[0]) or (command == "eval" and "=" not in words[0])):
         target = Path(words[0])
         if command != "eval":
             raise ConfigError(f"{command} takes no run, and {words[0]} is one")
@@ -70,6 +73,13 @@ def run(command: str, words: list[str]) -> int:
     if command == "eval":
         return evaluate(target, words)
     return solve(config.load("solve", words)[0])
+
+
+def _is_path(word: str) -> bool:
+    try:
+        return Path(word).exists()
+    except OSError:  # too long for a path, say
+        return False
 
 
 def quoted(word: str) -> str:

@@ -307,7 +307,9 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             if raw == "" or (isinstance(raw, str) and raw != raw.strip()):
                 raise ConfigError(f"{shown}={raw!r} is empty or has blanks around it")
             kind = _type(schema, name)
-            if kind and isinstance(raw, bool) != (kind == "true or false"):
+            # OmegaConf would take 3 for true and "01" for 1.
+            loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
+            if kind and (loose or isinstance(raw, bool) != (kind == "true or false")):
                 raise ConfigError(f"{shown}={raw} is not of the right kind", f"it should be {kind}")
             merged[name] = raw
             values[name] = plain(merged)[name]
@@ -427,6 +429,31 @@ def build_device(config: DictConfig) -> torch.device:
         have = "cuda" if torch.cuda.is_available() else "cpu"
         raise ConfigError(f"device={config.device} is not here", f"use device={have}") from None
     return device
+
+
+def check_memory(batch: int, game: Game[Any]) -> None:
+    """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
+
+    Counted for each move: its position, its observation twice (as played, as learnt from), and
+    for each action a mask and four floats (scores, log-probabilities and their gradients).
+    """
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = (
+            next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
+        )
+    except (OSError, StopIteration):
+        return
+    spec = game.spec
+    cells = math.prod(spec.observation[1:])
+    a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
+    a_game = a_move * spec.longest
+    if batch * a_game > free:
+        raise ConfigError(
+            f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "
+            f"{free / 2**30:.1f} GiB are free",
+            f"batch={max(1, free // a_game)} fits",
+        )
 
 
 def stream(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:

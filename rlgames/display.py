@@ -90,7 +90,7 @@ def evaluation(report: dict[str, Any]) -> None:
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
-    table = Table(title=title, show_header=False)
+    table = Table(title=title, show_header=False, min_width=len(title))
     table.add_column()
     table.add_column(justify="right")
     for name, value in rows:

@@ -48,10 +48,15 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     greedy = Agent(game, policy, Argmax())
     rng = config.stream(cfg.seed, "play", device)
     values = config.plain(cfg)
-    directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
-    if cfg.out and (directory / "run.json").exists():
-        raise config.ConfigError(f"{directory} already holds a run", "name another out=")
-    log = RunLog(directory, values, config.to_yaml(cfg))
+    if device.type == "cpu":
+        config.check_memory(min(cfg.batch, cfg.games), game)
+    try:
+        directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
+        if cfg.out and (directory / "run.json").exists():
+            raise config.ConfigError(f"{directory} already holds a run", "name another out=")
+        log = RunLog(directory, values, config.to_yaml(cfg))
+    except OSError as error:
+        raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
     best = float("inf")
     eval_every = cfg.eval_every or max(1, cfg.games // 20)
     save_every = cfg.save_every or eval_every

@@ -120,7 +120,7 @@ def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
         (["learner=reinforse"], "reinforce"),
         (["policy.layer=[2]"], "layers"),
         *([[f"lr={value}"], "lr"] for value in ("abc", "nan", "inf", "-1", "0", '""')),
-        *([[f"seed={value}"], "seed"] for value in ("-1", str(2**64), "01.5", "''")),
+        *([[f"seed={value}"], "seed"] for value in ("-1", str(2**64), "01", "''", "")),
         (["~seed"], "seed"),
         (["+typo=1"], "typo"),
         (["++typo=1"], "typo"),
@@ -138,6 +138,9 @@ def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
         (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
         (["learner.masked=3"], "true or false"),
         (["games=[1"], "games"),
+        (["batch=16000000", "games=16000000"], "fits"),
+        (["out=" + 300 * "x"], "out="),
+        (["game=battleship", "ships=3"], "[4,2]"),
         (["board=4", "-m", "seed=1,x"], "seed"),
     ],
 )
