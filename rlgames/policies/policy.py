@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math
 INITS = ("orthogonal", "truncated_normal")
 
 
-class Policy(nn.Module):
+class Policy(nn.Module, ABC):
     """forward(observation float32 [B, C, H, W]) gives scores [B, A] and a value [B] or None.
 
     Scores are logits. The value is an estimate of the mover's return.
@@ -20,8 +21,8 @@ class Policy(nn.Module):
 
     has_value: bool
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
-        raise NotImplementedError
+    @abstractmethod
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]: ...
 
     def __call__(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
         result: tuple[Tensor, Tensor | None] = super().__call__(observation)

@@ -1,0 +1,80 @@
+"""Imports point one way, and the YAML files agree with their schemas."""
+
+import ast
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from rlgames import config
+
+PACKAGE = Path(config.__file__).parent
+ORDER = [
+    ["games", "schedule", "sampling", "solvers"],
+    ["policies"],
+    ["players"],
+    ["play"],
+    ["rewards"],
+    ["learners"],
+    ["config", "checkpoint", "run_log"],
+    ["evaluation"],
+    ["training"],
+    ["display"],
+    ["cli"],
+]
+"""Rooms by level: a file imports from its own level or an earlier one when it is loaded."""
+
+
+def level(name):
+    return next(i for i, rooms in enumerate(ORDER) if name in rooms)
+
+
+def loaded(path):
+    """What a file imports at its top level, outside functions and TYPE_CHECKING."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module == "rlgames"
+                else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def files():
+    return [path for path in PACKAGE.rglob("*.py") if not path.name.startswith("__")]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for name in loaded(path):
+        parts = name.split(".")
+        if parts[0] == "rlgames":
+            assert level(parts[1]) <= level(own), f"{own} imports {name}"
+        if parts[0] == "rich":
+            assert own == "display"
+        if parts[0] == "hydra":
+            assert own == "config"
+
+
+@pytest.mark.parametrize(
+    ("group", "name"), [(g, n) for g, names in config.SCHEMAS.items() for n in names]
+)
+def test_yaml_and_schema_name_the_same_keys(group, name):
+    node = OmegaConf.load(config.conf_dir() / group / f"{name}.yaml")
+    node = node.get(group, node)
+    schema = config.SCHEMAS[group][name]
+    assert set(node) == {item.name for item in fields(schema)}
+    assert OmegaConf.to_container(node, resolve=False)["name"] == name
+
+
+@pytest.mark.parametrize("command", config.COMMANDS)
+def test_every_key_of_a_command_is_in_its_yaml_with_a_comment(command):
+    text = (config.conf_dir() / f"{command}.yaml").read_text(encoding="utf-8")
+    lines = {line.split(":")[0]: line for line in text.splitlines() if ":" in line}
+    for item in fields(config.COMMANDS[command]):
+        assert "#" in lines[item.name]
+        assert item.default is not MISSING
