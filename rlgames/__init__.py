@@ -20,7 +20,7 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames import config
     from rlgames.training import train as run
 
-    return run(config.load("train", overrides or [])[0]).directory
+    return run(config.load("train", overrides or [])).directory
 
 
 def load(run: str | Path) -> Agent:
@@ -28,13 +28,13 @@ def load(run: str | Path) -> Agent:
 
     Its `choose(state)` gives an action for each row of a batch of positions.
     """
-    from rlgames.evaluation import load_agent
+    from rlgames.agents import load_agent
 
     return load_agent(Path(run))
 
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does; the same numbers that it prints as JSON."""
-    from rlgames.evaluation import evaluate_command
+    from rlgames.commands import evaluate_command
 
     return evaluate_command(None if run is None else Path(run), overrides or [])

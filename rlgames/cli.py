@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlgames import config
 from rlgames.config import ConfigError
+from rlgames.schemas import GROUPS, SEATED
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
@@ -17,6 +18,8 @@ COMMANDS = {
     ),
     "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
 }
+PATHS = ("out", "record")
+"""Keys that hold a path, which may have any characters in it."""
 
 
 def main() -> None:
@@ -63,16 +66,16 @@ def run(command: str, words: list[str]) -> int:
             raise ConfigError(f"there is no run at {words[0]}")
         words = words[1:]
     multirun = any(word in ("-m", "--multirun") for word in words)
-    words = [quoted(word) for word in words if word not in ("-m", "--multirun")]
+    words = [path_quoted(word) for word in words if word not in ("-m", "--multirun")]
     if multirun:
         if command != "train":
             raise ConfigError(f"-m sweeps over train; {command} runs once")
         return sweep(words)
     if command == "train":
-        return train(config.load("train", words)[0])
+        return train(config.load("train", words))
     if command == "eval":
         return evaluate(target, words)
-    return solve(config.load("solve", words)[0])
+    return solve(config.load("solve", words))
 
 
 def _is_path(word: str) -> bool:
@@ -82,12 +85,12 @@ def _is_path(word: str) -> bool:
         return False
 
 
-def quoted(word: str) -> str:
+def path_quoted(word: str) -> str:
     """A path as Hydra reads it, whatever characters are in it."""
     name, equals, value = word.partition("=")
-    if name != "out" or not equals or value[:1] in ("'", '"'):
+    if name not in PATHS or not equals or value[:1] in ("'", '"') or value == "null":
         return word
-    return name + "='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"{name}={config.quoted(value)}"
 
 
 def train(cfg: object) -> int:
@@ -104,13 +107,13 @@ def train(cfg: object) -> int:
     except BadNumber as error:
         print(f"rlgames: {error}", file=sys.stderr)
         return 3
-    display.closing(trained, config.build_game(cfg).random_turns())
+    display.closing(trained)
     return 0
 
 
 def evaluate(run: Path | None, words: list[str]) -> int:
     from rlgames.checkpoint import BadCheckpoint
-    from rlgames.evaluation import evaluate_command
+    from rlgames.commands import evaluate_command
 
     try:
         report = evaluate_command(run, words)
@@ -126,55 +129,54 @@ def evaluate(run: Path | None, words: list[str]) -> int:
 
 
 def solve(cfg: object) -> int:
-    import time
-
     from omegaconf import DictConfig
 
-    from rlgames.evaluation import solve as exact
+    from rlgames.commands import solve_command
 
     assert isinstance(cfg, DictConfig)
-    if "game" not in cfg:
-        raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
-    start = time.perf_counter()
-    found = exact(config.build_game(cfg), cfg.seconds, cfg.memory_gb)
-    optimal, states, seconds = found or (None, None, time.perf_counter() - start)
+    found, goal = solve_command(cfg)
     if cfg.format == "json":
-        print(config.json_text({"optimal": optimal, "states": states, "seconds": seconds}))
-    elif optimal is None:
+        print(config.json_text(found))
+    elif found["optimal"] is None:
         print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
     else:
-        print(f"optimum {optimal:.6f} turns, from {states:,} positions in {seconds:.1f} s")
+        what = {"turns": "turns", "score": "points", "outcome": "for the first seat (1: it wins)"}
+        print(
+            f"optimum {found['optimal']:.6f} {what[goal]}, from {found['states']:,} positions "
+            f"in {found['seconds']:.1f} s"
+        )
     return 0
 
 
 def sweep(words: list[str]) -> int:
     """Check every job first, then hand the sweep to Hydra's own launcher."""
-    jobs = config.load("train", words, multirun=True)
-    for checked in jobs:
-        config.build_game(checked)
     from hydra import main as hydra_main
     from omegaconf import DictConfig
 
+    from rlgames import build
     from rlgames.run_log import fresh_directory
 
     out = next((word.partition("=")[2].strip("'") for word in words if word.startswith("out=")), "")
     words = [word for word in words if not word.startswith("out=")]
+    jobs = config.load_sweep("train", words)
+    for job_words in jobs:
+        build.build_game(config.load("train", job_words))
     directory = Path(out) if out else fresh_directory(Path("outputs") / "sweeps")
     failed: list[str] = []
 
     @hydra_main(config_path=str(config.conf_dir()), config_name="train", version_base="1.3")
-    def job(composed: DictConfig) -> None:
+    def job(_: DictConfig) -> None:
         from hydra.core.hydra_config import HydraConfig
 
-        here = HydraConfig.get().runtime.output_dir
-        composed.out = here
-        print(f"job {HydraConfig.get().job.num + 1} of {len(jobs)}: {here}")
+        running = HydraConfig.get()
+        number, here = int(running.job.num), running.runtime.output_dir
+        print(f"job {number + 1} of {len(jobs)}: {here}")
         # A job that ends the process would end the sweep with it.
-        if train(config.check("train", composed)):
+        if train(config.load("train", [*jobs[number], f"out={config.quoted(here)}"])):
             failed.append(here)
 
     where = "'" + str(directory).replace("'", "\\'") + "'"
-    sys.argv = [sys.argv[0], "-m", *words, f"hydra.sweep.dir={where}"]
+    sys.argv = [sys.argv[0], "-m", *config.prepared("train", words), f"hydra.sweep.dir={where}"]
     job()
     for path in failed:
         print(f"rlgames: failed: {path}", file=sys.stderr)
@@ -197,11 +199,15 @@ def command_help(command: str) -> str:
     """The groups with their options and the keys with their comments, read from the YAML files."""
     what, example = COMMANDS[command]
     lines = [f"rlgames {command}: {what}", f"  {example}", "", "groups"]
-    groups = (*config.GROUPS[command], *(["experiment"] if command == "train" else []))
+    groups = (*GROUPS[command], *(["experiment"] if command == "train" else []))
     for group in groups:
+        if group in SEATED and "player" in groups and group != "player":
+            lines.append(f"  {group}=  as player=")
+            continue
         lines.append(f"  {group}=")
-        for option in config.options(group):
-            first = (config.conf_dir() / group / f"{option}.yaml").read_text(encoding="utf-8")
+        for option in config.options("player" if group in SEATED else group):
+            folder = "player" if group in SEATED else group
+            first = (config.conf_dir() / folder / f"{option}.yaml").read_text(encoding="utf-8")
             about = next(
                 (
                     line[1:].strip()

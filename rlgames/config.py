@@ -1,32 +1,27 @@
-"""Typed schemas, range checks, and configs into objects: the only file that knows Hydra.
+"""Words of a command line into a checked config: the only file that knows Hydra.
 
-Nothing heavy is imported until something is built, so that a mistyped word is answered at once.
+Nothing heavy is imported, so that a mistyped word is answered at once.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
+import json
+import re
 import sys
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-if TYPE_CHECKING:
-    import torch
-
-    from rlgames.games.game import Game
-    from rlgames.learners.reinforce import Reinforce
-    from rlgames.policies.policy import Policy
-    from rlgames.rewards import Reward
-    from rlgames.sampling import Sampling
+from rlgames.schemas import COMMANDS, GROUPS, POSITIVE, SCHEMAS, SEATED, TOP_LEVEL, schema_of
 
 
 class ConfigError(Exception):
@@ -35,169 +30,6 @@ class ConfigError(Exception):
     def __init__(self, error: str, hint: str = "") -> None:
         super().__init__(error)
         self.error, self.hint = error, hint
-
-
-def key(
-    default: Any = MISSING, low: float = -math.inf, high: float = math.inf, of: Any = ()
-) -> Any:
-    """A field with its range (a low given as 1e-300 means more than 0) or its choices."""
-    metadata = {"low": low, "high": high, "of": tuple(of)}
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-POSITIVE = 1e-300
-
-
-@dataclass
-class BattleshipConfig:
-    name: str = "battleship"
-    board: int = key(10, 1, 1000)
-    ships: list[int] = key([3], 1, 1000)
-    shots: int = key(1, 1, 1000)
-    aim: str = key("auto", of=("auto", "joint", "sequential"))
-    encoding: str = key("planes", of=("signed", "planes"))
-
-
-@dataclass
-class SalvoConfig(BattleshipConfig):
-    name: str = "salvo"
-    board: int = key(4, 1, 32)
-    ships: list[int] = key([4, 2], 1, 32)
-    shots: int = key(2, 1, 1024)
-
-
-@dataclass
-class RewardConfig:
-    name: str = key()
-    scored: str = key(of=("gain", "turns"))
-    minus: str = key(of=("nothing", "random_shot", "random_turn"))
-    discount: float = key(1.0, 0, 1)
-
-
-@dataclass
-class MlpConfig:
-    name: str = "mlp"
-    layers: list[int] = key([256, 256], 0, 65536)
-    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
-    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
-
-
-@dataclass
-class ConvConfig:
-    name: str = "conv"
-    channels: list[int] = key([32, 32, 32], 1, 4096)
-    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
-    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
-    skip: bool = True
-
-
-@dataclass
-class StochasticConfig:
-    name: str = "stochastic"
-    temperature: float = key(1.0, POSITIVE, 1e6)
-
-
-@dataclass
-class EpsilonGreedyConfig:
-    name: str = "epsilon_greedy"
-    epsilon: float = key(0.1, 0, 1)
-    epsilon_end: float | None = key(None, 0, 1)
-
-
-@dataclass
-class ArgmaxConfig:
-    name: str = "argmax"
-
-
-@dataclass
-class ReinforceConfig:
-    name: str = "reinforce"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop"))
-    lr_end: float | None = key(None, 0, 100)
-    baseline: str = key("value", of=("none", "mean", "standardised", "value"))
-    masked: bool = True
-    entropy: float = key(0.0, 0, 100)
-    entropy_end: float | None = key(None, 0, 100)
-    value_weight: float = key(0.5, 0, 1000)
-    epochs: int = key(1, 1, 1000)
-    minibatches: int = key(1, 1, 100_000)
-    clip: float = key(0.2, POSITIVE, 1e6)
-    max_norm: float | None = key(None, POSITIVE, 1e6)
-
-
-@dataclass
-class PlayerConfig:
-    name: str = key("random", of=("random",))
-
-
-SCHEMAS: dict[str, dict[str, type]] = {
-    "game": {"battleship": BattleshipConfig, "salvo": SalvoConfig},
-    "reward": {"hits": RewardConfig, "turns": RewardConfig},
-    "policy": {"mlp": MlpConfig, "conv": ConvConfig},
-    "sampling": {
-        "stochastic": StochasticConfig,
-        "epsilon_greedy": EpsilonGreedyConfig,
-        "argmax": ArgmaxConfig,
-    },
-    "learner": {"reinforce": ReinforceConfig},
-    "player": {"random": PlayerConfig},
-}
-
-SEED_END = 2**64
-MAX_BATCH = 1 << 24
-
-
-@dataclass
-class RunConfig:
-    """The keys that train, eval and solve share."""
-
-    seed: int = key(0, 0, SEED_END - 1)
-    device: str = "cpu"
-    threads: int = key(1, 1, 1024)
-
-
-@dataclass
-class TrainConfig(RunConfig):
-    games: int = key(10_000, 1, 10**12)
-    batch: int = key(256, 1, MAX_BATCH)
-    lr: float = key(0.001, POSITIVE, 100)
-    log_every: int = key(500, 1, 10**12)
-    eval_every: int | None = key(None, 1, 10**12)
-    eval_games: int = key(500, 1, 10**8)
-    save_every: int | None = key(None, 1, 10**12)
-    solve_seconds: float = key(20.0, 0, 1e6)
-    out: str | None = None
-
-
-@dataclass
-class EvalConfig(RunConfig):
-    games: str | int = "auto"
-    batch: int = key(4096, 1, MAX_BATCH)
-    trace: int = key(0, 0, 1000)
-    solve_seconds: float = key(20.0, 0, 1e6)
-    format: str = key("table", of=("table", "json"))
-
-
-@dataclass
-class SolveConfig:
-    seconds: float = key(60.0, 0, 1e6)
-    memory_gb: float = key(4.0, POSITIVE, 1e4)
-    format: str = key("table", of=("table", "json"))
-
-
-COMMANDS: dict[str, type] = {"train": TrainConfig, "eval": EvalConfig, "solve": SolveConfig}
-GROUPS = {
-    "train": ("game", "reward", "policy", "sampling", "learner"),
-    "eval": ("game", "player", "sampling"),
-    "solve": ("game",),
-}
-
-
-def known_keys(command: str) -> set[str]:
-    """The groups and the keys at the top of a command's config."""
-    return {*GROUPS[command], *(item.name for item in fields(COMMANDS[command]))}
 
 
 def conf_dir() -> Path:
@@ -217,13 +49,78 @@ def nearest(word: str, names: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else "there is: " + ", ".join(sorted(names))
 
 
-def load(command: str, overrides: list[str], multirun: bool = False) -> list[DictConfig]:
-    """Compose and check a command's config, one for each job of a sweep.
+def load(command: str, overrides: list[str]) -> DictConfig:
+    """Compose and check a command's config; raises ConfigError for bad input."""
+    words = prepared(command, overrides)
+    parsed = _parse(words)
+    for override in parsed:
+        if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
+            raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
+    return check(command, _compose(command, words), parsed)
 
-    Raises ConfigError for anything that a run could not be made from.
+
+def load_sweep(command: str, overrides: list[str]) -> list[list[str]]:
+    """The overrides of each job of a sweep, every one of them checked."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    words = prepared(command, overrides)
+    plain = [found for found in _parse(words) if not found.key_or_group.startswith("hydra")]
+    jobs = [list(job) for job in BasicSweeper.split_arguments(plain, max_batch_size=None)[0]]
+    for job in jobs:
+        load(command, job)
+    return jobs
+
+
+def prepared(command: str, overrides: list[str]) -> list[str]:
+    """The words as Hydra reads them.
+
+    Numbers that name an option are quoted (game=2048), a player may be the path of a run, and
+    training takes the game's own experiment where none is named.
     """
+    words: list[str] = []
+    for word in overrides:
+        name, equals, value = word.partition("=")
+        if name in SEATED and equals:
+            words += _seated(name, value)
+        elif name in SCHEMAS or name == "experiment":
+            words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
+        else:
+            words.append(word)
+    if command == "train" and not any(word.startswith("experiment=") for word in words):
+        game = next((w.partition("=")[2] for w in words if w.startswith("game=")), "salvo")
+        own = [name for name in _choices(game) if name in options("experiment")]
+        if own:
+            words.insert(0, "experiment=" + ",".join(f"'{name}'" for name in own[:1]))
+    return words
+
+
+def _choices(value: str) -> list[str]:
+    return [part.strip("'\" ") for part in value.split(",")]
+
+
+def _seated(name: str, value: str) -> list[str]:
+    """The words for player=, opponent= and the like: an option of the group, or a run's path."""
+    group = name if name == "player" else f"player@{name}"
+    if all(choice in options("player") or choice == "null" for choice in _choices(value)):
+        return [f"{group}={value}"]
+    path = value.strip("'\"")
+    if not Path(path).exists():
+        raise ConfigError(
+            f"no player is called {value!r}, and there is no run there",
+            nearest(value, options("player")),
+        )
+    return [f"{group}=run", f"{name}.path={quoted(path)}"]
+
+
+def quoted(text: str) -> str:
+    """Any text as one value for Hydra, whatever characters are in it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _parse(words: list[str]) -> list[Override]:
+    """The words taken apart; raises ConfigError for what is not key=value with a known option."""
     try:
-        parsed = OverridesParser.create().parse_overrides(overrides)
+        parsed = OverridesParser.create().parse_overrides(words)
     except OverrideParseException as error:
         raise ConfigError(
             f"cannot read {error.override!r}", "write key=value, with quotes around odd characters"
@@ -237,29 +134,22 @@ def load(command: str, overrides: list[str], multirun: bool = False) -> list[Dic
             raise ConfigError(
                 f"{line}: keys cannot be added or removed", f"write {name}=value for a known key"
             )
-        if override.is_sweep_override() and not multirun:
-            raise ConfigError(f"{line} names several values", "add -m to sweep over them")
         if name in groups and not override.is_sweep_override():
             value = str(override.value())
             if value not in options(name) and value != "None":
                 raise ConfigError(f"no {name} is called {value!r}", nearest(value, options(name)))
-    jobs = [overrides]
-    if multirun:
-        from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
-        plain = [override for override in parsed if not override.key_or_group.startswith("hydra")]
-        jobs = BasicSweeper.split_arguments(plain, max_batch_size=None)[0]
-    return [check(command, _compose(command, list(job), groups)) for job in jobs]
+    return parsed
 
 
-def _compose(command: str, overrides: list[str], groups: list[str]) -> DictConfig:
+def _compose(command: str, overrides: list[str]) -> DictConfig:
+    groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
             return compose(command, overrides)
         except HydraException as error:
-            choices = [text for text in overrides if text.split("=")[0] in groups]
-            wrong = [text for text in overrides if text.split("=")[0] not in groups]
+            choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
+            wrong = [text for text in overrides if text not in choices]
             try:
                 known = compose(command, choices)
             except HydraException:
@@ -271,6 +161,8 @@ def _compose(command: str, overrides: list[str], groups: list[str]) -> DictConfi
                     names += [name + "." + str(inner) for inner in node]
             for text in wrong:
                 name = text.split("=")[0]
+                if name.startswith("player@"):
+                    name = name.removeprefix("player@")
                 if name not in names:
                     raise ConfigError(
                         f"no key is called {name!r} here", nearest(name, names)
@@ -278,20 +170,39 @@ def _compose(command: str, overrides: list[str], groups: list[str]) -> DictConfi
             raise ConfigError(str(error).splitlines()[0]) from None
 
 
-def check(command: str, config: DictConfig) -> DictConfig:
-    """The same config with every value converted to its declared type and inside its range."""
+def check(command: str, config: DictConfig, parsed: list[Override] | None = None) -> DictConfig:
+    """The same config with every value converted to its declared type and inside its range.
+
+    A preset may set keys that the chosen option of a group does not have: those are dropped,
+    unless they are among the words that were parsed.
+    """
+    typed_in = {override.key_or_group for override in parsed or []}
     result: dict[str, Any] = {}
     for group in GROUPS[command]:
         node = config.get(group)
         if node is None:
             continue
         name = str(node.get("name"))
-        if name not in SCHEMAS[group]:
-            raise ConfigError(f"no {group} is called {name!r}", nearest(name, list(SCHEMAS[group])))
-        result[group] = typed(SCHEMAS[group][name], node, group)
-    schema = COMMANDS[command]
-    own = {item.name: config.get(item.name) for item in fields(schema) if item.name in config}
-    result.update(typed(schema, OmegaConf.create(own), ""))
+        try:
+            schema = schema_of(group, name)
+        except KeyError:
+            known = list(SCHEMAS["player" if group in SEATED else group])
+            raise ConfigError(f"no {group} is called {name!r}", nearest(name, known)) from None
+        if parsed is not None:
+            has = {item.name for item in fields(schema)}
+            node = (
+                OmegaConf.masked_copy(
+                    node, [k for k in node if k in has or f"{group}.{k}" in typed_in]
+                )
+                if group != "game"
+                else node
+            )
+        result[group] = typed(schema, node, group)
+    command_schema = COMMANDS[command]
+    own = {
+        item.name: config.get(item.name) for item in fields(command_schema) if item.name in config
+    }
+    result.update(typed(command_schema, OmegaConf.create(own), ""))
     return OmegaConf.create(result)
 
 
@@ -328,10 +239,6 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
     return values
 
 
-TOP_LEVEL = {"board", "ships", "shots", "aim", "encoding"}
-"""Keys of a game that are written without their group."""
-
-
 def _type(schema: type, name: str) -> str:
     kind = {item.name: str(item.type) for item in fields(schema)}.get(name, "")
     words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
@@ -357,120 +264,6 @@ def _check_range(name: str, value: Any, metadata: Any) -> None:
         raise ConfigError(f"{name}={value} is out of range", f"it should be {least} and {most}")
 
 
-def build_game(config: DictConfig) -> Game[Any]:
-    """Raises ConfigError where the rules cannot be."""
-    from rlgames.games.battleship import Battleship
-
-    node = config.game
-    rows = 1 if node.name == "battleship" else node.board
-    try:
-        return Battleship(
-            rows, node.board, list(node.ships), node.shots, node.aim, node.encoding, node.name
-        )
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-def build_sampling(config: DictConfig) -> Sampling:
-    from rlgames import sampling
-
-    kinds = {
-        "stochastic": sampling.Stochastic,
-        "epsilon_greedy": sampling.EpsilonGreedy,
-        "argmax": sampling.Argmax,
-    }
-    rule: Sampling = kinds[config.sampling.name](**_arguments(config.sampling))
-    return rule
-
-
-def build_reward(config: DictConfig) -> Reward:
-    from rlgames.rewards import Reward
-
-    return Reward(**_arguments(config.reward))
-
-
-def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
-    from rlgames.policies.conv import Conv
-    from rlgames.policies.mlp import Mlp
-
-    kinds = {"mlp": Mlp, "conv": Conv}
-    value = config.learner.baseline == "value"
-    policy: Policy = kinds[config.policy.name](
-        game.spec, value=value, rng=rng, **_arguments(config.policy)
-    )
-    return policy
-
-
-def build_learner(
-    config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
-) -> Reinforce:
-    from rlgames.learners.reinforce import Reinforce
-
-    return Reinforce(
-        game,
-        policy,
-        sampling,
-        build_reward(config),
-        rng,
-        lr=config.lr,
-        **_arguments(config.learner),
-    )
-
-
-def build_device(config: DictConfig) -> torch.device:
-    """Set the number of threads too. Raises ConfigError for a device that is not there."""
-    import torch
-
-    torch.set_num_threads(config.threads)
-    try:
-        device = torch.device(config.device)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        have = "cuda" if torch.cuda.is_available() else "cpu"
-        raise ConfigError(f"device={config.device} is not here", f"use device={have}") from None
-    return device
-
-
-def check_memory(batch: int, game: Game[Any]) -> None:
-    """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
-
-    Counted for each move: its position, its observation twice (as played, as learnt from), and
-    for each action a mask and four floats (scores, log-probabilities and their gradients).
-    """
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = (
-            next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
-        )
-    except (OSError, StopIteration):
-        return
-    spec = game.spec
-    cells = math.prod(spec.observation[1:])
-    a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
-    a_game = a_move * spec.longest
-    if batch * a_game > free:
-        raise ConfigError(
-            f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "
-            f"{free / 2**30:.1f} GiB are free",
-            f"batch={max(1, free // a_game)} fits",
-        )
-
-
-def stream(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:
-    """A generator of its own for each use of chance: the same seed and name, the same numbers."""
-    import numpy as np
-    import torch
-
-    words = np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint32)
-    return torch.Generator(device).manual_seed(int(words[0]) << 32 | int(words[1]))
-
-
-def _arguments(node: DictConfig) -> dict[str, Any]:
-    values = OmegaConf.to_container(node)
-    assert isinstance(values, dict)
-    return {str(name): value for name, value in values.items() if name != "name"}
-
-
 def plain(config: DictConfig) -> dict[str, Any]:
     """A config as plain dicts, lists and values."""
     values = OmegaConf.to_container(config)
@@ -489,8 +282,6 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
 
 
 def json_text(value: Any) -> str:
-    import json
-
     return json.dumps(value)
 
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rlgames.commands import random_play, results
 from rlgames.training import Progress as Report
 from rlgames.training import Trained
 
@@ -20,13 +21,16 @@ from rlgames.training import Trained
 def training(total: int) -> Iterator[Report]:
     """A live bar on a terminal; elsewhere a plain line at every tenth of the games."""
     latest: dict[str, float] = {}
+    shown = ("turns", "score", "points", "exploitability")
 
     def line() -> str:
         parts = [f"{latest.get('time/games_per_s', 0):,.0f} games/s"]
-        if "train/turns" in latest:
-            parts.append(f"{latest['train/turns']:.2f} turns")
-        if "eval/turns" in latest:
-            parts.append(f"greedy {latest['eval/turns']:.3f}")
+        for name in shown:
+            if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
+                parts.append(f"{name} {latest[f'train/{name}']:.2f}")
+        greedy = [f"{n} {latest[f'eval/{n}']:.3f}" for n in shown if f"eval/{n}" in latest]
+        if greedy:
+            parts.append("greedy " + " ".join(greedy))
         return ", ".join(parts)
 
     if not sys.stdout.isatty():
@@ -35,7 +39,7 @@ def training(total: int) -> Iterator[Report]:
         def plain(games: int, metrics: dict[str, float]) -> None:
             nonlocal told
             latest.update(metrics)
-            if "eval/turns" in metrics and games * 10 // total > told:
+            if any(name.startswith("eval/") for name in metrics) and games * 10 // total > told:
                 told = games * 10 // total
                 print(f"{games:>10,} of {total:,} games: {line()}", flush=True)
 
@@ -57,36 +61,87 @@ def training(total: int) -> Iterator[Report]:
         yield live
 
 
-def closing(trained: Trained, random_turns: float | None) -> None:
+def closing(trained: Trained) -> None:
     """The table at the end of a run."""
-    found = trained.evaluation
-    rows: list[tuple[str, str]] = []
-    if random_turns is not None:
-        rows.append(("random play", f"{random_turns:.4f}"))
-    rows.append(("trained, greedy", _interval(found.mean, found.low, found.high, found.exact)))
-    rows.append(("exact optimum", _optimal(trained.optimal)))
-    what = "every layout" if found.exact else f"{found.games} games"
-    _table(f"turns a game, over {what}", rows)
+    found, game = trained.evaluation, trained.game
+    what = "every layout" if found.exact else f"{found.games:,} games"
+    if game.spec.goal == "outcome":
+        parts = results(game, found)
+        rows = _seat_rows(parts)
+        rows.append(("exploitability", _number(trained.exploitability)))
+        _table(f"trained, greedy, against {trained.opponent}, {what}", rows)
+    else:
+        figure = found.turns if game.spec.goal == "turns" else found.score
+        rows = _reference_rows(
+            random_play(game),
+            "trained, greedy",
+            _interval(figure.mean, [figure.low, figure.high], found.exact),
+            trained.optimal,
+        )
+        if found.reach:
+            rows += _reach_rows(results(game, found)["reach"])
+        _table(f"{game.spec.goal} a game, over {what}", rows)
     print(f"{trained.seconds:.1f} s, in {trained.directory}")
 
 
 def evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
-    moves, reference = report["moves"], report["reference"]
-    rows = [
-        (
+    what = "every layout" if report["exact"] else f"{report['games']:,} games"
+    if "seats" in report:
+        rows = _seat_rows(report)
+        moves = report["moves"]
+        rows.append(("turns a game", _interval(moves["mean"], moves["ci95"], report["exact"])))
+        rows.append(("exploitability", _number(report["exploitability"])))
+        _table(f"{report['player']} against {report['opponent']}, {what}", rows)
+    else:
+        goal = "score" if "score" in report else "turns"
+        figure = report["score" if goal == "score" else "moves"]
+        reference = report["reference"]
+        rows = _reference_rows(
+            reference["random"],
             report["player"],
-            _interval(moves["mean"], moves["ci95"][0], moves["ci95"][1], report["exact"]),
+            _interval(figure["mean"], figure["ci95"], report["exact"]),
+            reference["optimal"],
         )
-    ]
-    rows.append(("median, least, most", f"{moves['median']:g}, {moves['min']}, {moves['max']}"))
-    if reference["random"] is not None:
-        rows.append(("random play", f"{reference['random']:.4f}"))
-    rows.append(("exact optimum", _optimal(reference["optimal"])))
-    if reference["gap_to_optimal"] is not None:
-        rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
-    what = "every layout" if report["exact"] else f"{report['games']} games"
-    _table(f"turns a game, over {what}", rows)
+        rows.append(
+            ("median, least, most", f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}")
+        )
+        if reference["gap_to_optimal"] is not None:
+            rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
+        rows += _reach_rows(report.get("reach", {}))
+        _table(f"{goal} a game, over {what}", rows)
+    print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
+
+
+def _seat_rows(parts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Won, drawn and lost, in each seat and in both."""
+    rows = []
+    both = {name: parts[name] for name in ("win", "draw", "loss")}
+    for name, seat in [("first seat", parts["seats"][0]), ("second seat", parts["seats"][1])]:
+        rows.append((name, _rates(seat)))
+    return [("", "won / drawn / lost"), *rows, ("both", _rates(both)), ("win, 95 %", _wilson(both))]
+
+
+def _rates(seat: dict[str, Any]) -> str:
+    return " / ".join(f"{seat[name]['rate']:.2%}" for name in ("win", "draw", "loss"))
+
+
+def _wilson(seat: dict[str, Any]) -> str:
+    low, high = seat["win"]["ci95"]
+    return f"{low:.2%} to {high:.2%}"
+
+
+def _reference_rows(
+    random: float | None, name: str, value: str, optimal: float | None
+) -> list[tuple[str, str]]:
+    rows = [] if random is None else [("random play", _number(random))]
+    return [*rows, (name, value), ("exact optimum", _number(optimal))]
+
+
+def _reach_rows(reach: dict[str, Any]) -> list[tuple[str, str]]:
+    """The tiles that not nearly every game reaches."""
+    rare = [(tile, share) for tile, share in reach.items() if share["rate"] < 0.995]
+    return [(f"reach {tile}", f"{share['rate']:.2%}") for tile, share in rare]
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
@@ -98,9 +153,9 @@ def _table(title: str, rows: list[tuple[str, str]]) -> None:
     Console().print(table)
 
 
-def _interval(mean: float, low: float, high: float, exact: bool) -> str:
-    return f"{mean:.4f}" if exact else f"{mean:.4f} ± {(high - low) / 2:.4f}"
+def _interval(mean: float, ci95: list[float], exact: bool) -> str:
+    return f"{mean:.4f}" if exact else f"{mean:.4f} ± {(ci95[1] - ci95[0]) / 2:.4f}"
 
 
-def _optimal(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "not computed" if value is None else f"{value:.4f}"

@@ -2,44 +2,130 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
-from pathlib import Path
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
-from rlgames import checkpoint, config
 from rlgames.config import ConfigError
-from rlgames.games.battleship import Battleship
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.play import play
-from rlgames.players.player import Agent, Player, Random
-from rlgames.sampling import Argmax
-from rlgames.solvers.belief import OutOfBudget, solve_belief
+from rlgames.players.player import Player
 
 ALL_LAYOUTS = 5000
 """Deterministic players are played on every layout while there are at most this many."""
 
-CHUNK = 4096
+BATCH = 4096
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """Turns a game. low and high bound the 95 % interval of the mean, which has no width where
-    every layout was played by a deterministic player."""
+class Figure:
+    """One number a game. low and high bound the 95 % interval of its mean, which has no width
+    where every way the games could go was played."""
 
     mean: float
     low: float
     high: float
     median: float
-    minimum: int
-    maximum: int
+    minimum: float
+    maximum: float
+
+    @classmethod
+    def of(cls, value: Tensor, weight: Tensor, exact: bool) -> Figure:
+        """value, weight: float64 [G]; the weights add up to 1, and are equal unless exact."""
+        count = len(value)
+        mean = float((weight * value).sum())
+        spread = 0.0
+        if not exact and count > 1:
+            variance = float((weight * (value - mean).square()).sum()) * count / (count - 1)
+            spread = 1.96 * math.sqrt(variance / count)
+        order = value.argsort()
+        middle = int((weight[order].cumsum(0) < 0.5 - 1e-12).sum())
+        return cls(
+            mean=mean,
+            low=mean - spread,
+            high=mean + spread,
+            median=float(value[order[min(middle, count - 1)]]),
+            minimum=float(value.min()),
+            maximum=float(value.max()),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "mean": self.mean,
+            "ci95": [self.low, self.high],
+            "median": self.median,
+            "min": self.minimum,
+            "max": self.maximum,
+        }
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of so many games, with Wilson's 95 % interval of the rate."""
+
+    count: int
+    games: int
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.games if self.games else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson 1927: finite and inside [0, 1], also where none or all of the games count."""
+        if not self.games:
+            return 0.0, 1.0
+        z, n, p = 1.96, self.games, self.rate
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        low = 0.0 if self.count == 0 else middle - half
+        high = 1.0 if self.count == self.games else middle + half
+        return low, high
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "rate": self.rate, "ci95": list(self.interval)}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a player did over some games.
+
+    turns: the length of the games, in turns. score: the player's final score. measures: the
+    game's own figures of the final positions. results: for two seats, by seat, how many games
+    were won, drawn and lost. seconds, moves: of the playing itself.
+    """
+
     games: int
     exact: bool
+    turns: Figure
+    score: Figure
+    measures: dict[str, Figure]
+    reach: dict[str, Share]
+    results: list[dict[str, Share]]
+    moves: int
+    seconds: float
+    final: State = field(repr=False)
+
+    def share(self, name: str) -> Share:
+        """ "win", "draw" or "loss" over both seats."""
+        parts = [seat[name] for seat in self.results]
+        return Share(sum(part.count for part in parts), sum(part.games for part in parts))
+
+    @property
+    def points(self) -> float:
+        """The share of games won, drawn ones counting half."""
+        return self.share("win").rate + self.share("draw").rate / 2
+
+    def headline(self) -> dict[str, float]:
+        """The figures that training logs, by name."""
+        if self.results:
+            rates = {name: self.share(name).rate for name in ("win", "draw", "loss")}
+            return {"points": self.points, **rates, "turns": self.turns.mean}
+        return {"turns": self.turns.mean, "score": self.score.mean}
 
 
 def evaluate(
@@ -48,217 +134,109 @@ def evaluate(
     games: str | int,
     sampled: int,
     rng: torch.Generator,
-    batch: int = CHUNK,
+    opponent: Player | None = None,
+    batch: int = BATCH,
 ) -> Evaluation:
-    """Play and count turns.
+    """Play and count.
 
     games: a number of games with fresh layouts; "all" plays every layout, weighted by the prior;
         "auto" plays all where that is exact and they are few, otherwise `sampled` games.
+    opponent: who sits in the other seat of a game of two; each has either seat in half the games.
     Raises ConfigError for "all" where the layouts cannot be listed.
     """
+    two = game.spec.seats == 2
     openings = None
-    if games == "all" or (games == "auto" and player.deterministic):
-        openings = game.openings(10**9 if games == "all" else ALL_LAYOUTS)
+    listed = game.spec.hidden and not two and not game.spec.draws
+    if games == "all" or (games == "auto" and player.deterministic and listed):
+        openings = game.openings(10**9 if games == "all" else ALL_LAYOUTS) if listed else None
         if openings is None and games == "all":
-            raise ConfigError("games=all: there are too many layouts to list", "give a number")
-    turns: list[Tensor] = []
-    if openings is None:
-        count = sampled if isinstance(games, str) else games
-        weight = torch.full((count,), 1 / count, dtype=torch.float64)
-        for start in range(0, count, batch):
-            state = game.initial(min(batch, count - start), rng)
-            turns.append(play(game, [player], state, rng, record=False)[1].turns)
+            raise ConfigError("games=all: the ways a game can go cannot be listed", "give a number")
+    count = sampled if isinstance(games, str) else games
+    start = None
+    if openings is not None:
+        states, weight = openings[0].to(rng.device), openings[1]
+        count = len(states)
+        start = lambda first, number: states[first : first + number]  # noqa: E731
     else:
-        state, weight = openings
-        state = state.to(rng.device)
-        count = len(state)
-        for start in range(0, count, batch):
-            part = state[start : start + batch]
-            turns.append(play(game, [player], part, rng, record=False)[1].turns)
-    value = torch.cat(turns).double().cpu()
-    mean = float((weight * value).sum())
+        weight = torch.full((count,), 1 / count, dtype=torch.float64)
+    seating, players = None, [player]
+    if two:
+        assert opponent is not None
+        players = [player] if opponent is player else [player, opponent]
+        second = (torch.arange(count, device=rng.device) % 2)[:, None]
+        seating = torch.cat([second, 1 - second], 1)
+    begin = time.perf_counter()
+    _, found = play(
+        game,
+        players,
+        count,
+        rng,
+        batch=batch,
+        start=start,
+        # Whoever plays against itself has no need to be told apart.
+        seating=None if opponent is player else seating,
+        record=False,
+    )
+    seconds = time.perf_counter() - begin
     exact = openings is not None and player.deterministic
-    spread = 0.0
-    if not exact and count > 1:
-        variance = float((weight * (value - mean).square()).sum()) * count / (count - 1)
-        spread = 1.96 * math.sqrt(variance / count)
-    order = value.argsort()
-    middle = int((weight[order].cumsum(0) < 0.5 - 1e-12).sum())
+    seat = torch.zeros(count, dtype=torch.int64) if seating is None else seating[:, 0].cpu()
+    score = found.score.cpu().gather(1, seat[:, None])[:, 0].double()
+    measures = {name: value.cpu().double() for name, value in game.measures(found.state).items()}
+    tiles = measures.pop("max_tile", None)
     return Evaluation(
-        mean=mean,
-        low=mean - spread,
-        high=mean + spread,
-        median=float(value[order[min(middle, count - 1)]]),
-        minimum=int(value.min()),
-        maximum=int(value.max()),
         games=count,
         exact=exact,
+        turns=Figure.of(found.turns.cpu().double(), weight, exact),
+        score=Figure.of(score, weight, exact),
+        measures={name: Figure.of(value, weight, exact) for name, value in measures.items()},
+        reach={} if tiles is None else _reach(tiles),
+        results=_results(found.score.cpu(), seat) if two else [],
+        moves=found.moves,
+        seconds=seconds,
+        final=found.state,
     )
 
 
-def optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> float | None:
-    """The least expected number of turns, or None where the budget does not reach it."""
-    solution = solve(game, seconds, memory_gb)
-    return solution[0] if solution else None
+def _reach(most: Tensor) -> dict[str, Share]:
+    """For each tile that some game reached, from 8 on, in how many it was reached."""
+    top = int(most.max())
+    tiles = [2**power for power in range(3, max(top, 8).bit_length())]
+    return {str(tile): Share(int((most >= tile).sum()), len(most)) for tile in tiles}
 
 
-def solve(game: Game[Any], seconds: float, memory_gb: float) -> tuple[float, int, float] | None:
-    """The optimum, the number of belief states, and the seconds it took; None beyond the budget."""
-    layouts = game.layouts() if isinstance(game, Battleship) else None
-    if layouts is None or not seconds:
-        return None
-    assert isinstance(game, Battleship)
-    memory = int(memory_gb * 2**30)
-    try:
-        found = solve_belief(layouts.cpu().numpy(), game.shots, game.symmetries(), seconds, memory)
-    except OutOfBudget:
-        return None
-    return found.optimal, found.states, found.seconds
+def _results(score: Tensor, seat: Tensor) -> list[dict[str, Share]]:
+    """By seat of the player; score: float32 [G, 2], seat: int64 [G]."""
+    ahead = score.gather(1, seat[:, None]) - score.gather(1, 1 - seat[:, None])
+    tables = []
+    for sat in (0, 1):
+        own = ahead[seat == sat, 0]
+        kinds = {"win": own > 0, "draw": own == 0, "loss": own < 0}
+        tables.append({name: Share(int(is_.sum()), len(own)) for name, is_ in kinds.items()})
+    return tables
 
 
-def checkpoint_path(run: Path) -> Path:
-    """The best checkpoint of a run directory, or the file itself."""
-    if not run.is_dir():
-        return run
-    for name in ("best.safetensors", "latest.safetensors"):
-        if (run / "checkpoints" / name).is_file():
-            return run / "checkpoints" / name
-    raise ConfigError(f"{run} holds no checkpoint", "name a run directory or a checkpoint file")
-
-
-def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
-    """A run's policy with the sampling of cfg, or greedy.
-
-    Raises ConfigError or BadCheckpoint for a file that no agent can be made from.
-    """
-    tensors, trained = checkpoint.read(checkpoint_path(run))
-    own = config.from_plain(trained)
-    device = config.build_device(cfg if cfg is not None else own)
-    game = config.build_game(own).to(device)
-    policy = config.build_policy(own, game, config.stream(0, "init")).to(device)
-    checkpoint.restore(policy, tensors)
-    sampling = Argmax() if cfg is None else config.build_sampling(cfg)
-    return Agent(game, policy.eval(), sampling)
-
-
-def eval_config(run: Path | None, overrides: list[str]) -> DictConfig:
-    """The config of an evaluation; beside a run the game is the run's, and may not differ."""
-    if run is None:
-        cfg = config.load("eval", overrides)[0]
-        if "game" not in cfg or "player" not in cfg:
-            raise ConfigError(
-                "eval needs a run, or a player and a game",
-                "as in: rlgames eval player=random game=salvo",
-            )
-        return cfg
-    _, trained = checkpoint.read(checkpoint_path(run))
-    own = config.from_plain(trained)
-    fixed = [f"game={own.game.name}"]
-    fixed += [
-        f"{name}={config.json_text(value)}"
-        for name, value in config.plain(own)["game"].items()
-        if name != "name"
-    ]
-    kept = [text for text in overrides if not _says_what_was_trained(text, own)]
-    if any(text.startswith("player=") for text in kept):
-        raise ConfigError("player= has no place beside a run", "leave one of the two out")
-    cfg = config.load("eval", fixed + kept)[0]
-    if cfg.game != own.game:
-        for name, value in own.game.items():
-            if cfg.game.get(name) != value:
-                raise ConfigError(
-                    f"{name}={cfg.game.get(name)} differs from the trained {name}={value}",
-                    "a run is evaluated on the game it was trained on",
-                )
-    return cfg
-
-
-def _says_what_was_trained(text: str, own: DictConfig) -> bool:
-    """Whether an override repeats a key that only training has; ConfigError if it differs."""
-    name, _, value = text.partition("=")
-    top = name.split(".")[0]
-    if top not in config.known_keys("train") or top in config.known_keys("eval"):
-        return False
-    found = OmegaConf.select(own, name)
-    current = found.get("name") if isinstance(found, DictConfig) else found
-    if str(current) != value:
-        raise ConfigError(
-            f"{text} differs from the trained {name}={current}",
-            "a run is evaluated as it was trained; leave it out",
-        )
-    return True
-
-
-def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
-    """What `rlgames eval` does; the numbers of its JSON. Beside a run, eval.json is written too."""
-    cfg = eval_config(run, overrides)
-    player: Player
-    if run is None:
-        device = config.build_device(cfg)
-        game = config.build_game(cfg).to(device)
-        player = Random()
-    else:
-        player = load_agent(run, cfg)
-        game, device = player.game, config.build_device(cfg)
-    games: str | int = cfg.games
-    if isinstance(games, str) and games not in ("auto", "all"):
-        if not games.isdigit() or int(games) < 1:
-            raise ConfigError(
-                f"games={games} is not a number of games", "as in games=2000 or games=all"
-            )
-        games = int(games)
-    if isinstance(games, int) and games < 1:
-        raise ConfigError(f"games={games} is out of range", "it should be at least 1")
-    rng = config.stream(cfg.seed, "eval", device)
-    if cfg.trace and cfg.format == "table":
-        for _ in range(cfg.trace):
-            print(trace(game, player, rng))
-    found = evaluate(game, player, games, 2000, rng, cfg.batch)
-    random_turns = game.random_turns()
-    optimal = optimum(game, cfg.solve_seconds)
-    report = {
-        "game": config.plain(cfg)["game"],
-        "player": "random" if run is None else str(run),
-        "opponent": None,
-        "sampling": None if run is None else cfg.sampling.name,
-        "search": None,
-        "games": found.games,
-        "exact": found.exact,
-        "seed": cfg.seed,
-        "moves": {
-            "mean": found.mean,
-            "ci95": [found.low, found.high],
-            "median": found.median,
-            "min": found.minimum,
-            "max": found.maximum,
-        },
-        "reference": {
-            "random": random_turns,
-            "optimal": optimal,
-            "gap_to_optimal": None if optimal is None else (found.mean - optimal) / optimal,
-        },
-    }
-    if run is not None and run.is_dir():
-        (run / "eval.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    return report
-
-
-def trace(game: Game[Any], player: Player, rng: torch.Generator) -> str:
-    """One game as text: the board before each turn, the shots, the hits."""
+def trace(
+    game: Game[Any],
+    players: list[Player],
+    rng: torch.Generator,
+) -> str:
+    """One game as text: the board before each turn, what was done, the score."""
     state = game.initial(1, rng)
     lines = [game.render(state, 0, reveal=True), ""]
-    shots: list[str] = []
-    gained = 0.0
+    words: list[str] = []
     while not bool(state.done[0]):
-        legal = game.legal(state)
-        action = player.choose(game.public(state), legal, rng)
-        shots.append(game.name_action(state, 0, int(action[0])))
+        mover = int(state.mover[0])
+        player = players[mover % len(players)]
+        action = player.choose(game.public(state), rng)
+        words.append(game.name_action(state, 0, int(action[0])))
         after = game.act(state, action)
+        if game.spec.draws:
+            after = game.settle(after, torch.rand(1, game.spec.draws, generator=rng))
         if int(after.turn[0]) > int(state.turn[0]):
-            gain = float(after.score[0, 0]) - gained
-            gained += gain
-            lines += [f"turn {int(after.turn[0])}: {' '.join(shots)}, hits {gain:g}"]
+            gain = float(after.score[0, mover] - state.score[0, mover])
+            who = f", seat {mover + 1}" if game.spec.seats > 1 else ""
+            lines += [f"turn {int(after.turn[0])}{who}: {' '.join(words)}, scores {gain:g}"]
             lines += [game.render(after, 0), ""]
-            shots = []
+            words = []
         state = after
     return "\n".join(lines)

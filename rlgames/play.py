@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,119 +12,191 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
+Start = Callable[[int, int], State]
+"""start(first, count): the opening positions of games first to first + count - 1."""
+
 
 @dataclass(frozen=True)
 class Moves:
-    """M moves of G whole games, flat, ordered by ply.
+    """M moves of G whole games, flat, each game's in the order they were made.
 
-    state: public positions before the move [M]. legal: bool [M, A]. action: int64 [M].
-    game: int64 [M], the row of the batch, 0 to G-1. seat: int64 [M]. turn: int64 [M], turns
-    finished before the move. gain: float32 [M], what the mover's score grew by. ends_turn:
-    bool [M]. plies: how many of the M moves were made at each ply. games: G.
+    state: public positions before the move [M]. action: int64 [M]. game: int64 [M], 0 to G-1.
+    seat: int64 [M]. player: int64 [M], who made it, by place in the list of players.
+    gain: float32 [M], what the mover's score grew by until that seat moved again, or the game was
+    over. ends_turn: bool [M]. steps: how many of the M moves were made side by side at each step
+    of the loop. games: G.
     """
 
     state: State
-    legal: Tensor
     action: Tensor
     game: Tensor
     seat: Tensor
-    turn: Tensor
+    player: Tensor
     gain: Tensor
     ends_turn: Tensor
-    plies: list[int]
+    steps: list[int]
     games: int
 
     def __len__(self) -> int:
         return len(self.action)
 
+    def of(self, player: int) -> Moves:
+        """Only the moves that one player made."""
+        mine = self.player == player
+        if bool(mine.all()):
+            return self
+        step = torch.repeat_interleave(torch.tensor(self.steps, device=mine.device))
+        columns = {
+            name: getattr(self, name)[mine]
+            for name in ("state", "action", "game", "seat", "player", "gain", "ends_turn")
+        }
+        steps = torch.bincount(step[mine], minlength=len(self.steps)).tolist()
+        return replace(self, **columns, steps=steps)
+
 
 @dataclass(frozen=True)
 class Results:
-    """How G games ended. score: float32 [G, P]. turns: int64 [G]."""
+    """How G games ended. state: the final positions [G]. moves: how many were made in all."""
 
-    score: Tensor
-    turns: Tensor
+    state: State
+    moves: int
+
+    @property
+    def score(self) -> Tensor:
+        """Float32 [G, P]."""
+        return self.state.score
+
+    @property
+    def turns(self) -> Tensor:
+        """Int64 [G]."""
+        return self.state.turn
 
 
 def play(
     game: Game[Any],
     players: Sequence[Player],
-    state: State,
+    games: int,
     rng: torch.Generator,
+    *,
+    batch: int | None = None,
+    start: Start | None = None,
+    seating: Tensor | None = None,
     record: bool = True,
 ) -> tuple[Moves | None, Results]:
-    """Play every row of state to its end, players[seat] choosing for each seat.
+    """Play so many games to their ends, at most batch of them side by side.
 
-    Finished rows are dropped whenever fewer than half of the rows are live, so that no player
-    works on them for long. Raises RuntimeError when a game outlasts the longest it declares.
+    seating: int64 [games, P], which player sits in each seat; by default players[seat]. start:
+    the openings, drawn with rng by default. Finished rows are dropped, and new games put in their
+    place while there are any, whenever enough have gathered that it pays.
+    Raises RuntimeError when games outlast the longest that they declare.
     """
-    total = len(state)
+    device = rng.device
+    if start is None:
+        start = lambda first, count: game.initial(count, rng)  # noqa: E731
+    if seating is None and len(set(players)) > 1:
+        seating = torch.arange(game.spec.seats, device=device).expand(games, -1)
+    batch = games if batch is None else min(batch, games)
+    state, begun = start(0, batch), batch
+    row_game = torch.arange(batch, device=device)
     # Asking a GPU how many games are live stalls it: there, look less often.
-    look_every = 1 if state.done.device.type == "cpu" else 8
-    final_score = torch.zeros_like(state.score)
-    final_turns = torch.zeros_like(state.turn)
-    row_game = torch.arange(total, device=state.done.device)
-    history: list[tuple[Tensor, ...]] = []
-    positions: list[State] = []
-    for ply in range(game.spec.longest + 1):
-        if ply % look_every == 0 or ply == game.spec.longest:
-            live = int((~state.done).sum())
-            if 2 * live <= len(state) or live == 0:
-                final_score[row_game] = state.score
-                final_turns[row_game] = state.turn
+    look_every = 1 if device.type == "cpu" else 8
+    ended: list[tuple[Tensor, State]] = []
+    record_of: list[tuple[State, Tensor, Tensor, Tensor, State]] = []
+    made = torch.zeros((), dtype=torch.int64, device=device)
+    step, last_step = 0, game.spec.longest
+    while True:
+        live = torch.count_nonzero(~state.done)
+        if step % look_every == 0 or step >= last_step:
+            count = int(live)
+            waiting = games - begun
+            if 4 * count <= (3 if waiting else 2) * len(state) or count == 0:
+                over = state.done.nonzero()[:, 0]
+                ended.append((row_game[over], state[over]))
                 rows = (~state.done).nonzero()[:, 0]
                 state, row_game = state[rows], row_game[rows]
-            if live == 0:
-                break
-            if ply == game.spec.longest:
-                raise RuntimeError(f"{live} games of {game.spec.name} did not end in {ply} plies")
-        legal = game.legal(state)
+                fresh = min(waiting, batch - count)
+                if fresh:
+                    state = type(state).cat([state, start(begun, fresh)])
+                    new = torch.arange(begun, begun + fresh, device=device)
+                    row_game = torch.cat([row_game, new])
+                    begun += fresh
+                    last_step = step + game.spec.longest
+                    live = torch.count_nonzero(~state.done)
+                elif count == 0:
+                    break
+            if step >= last_step and not waiting:
+                raise RuntimeError(f"{count} games of {game.spec.name} did not end in time")
+        made += live
         seen = game.public(state)
-        action = choose(players, seen, legal, rng)
+        who = None
+        if seating is not None:
+            who = seating[row_game].gather(1, state.mover[:, None])[:, 0]
+        action = choose(players, who, seen, rng)
         after = game.act(state, action)
+        if game.spec.draws:
+            u = torch.rand(len(after), game.spec.draws, generator=rng, device=device)
+            after = game.settle(after, u)
         if record:
-            positions.append(seen)
-            history.append((legal, action, row_game, after.score, after.turn))
+            nobody = torch.zeros_like(action) if who is None else who
+            record_of.append((seen, action, row_game, nobody, after))
         state = after
-    results = Results(final_score, final_turns)
-    return (_collect(positions, history, total) if record else None), results
+        step += 1
+    order = torch.cat([rows for rows, _ in ended]).argsort()
+    final = type(state).cat([part for _, part in ended])[order]
+    results = Results(final, int(made))
+    return (_collect(record_of, final.score) if record else None), results
 
 
-def choose(players: Sequence[Player], state: State, legal: Tensor, rng: torch.Generator) -> Tensor:
-    """Int64 [B]: each row's action, chosen by whoever sits at the seat to act."""
-    if all(player is players[0] for player in players):
-        return players[0].choose(state, legal, rng)
-    action = torch.zeros(len(state), dtype=torch.int64, device=legal.device)
-    for player in dict.fromkeys(players):
-        seats = [seat for seat, sitting in enumerate(players) if sitting is player]
-        rows = torch.isin(state.mover, torch.tensor(seats, device=legal.device)).nonzero()[:, 0]
+def choose(
+    players: Sequence[Player], who: Tensor | None, state: State, rng: torch.Generator
+) -> Tensor:
+    """Int64 [B]: each row's action; who: int64 [B], the player to ask, None for the only one."""
+    if who is None:
+        return players[0].choose(state, rng)
+    action = torch.zeros_like(who)
+    for index, player in enumerate(players):
+        rows = (who == index).nonzero()[:, 0]
+        if len(rows) == len(who):
+            return player.choose(state, rng)
         if len(rows):
-            action[rows] = player.choose(state[rows], legal[rows], rng)
+            action[rows] = player.choose(state[rows], rng)
     return action
 
 
-def _collect(positions: list[State], history: list[tuple[Tensor, ...]], total: int) -> Moves:
-    sizes = [len(position) for position in positions]
+def _collect(record: list[tuple[State, Tensor, Tensor, Tensor, State]], final: Tensor) -> Moves:
+    """Join the steps; final: float32 [G, P], the final scores."""
+    steps = [len(row[0]) for row in record]
+    positions, actions, rows, who, after = zip(*record, strict=True)
     state = type(positions[0]).cat(positions)
-    legal, action, game, score, turn = (torch.cat(column) for column in zip(*history, strict=True))
-    ply = torch.repeat_interleave(torch.tensor(sizes)).to(game.device)
-    rows = (~state.done).nonzero()[:, 0]  # finished rows rode along; they made no move
-    if len(rows) < len(ply):
-        state = state[rows]
-        legal, action, game, score, turn, ply = (
-            column[rows] for column in (legal, action, game, score, turn, ply)
+    action, game, player = torch.cat(actions), torch.cat(rows), torch.cat(who)
+    ends_turn = torch.cat([s.turn for s in after]) > state.turn
+    if final.shape[1] == 1:
+        gain = (torch.cat([s.score for s in after]) - state.score)[:, 0]
+    else:
+        gain = _gains(state, game, steps, final)
+    keep = (~state.done).nonzero()[:, 0]  # finished rows rode along; they made no move
+    if len(keep) < len(action):
+        step = torch.repeat_interleave(torch.tensor(steps, device=game.device))
+        steps = torch.bincount(step[keep], minlength=len(steps)).tolist()
+        state, action, game, player, ends_turn, gain = (
+            column[keep] for column in (state, action, game, player, ends_turn, gain)
         )
-    seat = state.mover
-    gain = (score - state.score).gather(1, seat[:, None])[:, 0]
-    return Moves(
-        state=state,
-        legal=legal,
-        action=action,
-        game=game,
-        seat=seat,
-        turn=state.turn,
-        gain=gain,
-        ends_turn=turn > state.turn,
-        plies=torch.bincount(ply, minlength=len(sizes)).tolist(),
-        games=total,
-    )
+    return Moves(state, action, game, state.mover, player, gain, ends_turn, steps, len(final))
+
+
+def _gains(state: State, game: Tensor, steps: list[int], final: Tensor) -> Tensor:
+    """Float32 [M]: the mover's score at its next move, or the final one, less that at this move."""
+    gain = torch.empty(len(game), device=game.device)
+    seats = final.shape[1]
+    later = final.clone().view(-1)
+    stop = len(game)
+    for size in reversed(steps):
+        now = slice(stop - size, stop)
+        stop -= size
+        live = ~state.done[now]
+        mine = game[now] * seats + state.mover[now]
+        score = state.score[now].gather(1, state.mover[now, None])[:, 0]
+        gain[now] = later[mine] - score
+        # A finished row stands for no move, and must not hide what came before it.
+        later[mine] = torch.where(live, score, later[mine])
+    return gain

@@ -8,60 +8,102 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game
-from rlgames.play import Moves
+from rlgames.play import Moves, Results
 
-SCORED = ("gain", "turns")
+SCORED = ("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
 class Reward:
     """One composition: what is scored, what is taken off, how the future is discounted.
 
-    scored: "gain", what the move added to its mover's score; "turns", -1 for each turn.
+    scored: "gain", what the mover's score grew by until its next move; "turns", -1 for each turn;
+        or something paid once, with each seat's last move: "outcome", +1, 0 or -1 as the seat has
+        more, as much or less than the other at the end; "score", its final score; or a measure
+        of the final position by the name that the game gives it ("grid_sum", "max_tile", "win").
     minus: taken off at the end of each turn: "nothing"; "random_shot", what one random shot
         would have gained (ship cells left ÷ cells left, as both battleship documents do);
         "random_turn", what a whole random turn would have gained.
-    discount: the weight of what comes a turn later, γ.
+    discount: the weight of what comes one of the player's own turns later, γ.
+    Raises ValueError for a game that has nothing of the kind.
     """
 
-    def __init__(self, scored: str = "gain", minus: str = "nothing", discount: float = 1.0) -> None:
-        self.scored, self.minus, self.discount = scored, minus, discount
+    def __init__(
+        self,
+        game: Game[Any],
+        scored: str = "gain",
+        minus: str = "nothing",
+        discount: float = 1.0,
+    ) -> None:
+        self.game, self.scored, self.minus, self.discount = game, scored, minus, discount
+        start = game.initial(1, torch.Generator())
+        if scored == "outcome" and game.spec.seats == 1:
+            raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
+        if scored not in ("gain", "outcome", "turns", "score", *game.measures(start)):
+            raise ValueError(f"{game.spec.name} has no {scored} that could be scored")
+        if minus != "nothing":
+            try:
+                game.random_gain(start, plies=True)
+            except NotImplementedError as error:
+                raise ValueError(str(error)) from None
 
-    def of_moves(self, game: Game[Any], moves: Moves) -> Tensor:
+    def of_moves(self, moves: Moves, results: Results) -> Tensor:
         """Float32 [M]: the reward of each move by itself; a turn is paid where it ends."""
-        reward = -moves.ends_turn.float() if self.scored == "turns" else moves.gain
+        if self.scored == "gain":
+            reward = moves.gain
+        elif self.scored == "turns":
+            reward = -moves.ends_turn.float()
+        else:
+            reward = self._final(results)[moves.game, moves.seat] * last(moves)
         if self.minus != "nothing":
-            expected = game.random_gain(moves.state, plies=self.minus == "random_shot")
+            expected = self.game.random_gain(moves.state, plies=self.minus == "random_shot")
             reward = reward - expected * moves.ends_turn
         return reward
 
-    def returns(self, game: Game[Any], moves: Moves) -> Tensor:
+    def returns(self, moves: Moves, results: Results) -> Tensor:
         """Float32 [M]: equation 2 of Landy's article, Σ_{t ≥ t0} γ^(t - t0) · reward(t).
 
-        The sum runs over the rest of the mover's own game, and t counts turns, so that all moves
-        of one turn share its reward undiscounted.
+        The sum runs over the rest of the seat's own moves, and t counts its turns, so that all
+        moves of one turn share its reward undiscounted.
         """
-        return discounted(self.of_moves(game, moves), moves, self.discount)
+        return discounted(self.of_moves(moves, results), moves, self.discount)
+
+    def _final(self, results: Results) -> Tensor:
+        """Float32 [G, P]: what each seat is paid at the end."""
+        score = results.score
+        if self.scored == "score":
+            return score
+        if self.scored == "outcome":
+            others = (score.sum(1, keepdim=True) - score) / (score.shape[1] - 1)
+            return (score - others).sign()
+        return self.game.measures(results.state)[self.scored][:, None].expand_as(score)
+
+
+def last(moves: Moves) -> Tensor:
+    """Bool [M]: whether it is its seat's last move of the game."""
+    owner = _owner(moves)
+    place = torch.arange(len(owner), device=owner.device)
+    latest = torch.full((int(owner.max()) + 1,), -1, device=owner.device)
+    latest.scatter_reduce_(0, owner, place, "amax")
+    return latest[owner] == place
 
 
 def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
     """Float32 [M]: the discounted sum of reward, float32 [M], over each seat's later moves."""
     result = torch.empty_like(reward)
-    seats = int(moves.seat.max()) + 1 if len(moves) else 1
-    owner = moves.game * seats + moves.seat if seats > 1 else moves.game
-    total = torch.zeros(moves.games * seats, device=reward.device)
-    turn = torch.zeros(moves.games * seats, device=reward.device)
+    owner = _owner(moves)
+    total = torch.zeros(int(owner.max()) + 1, device=reward.device)
+    # The seat's next move is a turn later exactly where this one ends a turn.
+    weight = torch.where(moves.ends_turn, discount, 1.0)
     stop = len(moves)
-    for size in reversed(moves.plies):
+    for size in reversed(moves.steps):
         now = slice(stop - size, stop)
         stop -= size
-        future = total[owner[now]]
-        if discount != 1:
-            now_turn = moves.turn[now].float()
-            # A game's last move has no later one: its future is 0, whatever the exponent.
-            gap = (turn[owner[now]] - now_turn).clamp(min=0)
-            future = future * discount**gap
-            turn[owner[now]] = now_turn
-        result[now] = reward[now] + future
+        result[now] = reward[now] + weight[now] * total[owner[now]]
         total[owner[now]] = result[now]
     return result
+
+
+def _owner(moves: Moves) -> Tensor:
+    """Int64 [M]: one number for each seat of each game."""
+    return moves.game * moves.state.score.shape[1] + moves.seat

@@ -48,6 +48,10 @@ class Sampling(ABC):
     ) -> Tensor:
         """Int64 [B]; progress, 0 to 1, is how much of the run has been played."""
 
+    @abstractmethod
+    def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
+        """Float64 [B, A]: how likely choose makes each action."""
+
 
 class Stochastic(Sampling):
     """Draws from softmax(scores ÷ temperature)."""
@@ -67,6 +71,9 @@ class Stochastic(Sampling):
     ) -> Tensor:
         return draw(self.logits(scores, legal), rng)
 
+    def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
+        return self.logits(scores, legal).double().softmax(1)
+
 
 class EpsilonGreedy(Sampling):
     """The best action, or with probability epsilon a uniformly random legal one."""
@@ -81,6 +88,11 @@ class EpsilonGreedy(Sampling):
         best = masked(scores, legal).argmax(1)
         return torch.where(explore < self.epsilon.at(progress), draw_uniform(legal, rng), best)
 
+    def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
+        epsilon = self.epsilon.at(progress)
+        uniform = legal.double() / legal.sum(1, keepdim=True)
+        return epsilon * uniform + (1 - epsilon) * certain(scores, legal)
+
 
 class Argmax(Sampling):
     """The action with the highest score; the first of equals."""
@@ -91,3 +103,12 @@ class Argmax(Sampling):
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
         return masked(scores, legal).argmax(1)
+
+    def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
+        return certain(scores, legal)
+
+
+def certain(scores: Tensor, legal: Tensor) -> Tensor:
+    """Float64 [B, A]: all probability on the best legal action, the first of equals."""
+    best = masked(scores, legal).argmax(1, keepdim=True)
+    return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, best, 1.0)

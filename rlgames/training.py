@@ -8,16 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from omegaconf import DictConfig
+from torch import Tensor
 
-from rlgames import checkpoint, config
-from rlgames.evaluation import Evaluation, evaluate, optimum
+from rlgames import build, checkpoint, config
+from rlgames.agents import build_player
+from rlgames.evaluation import Evaluation, evaluate
+from rlgames.games.game import Game
 from rlgames.play import play
-from rlgames.players.player import Agent
+from rlgames.players.past import Past
+from rlgames.players.player import Agent, Player
 from rlgames.run_log import RunLog, fresh_directory
 from rlgames.sampling import Argmax
+from rlgames.solvers.graph import Graph, exploitability
+from rlgames.solvers.optimum import find_graph, find_optimum
 
 Progress = Callable[[int, dict[str, float]], None]
+
+LISTED_SECONDS = 2.0
+"""Exploitability is worked out while training where all positions are found within this time."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +35,81 @@ class Trained:
     """A finished run: its directory and the final evaluation of its best greedy policy."""
 
     directory: Path
+    game: Game[Any]
     evaluation: Evaluation
+    opponent: str
     optimal: float | None
+    exploitability: float | None
     seconds: float
+
+
+class Examiner:
+    """Evaluates the greedy policy, in training and at its end.
+
+    best_by: the figure that the best checkpoint is chosen by: exploitability where all positions
+    can be listed, otherwise what the game is about.
+    """
+
+    LOWER_IS_BETTER = ("turns", "exploitability")
+
+    def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent) -> None:
+        self.cfg, self.game = cfg, game
+        self.greedy = Agent(game, agent.policy, Argmax())
+        self.opponent: Player | None = None
+        self.graph: Graph | None = None
+        if game.spec.seats == 2:
+            self.opponent = build_player(cfg.eval_opponent, cfg, game)
+            if game.spec.keyed and not game.spec.hidden and cfg.device == "cpu":
+                self.graph = find_graph(game, LISTED_SECONDS)
+        usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
+        self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
+        if self.best_by == "exploitability" and self.graph is None:
+            raise config.ConfigError(
+                f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
+            )
+        if self.best_by == "points" and game.spec.seats == 1:
+            raise config.ConfigError(
+                f"best_by=points is for two seats; {game.spec.name} has one",
+                f"best_by={usual} fits",
+            )
+
+    def examine(self, games: int) -> tuple[Evaluation, dict[str, float]]:
+        """Play, and name the figures."""
+        cfg = self.cfg
+        rng = build.stream(cfg.seed, "eval", cfg.device)
+        found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent)
+        figures = found.headline()
+        if self.graph is not None:
+            figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
+        return found, figures
+
+    def better(self, figures: dict[str, float], best: float | None) -> float | None:
+        """The new best value of best_by, or None where these figures do not beat the best."""
+        value = figures[self.best_by]
+        if best is None:
+            return value
+        ahead = value < best if self.best_by in self.LOWER_IS_BETTER else value > best
+        return value if ahead else None
+
+
+def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
+    """Who plays in training: the agent alone, against itself too, or the agent and its opponent."""
+    name = cfg.opponent.name
+    if game.spec.seats == 1:
+        if name != "self":
+            raise config.ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
+        return [agent]
+    if name == "self":
+        return [agent]
+    if name == "past":
+        return [agent, Past(agent, cfg.opponent.every, cfg.opponent.keep)]
+    return [agent, build_player(cfg.opponent, cfg, game)]
+
+
+def both_seats(games: int, device: torch.device) -> Tensor:
+    """Int64 [games, 2]: the first player has seat 0 in the first half of the games, then seat 1."""
+    second = (torch.arange(games, device=device) * 2 >= games).long()[:, None]
+    return torch.cat([second, 1 - second], 1)
 
 
 def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
@@ -37,27 +119,23 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     BadNumber when learning breaks down; the run is then closed as failed, its checkpoints kept.
     """
     start = time.perf_counter()
-    device = config.build_device(cfg)
-    game = config.build_game(cfg).to(device)
-    policy = config.build_policy(cfg, game, config.stream(cfg.seed, "init")).to(device)
-    sampling = config.build_sampling(cfg)
-    learner = config.build_learner(
-        cfg, game, policy, sampling, config.stream(cfg.seed, "learn", device)
+    device = build.build_device(cfg)
+    game = build.build_game(cfg).to(device)
+    policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
+    sampling = build.build_sampling(cfg)
+    learner = build.build_learner(
+        cfg, game, policy, sampling, build.stream(cfg.seed, "learn", device)
     )
     agent = Agent(game, policy, sampling)
-    greedy = Agent(game, policy, Argmax())
-    rng = config.stream(cfg.seed, "play", device)
-    values = config.plain(cfg)
+    players = opponents(cfg, game, agent)
+    examiner = Examiner(cfg, game, agent)
+    rng = build.stream(cfg.seed, "play", device)
     if device.type == "cpu":
-        config.check_memory(min(cfg.batch, cfg.games), game)
-    try:
-        directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
-        if cfg.out and (directory / "run.json").exists():
-            raise config.ConfigError(f"{directory} already holds a run", "name another out=")
-        log = RunLog(directory, values, config.to_yaml(cfg))
-    except OSError as error:
-        raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
-    best = float("inf")
+        build.check_memory(min(cfg.batch, cfg.games), game)
+    log = _open_log(cfg)
+    values = config.plain(cfg)
+    directory = log.directory
+    best: float | None = None
     eval_every = cfg.eval_every or max(1, cfg.games // 20)
     save_every = cfg.save_every or eval_every
 
@@ -71,11 +149,15 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
         while played < cfg.games:
             batch = min(cfg.batch, cfg.games - played)
             agent.progress = played / cfg.games
-            moves, results = play(game, [agent], game.initial(batch, rng), rng)
+            for player in players:
+                if isinstance(player, Past):
+                    player.look_back(played, rng)
+            seating = both_seats(batch, device) if len(players) == 2 else None
+            moves, results = play(game, players, batch, rng, seating=seating)
             assert moves is not None
-            metrics = learner.update(moves, agent.progress)
+            metrics = learner.update(moves.of(0), results, agent.progress)
             played += batch
-            window.add(batch, len(moves), metrics | {"turns": float(results.turns.float().mean())})
+            window.add(batch, results.moves, metrics | _lengths(game, results.score, results.turns))
             last = played >= cfg.games
             if played - due_log >= cfg.log_every or last:
                 due_log = played
@@ -85,31 +167,60 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                     progress(played, shown)
             if played - due_eval >= eval_every or last:
                 due_eval = played
-                outcome = evaluate(
-                    game, greedy, "auto", cfg.eval_games, config.stream(cfg.seed, "eval", device)
-                )
-                seconds = time.perf_counter() - begin
-                log.add(played, {"eval/turns": outcome.mean, "time/seconds": seconds})
-                log.log.info("games %d, greedy turns %.4f", played, outcome.mean)
+                _, figures = examiner.examine(cfg.eval_games)
+                shown = {f"eval/{name}": value for name, value in figures.items()}
+                log.add(played, shown | {"time/seconds": time.perf_counter() - begin})
+                told = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+                log.log.info("games %d, greedy: %s", played, told)
                 if progress:
-                    progress(played, {"eval/turns": outcome.mean})
-                if outcome.mean < best:
-                    best = outcome.mean
+                    progress(played, shown)
+                ahead = examiner.better(figures, best)
+                if ahead is not None:
+                    best = ahead
                     save("best.safetensors")
             if played - due_save >= save_every or last:
                 due_save = played
                 save("latest.safetensors")
         tensors, _ = checkpoint.read(directory / "checkpoints" / "best.safetensors")
         checkpoint.restore(policy, tensors)
-        final = evaluate(game, greedy, "auto", 2000, config.stream(cfg.seed, "eval", device))
-        optimal = optimum(game, cfg.solve_seconds)
+        final, figures = examiner.examine(2000)
+        optimum = None if game.spec.seats == 2 else find_optimum(game, cfg.solve_seconds)
     except BaseException as error:
         log.log.error("%s: %s", type(error).__name__, error)
         log.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", {})
         raise
-    figures = {"turns": final.mean} | ({"optimal": optimal} if optimal is not None else {})
-    log.finish("done", figures)
-    return Trained(directory, final, optimal, time.perf_counter() - start)
+    optimal = None if optimum is None else optimum.value
+    log.finish("done", figures | ({"optimal": optimal} if optimal is not None else {}))
+    return Trained(
+        directory,
+        game,
+        final,
+        str(cfg.eval_opponent.name),
+        optimal,
+        figures.get("exploitability"),
+        time.perf_counter() - start,
+    )
+
+
+def _open_log(cfg: DictConfig) -> RunLog:
+    try:
+        directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
+        if cfg.out and (directory / "run.json").exists():
+            raise config.ConfigError(f"{directory} already holds a run", "name another out=")
+        return RunLog(directory, config.plain(cfg), config.to_yaml(cfg))
+    except OSError as error:
+        raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
+
+
+def _lengths(game: Game[Any], score: Tensor, turns: Tensor) -> dict[str, float]:
+    """How the games of a batch went, for the log."""
+    found = {"turns": float(turns.float().mean())}
+    if game.spec.goal == "score":
+        found["score"] = float(score[:, 0].mean())
+    if game.spec.goal == "outcome":
+        found["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
+        found["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
+    return found
 
 
 class Window:

@@ -80,14 +80,16 @@ def test_random_games_follow_the_rule_book(rules):
     """Each game again by sets and loops, from the recorded actions alone."""
     game = Battleship(*rules)
     start = game.initial(40, rng(1))
-    moves, results = play(game, [Random()], start, rng(2))
+    moves, results = play(
+        game, [Random(game)], len(start), rng(2), start=lambda first, count: start
+    )
     for row in range(40):
         ships = set(start.ships[row].nonzero()[:, 0].tolist())
         shot, aimed, turns, hits = set(), [], 0, 0
         for i in (moves.game == row).nonzero()[:, 0].tolist():
             left = game.num_cells - len(shot)
             assert hits < len(ships)
-            assert bool(moves.legal[i, moves.action[i]])
+            assert bool(game.legal(moves.state)[i, moves.action[i]])
             cells = set(game._targets[moves.action[i]].nonzero()[:, 0].tolist())
             before = len(ships & shot)
             if game.sequential:
@@ -97,7 +99,7 @@ def test_random_games_follow_the_rule_book(rules):
             else:
                 assert len(cells - shot) == min(game.shots, left)
                 aimed, ends = list(cells), True
-            assert int(moves.turn[i]) == turns
+            assert int(moves.state.turn[i]) == turns
             assert bool(moves.ends_turn[i]) == ends
             if ends:
                 shot |= set(aimed)
@@ -120,7 +122,7 @@ def test_rows_do_not_touch_each_other(rules):
         assert legal.any(1).all()
         assert torch.equal(game.legal(other), legal[order])
         assert torch.equal(game.observe(other), game.observe(state)[order])
-        action = Random().choose(state, legal, rng(5))
+        action = Random(game).choose(state, rng(5))
         before = state[:]
         state, old = game.act(state, action), state
         assert same(before, old), "act changed its argument"
@@ -140,11 +142,11 @@ def test_public_states_hide_the_ships():
         torch.where(seen.shot, seen.ships, False)
 
     class Cheat(Player):
-        def choose(self, state, legal, rng):
+        def choose(self, state, rng):
             return state.ships.float().argmax(1)
 
     with pytest.raises(PermissionError):
-        play(game, [Cheat()], game.initial(3, rng()), rng())
+        play(game, [Cheat()], 3, rng())
 
 
 def test_results_of_a_salvo_are_shown_at_its_end():
@@ -182,7 +184,7 @@ def test_random_gain():
 def test_random_play_takes_as_long_as_theory_says(rules, expected):
     game = Battleship(*rules)
     assert game.random_turns() == pytest.approx(expected, abs=1e-4)
-    turns = play(game, [Random()], game.initial(20_000, rng(6)), rng(7), record=False)[1].turns
+    turns = play(game, [Random(game)], 20_000, rng(6), record=False)[1].turns
     error = float(turns.double().std()) / math.sqrt(len(turns))
     assert abs(float(turns.double().mean()) - expected) < 3.5 * error
 

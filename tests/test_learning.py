@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rlgames import config
+from rlgames import build, config
 from rlgames.games.battleship import Battleship
 from rlgames.learners.learner import BadNumber
 from rlgames.play import play
@@ -20,7 +20,7 @@ def rng(seed=0):
 
 def some_moves(*rules, games=30):
     game = Battleship(*rules)
-    return game, play(game, [Random()], game.initial(games, rng(1)), rng(2))[0]
+    return game, *play(game, [Random(game)], games, rng(1))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def some_moves(*rules, games=30):
 @pytest.mark.parametrize("minus", ["nothing", "random_shot", "random_turn"])
 @pytest.mark.parametrize("scored", ["gain", "turns"])
 def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
-    game, moves = some_moves(*rules)
-    found = Reward(scored, minus, 0.5).returns(game, moves)
+    game, moves, results = some_moves(*rules)
+    found = Reward(game, scored, minus, 0.5).returns(moves, results)
     for row in range(moves.games):
         ids = (moves.game == row).nonzero()[:, 0].tolist()
         rewards = {}  # by turn
@@ -43,25 +43,25 @@ def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
             random_hits = (game.ship_cells - hit) / left
             off = {"nothing": 0, "random_shot": random_hits, "random_turn": random_hits * fired}
             gain = float(moves.gain[i]) if scored == "gain" else -1.0
-            rewards[int(moves.turn[i])] = gain - off[minus]
+            rewards[int(moves.state.turn[i])] = gain - off[minus]
             shot, hit = shot + fired, hit + int(moves.gain[i])
         for i in ids:
-            now = int(moves.turn[i])
+            now = int(moves.state.turn[i])
             total = sum(r * 0.5 ** (t - now) for t, r in rewards.items() if t >= now)
             assert float(found[i]) == pytest.approx(total, abs=1e-5)
 
 
 def learner(game, *overrides):
-    cfg = config.load("train", ["policy.layers=[8]", *overrides])[0]
-    policy = config.build_policy(cfg, game, rng(3))
-    sampling = config.build_sampling(cfg)
-    return policy, config.build_learner(cfg, game, policy, sampling, rng(4))
+    cfg = config.load("train", ["policy.layers=[8]", *overrides])
+    policy = build.build_policy(cfg, game, rng(3))
+    sampling = build.build_sampling(cfg)
+    return policy, build.build_learner(cfg, game, policy, sampling, rng(4))
 
 
 @pytest.mark.parametrize("masked", [True, False])
 def test_the_step_is_the_documents_estimator(masked):
     """One game a batch and SGD: θ ← θ + α Σ r ∇ log p, written out move by move."""
-    game, moves = some_moves(1, 10, [3], games=1)
+    game, moves, results = some_moves(1, 10, [3], games=1)
     policy, taught = learner(
         game,
         "game=battleship",
@@ -76,18 +76,18 @@ def test_the_step_is_the_documents_estimator(masked):
         "learner.max_norm=null",
     )
     before = [p.detach().clone() for p in policy.parameters()]
-    returns = Reward("gain", "random_shot", 0.5).returns(game, moves)
+    returns = Reward(game, "gain", "random_shot", 0.5).returns(moves, results)
     total = torch.zeros(())
     for i in range(len(moves)):
         logits = policy(game.observe(moves.state[i : i + 1]))[0][0]
         if masked:
-            logits = logits[moves.legal[i]]
-            action = int(moves.legal[i][: moves.action[i]].sum())
+            logits = logits[game.legal(moves.state)[i]]
+            action = int(game.legal(moves.state)[i][: moves.action[i]].sum())
         else:
             action = int(moves.action[i])
         total = total + returns[i] * (logits[action] - torch.logsumexp(logits, 0))
     wanted = torch.autograd.grad(total, list(policy.parameters()))
-    taught.update(moves, 0.0)
+    taught.update(moves, results, 0.0)
     for old, new, gradient in zip(before, policy.parameters(), wanted, strict=True):
         assert torch.allclose(new, old + 0.06 * gradient, atol=1e-6)
 
@@ -104,20 +104,20 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     agent = Agent(game, policy, Stochastic())
     first = game.openings(10)[0][[0] * 64]
     for step in range(60):
-        moves, _ = play(game, [agent], first, rng(step))
-        taught.update(moves, step / 60)
+        moves, results = play(game, [agent], 64, rng(step), start=lambda a, b: first)
+        taught.update(moves, results, step / 60)
     scores, _ = policy(game.observe(first[:1]))
     assert float(scores.detach().softmax(1)[0, 0]) > 0.9
 
 
 def test_a_bad_number_stops_before_the_step():
-    game, moves = some_moves(1, 10, [3])
+    game, moves, results = some_moves(1, 10, [3])
     policy, taught = learner(game, "game=battleship")
     before = [p.detach().clone() for p in policy.parameters()]
     moves.gain[3] = math.nan
-    taught.reward = Reward("gain")
+    taught.reward = Reward(game, "gain")
     with pytest.raises(BadNumber):
-        taught.update(moves, 0.0)
+        taught.update(moves, results, 0.0)
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 

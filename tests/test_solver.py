@@ -14,7 +14,8 @@ from rlgames.solvers.belief import OutOfBudget, solve_belief
 def solve(game, symmetries=None, **limits):
     if symmetries is None:
         symmetries = game.symmetries()
-    return solve_belief(game.layouts().numpy(), game.shots, symmetries, **limits)
+    layouts = game.layouts().numpy()
+    return solve_belief(layouts, [1] * len(layouts), game.shots, symmetries, **limits)
 
 
 def naive(game):

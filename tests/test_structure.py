@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from rlgames import config
+from rlgames import config, schemas
 
 PACKAGE = Path(config.__file__).parent
 ORDER = [
@@ -17,9 +17,10 @@ ORDER = [
     ["play"],
     ["rewards"],
     ["learners"],
-    ["config", "checkpoint", "run_log"],
-    ["evaluation"],
-    ["training"],
+    ["schemas", "config", "checkpoint", "run_log"],
+    ["build"],
+    ["agents", "evaluation"],
+    ["commands", "training"],
     ["display"],
     ["cli"],
 ]
@@ -61,20 +62,20 @@ def test_imports_point_one_way(path):
 
 
 @pytest.mark.parametrize(
-    ("group", "name"), [(g, n) for g, names in config.SCHEMAS.items() for n in names]
+    ("group", "name"), [(g, n) for g, names in schemas.SCHEMAS.items() for n in names]
 )
 def test_yaml_and_schema_name_the_same_keys(group, name):
     node = OmegaConf.load(config.conf_dir() / group / f"{name}.yaml")
     node = node.get(group, node)
-    schema = config.SCHEMAS[group][name]
+    schema = schemas.SCHEMAS[group][name]
     assert set(node) == {item.name for item in fields(schema)}
     assert OmegaConf.to_container(node, resolve=False)["name"] == name
 
 
-@pytest.mark.parametrize("command", config.COMMANDS)
+@pytest.mark.parametrize("command", schemas.COMMANDS)
 def test_every_key_of_a_command_is_in_its_yaml_with_a_comment(command):
     text = (config.conf_dir() / f"{command}.yaml").read_text(encoding="utf-8")
     lines = {line.split(":")[0]: line for line in text.splitlines() if ":" in line}
-    for item in fields(config.COMMANDS[command]):
+    for item in fields(schemas.COMMANDS[command]):
         assert "#" in lines[item.name]
         assert item.default is not MISSING

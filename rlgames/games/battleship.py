@@ -116,7 +116,10 @@ class Battleship(Game[BattleshipState]):
             observation=(planes, rows, columns),
             cells=len(sets) == cells,
             longest=cells if self.sequential else turns,
+            positions=3.0**cells,
+            goal="turns",
             hidden=True,
+            keyed=cells <= (31 if self.sequential else 39),
             turn_plies=shots if self.sequential else 1,
         )
 
@@ -176,6 +179,24 @@ class Battleship(Game[BattleshipState]):
     def public(self, state: BattleshipState) -> BattleshipState:
         return replace(state, ships=HIDDEN)
 
+    def outcome(self, before: BattleshipState, action: Tensor, after: BattleshipState) -> Tensor:
+        """The cells newly seen to be hit; beyond 62 cells, a number that two sets hardly share."""
+        new = after.hit & ~before.hit
+        if self.num_cells <= 62:
+            weight = torch.ones((), dtype=torch.int64) << torch.arange(self.num_cells)
+        else:
+            weight = torch.randint(
+                2**62, (self.num_cells,), generator=torch.Generator().manual_seed(0)
+            )
+        return (new * weight.to(new.device)).sum(1)
+
+    def key(self, state: BattleshipState) -> Tensor:
+        """A digit a cell: not shot at, miss, hit, aimed at."""
+        base = 4 if self.sequential else 3
+        digit = state.shot.long() + state.hit + 3 * state.aimed
+        power = base ** torch.arange(self.num_cells, device=digit.device)
+        return (digit * power).sum(1)
+
     def random_gain(self, state: BattleshipState, plies: bool) -> Tensor:
         left = (self.num_cells - state.shot.sum(1)).float()
         hidden = self.ship_cells - state.score[:, 0]
@@ -218,6 +239,38 @@ class Battleship(Game[BattleshipState]):
             return lines[0]
         head = "   " + " ".join(_letter(column) for column in range(width))
         return "\n".join([head] + [f"{r + 1:2d} {line}" for r, line in enumerate(lines)])
+
+    def parse(self, text: str) -> BattleshipState:
+        lines = [line.split() for line in text.splitlines() if line.strip()]
+        if self.rows > 1:
+            lines = [line[1:] for line in lines if line[0].isdigit()]
+        marks = [mark for line in lines for mark in line]
+        if len(lines) != self.rows or any(len(line) != self.columns for line in lines):
+            raise ValueError(f"not a board of {self.rows}x{self.columns} in ., o, x and +")
+        if wrong := [mark for mark in marks if mark not in (".", "o", "x", "+")]:
+            raise ValueError(f"{wrong[0]!r} is none of the marks ., o, x and +")
+        shot, hit, aimed = (
+            torch.tensor([[mark in kinds for mark in marks]]) for kinds in ("ox", "x", "+")
+        )
+        hits, shots = int(hit.sum()), int(shot.sum())
+        if hits > self.ship_cells:
+            raise ValueError(f"{hits} hits, and the fleet has {self.ship_cells} cells")
+        if int(aimed.sum()) >= max(self.shots, 1) or (aimed.any() and not self.sequential):
+            raise ValueError("more cells are aimed at than an unfinished turn can have")
+        whole = shots == self.num_cells or shots % self.shots == 0
+        if not whole:
+            raise ValueError(f"{shots} cells shot at are no whole number of turns")
+        start = self._start(torch.zeros(1, self.num_cells, dtype=torch.bool))
+        return replace(
+            start,
+            ships=HIDDEN,
+            shot=shot,
+            hit=hit,
+            aimed=aimed,
+            done=start.done | (hits == self.ship_cells),
+            turn=start.turn + math.ceil(shots / self.shots),
+            score=start.score + hits,
+        )
 
     def name_action(self, state: BattleshipState, row: int, action: int) -> str:
         fresh = self._targets[action] & ~state.shot[row]

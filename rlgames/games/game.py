@@ -13,6 +13,8 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.games.subsets import MOST_MEMBERS, Subsets
+
 
 class HiddenTruth:
     """Stands where a player may not look: any use of it as a tensor raises PermissionError."""
@@ -84,7 +86,13 @@ class Spec:
     cells: action a is cell a of the board in row-major order, so that a network may
         give one score a cell.
     longest: no game lasts more plies than this.
+    positions: no more positions than this can be reached, as far as that is easily told.
+    goal: what a player is after: "turns", as few as can be; "score", as much as can be; or
+        "outcome", more than the other seat has at the end.
     hidden: some of the truth is not shown to the mover.
+    draws: how many uniform numbers chance uses up after each move; 0: nothing is left to chance.
+    zero_sum: the seats' scores always add up to nothing.
+    keyed: key() is the exact identity of a visible position.
     turn_plies: the most plies that one turn can take.
     """
 
@@ -94,7 +102,12 @@ class Spec:
     observation: tuple[int, int, int]
     cells: bool
     longest: int
-    hidden: bool
+    positions: float
+    goal: str
+    hidden: bool = False
+    draws: int = 0
+    zero_sum: bool = False
+    keyed: bool = False
     turn_plies: int = 1
 
 
@@ -105,10 +118,11 @@ class Game(ABC, Generic[S]):
     """One instance is one set of rules; it holds constant tables and no position."""
 
     spec: Spec
+    _subsets: Subsets | None = None
 
     @abstractmethod
     def initial(self, batch: int, rng: torch.Generator) -> S:
-        """B new games, their hidden truth drawn from the prior with rng."""
+        """B new games, what is left to chance or hidden drawn from the prior with rng."""
 
     @abstractmethod
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
@@ -120,30 +134,97 @@ class Game(ABC, Generic[S]):
 
     @abstractmethod
     def act(self, state: S, action: Tensor) -> S:
-        """The positions after action, int64 [B]; a finished row does not change."""
+        """The positions after action, int64 [B], before chance; a finished row does not change."""
+
+    def settle(self, state: S, u: Tensor) -> S:
+        """What chance adds to positions that act has made; u: float32 [B, spec.draws] in [0, 1)."""
+        return state
+
+    def chances(self, state: S) -> tuple[Tensor, S]:
+        """All that settle could make, in full: probability float64 [B, K] and B * K positions.
+
+        Outcome k of row b stands at b * K + k; where its probability is 0 it means nothing.
+        """
+        return torch.ones(len(state), 1, dtype=torch.float64, device=state.done.device), state
 
     @abstractmethod
     def observe(self, state: S) -> Tensor:
         """Float32 [B, *spec.observation]: what the mover may know, from the mover's side."""
 
+    def outcome(self, before: S, action: Tensor, after: S) -> Tensor:
+        """Int64 [B]: what became visible by a move, after chance; an edge of a search tree."""
+        return torch.zeros_like(action)
+
+    def key(self, state: S) -> Tensor:
+        """Int64 [B]: the identity of a visible position, exact where spec.keyed says so."""
+        raise NotImplementedError(f"positions of {self.spec.name} have no key")
+
+    def rank(self, state: S) -> Tensor:
+        """Int64 [B]: a number that grows with every move; solvers go through positions by it."""
+        return state.turn
+
+    def unkey(self, key: Tensor) -> S:
+        """Live positions from their keys, int64 [B], with a score of 0; the inverse of key."""
+        raise NotImplementedError(f"positions of {self.spec.name} have no key")
+
+    def pick(self, state: S, u: Tensor) -> Tensor:
+        """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
+        legal = self.legal(state)
+        if legal.shape[1] <= MOST_MEMBERS:
+            if self._subsets is None or self._subsets.device != legal.device:
+                self._subsets = Subsets(legal.shape[1], legal.device)
+            return self._subsets.pick(self._subsets.code(legal), u).long()
+        count = legal.sum(1)
+        nth = (u * count).long().minimum(count - 1)
+        return (legal.cumsum(1) > nth[:, None]).to(torch.uint8).argmax(1)
+
     @abstractmethod
     def public(self, state: S) -> S:
         """The same positions with every hidden field replaced by HIDDEN."""
+
+    def resample(self, state: S, rng: torch.Generator) -> S:
+        """Public positions with a hidden truth drawn from all that agree with what was seen."""
+        return state
 
     @abstractmethod
     def render(self, state: S, row: int, reveal: bool = False) -> str:
         """One position as text; reveal shows the hidden truth too."""
 
     @abstractmethod
+    def parse(self, text: str) -> S:
+        """One public position from the text that render makes of it.
+
+        Raises ValueError, saying what is wrong, for any other text.
+        """
+
+    @abstractmethod
     def name_action(self, state: S, row: int, action: int) -> str:
         """An action as a person writes it."""
 
-    @abstractmethod
+    def parse_action(self, state: S, row: int, text: str) -> int:
+        """The legal action that a person wrote: as name_action does, in any order of its words.
+
+        Raises ValueError for a word that names none.
+        """
+        words = sorted(text.upper().split())
+        legal = self.legal(state[row : row + 1])[0].nonzero()[:, 0].tolist()
+        for action in legal:
+            if sorted(self.name_action(state, row, action).upper().split()) == words:
+                return int(action)
+        examples = ", ".join(self.name_action(state, row, action) for action in legal[:8])
+        more = ", ..." if len(legal) > 8 else ""
+        raise ValueError(f"{text!r} is not a move here; there is: {examples}{more}")
+
+    def measures(self, state: S) -> dict[str, Tensor]:
+        """Further figures of each position by name, float32 [B], for rewards and tables."""
+        return {}
+
     def random_gain(self, state: S, plies: bool) -> Tensor:
         """Float32 [B]: what a uniformly random turn from here is expected to gain.
 
         plies: count a single shot, cell or stone of the turn rather than all of them.
         """
+        raise NotImplementedError(f"{self.spec.name} does not say what a random move gains")
 
     def random_turns(self) -> float | None:
         """The mean number of turns of uniformly random play where theory gives it."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from rlgames.play import Moves
+from rlgames.play import Moves, Results
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
@@ -25,8 +25,10 @@ class Learner(ABC):
     optimizer: torch.optim.Optimizer
 
     @abstractmethod
-    def update(self, moves: Moves, progress: float) -> dict[str, float]:
-        """Learn from moves once; progress, 0 to 1, is how much of the run has been played.
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        """Learn from moves once, and from how their games ended.
+
+        progress, 0 to 1, is how much of the run has been played.
 
         Returns metrics by name. Raises BadNumber, leaving the weights as they were.
         """

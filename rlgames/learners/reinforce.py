@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game
 from rlgames.learners.learner import OPTIMIZERS, BadNumber, Learner, step
-from rlgames.play import Moves
+from rlgames.play import Moves, Results
 from rlgames.policies.policy import Policy
 from rlgames.rewards import Reward
 from rlgames.sampling import Sampling
@@ -64,26 +64,27 @@ class Reinforce(Learner):
         self.epochs, self.minibatches, self.clip = epochs, minibatches, clip
         self.max_norm = max_norm
 
-    def update(self, moves: Moves, progress: float) -> dict[str, float]:
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         observation = self.game.observe(moves.state)
-        returns = self.reward.returns(self.game, moves)
+        legal = self.game.legal(moves.state)
+        returns = self.reward.returns(moves, results)
         if not torch.isfinite(returns).all():
             raise BadNumber("a return is not a finite number")
         reused = self.epochs * self.minibatches > 1
         if reused:
             with torch.no_grad():
                 scores, value = self.policy(observation)
-                old = _of_action(self._log_probability(scores, moves.legal), moves.action)
+                old = _of_action(self._log_probability(scores, legal), moves.action)
                 advantage = self._advantage(returns, value)
         # Sums over a game's moves, averaged over games, from means over moves.
         moves_a_game = len(moves) / moves.games
         losses, entropies, norms = [], [], []
         for part in self._parts(len(moves), returns.device):
             scores, value = self.policy(observation[part])
-            log_p = self._log_probability(scores, moves.legal[part])
+            log_p = self._log_probability(scores, legal[part])
             taken = _of_action(log_p, moves.action[part])
             if reused:
                 ratio = (taken - old[part]).exp()

@@ -1,4 +1,4 @@
-"""Players: random play, and a policy with a rule of sampling."""
+"""The contract of every player, random play, and a policy with a rule of sampling."""
 
 from __future__ import annotations
 
@@ -10,24 +10,42 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy
-from rlgames.sampling import Sampling, draw_uniform
+from rlgames.sampling import Sampling
 
 
 class Player(ABC):
     """Chooses from public positions only."""
 
     deterministic = False
+    """Whether the same position always gets the same action."""
 
     @abstractmethod
-    def choose(self, state: State, legal: Tensor, rng: torch.Generator) -> Tensor:
-        """Int64 [B], a legal action for each row; state is public, legal is bool [B, A]."""
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        """Int64 [B], a legal action for each row; state is public; any action if it is over."""
+
+    def probabilities(self, state: State) -> Tensor:
+        """Float64 [B, A]: how likely each action is; rows add up to 1."""
+        raise NotImplementedError(f"{type(self).__name__} does not tell its probabilities")
 
 
 class Random(Player):
-    """Every legal action equally likely."""
+    """Every legal action equally likely.
 
-    def choose(self, state: State, legal: Tensor, rng: torch.Generator) -> Tensor:
-        return draw_uniform(legal, rng)
+    observe: work out the observations as well, to measure what a network would wait for.
+    """
+
+    def __init__(self, game: Game[Any], observe: bool = False) -> None:
+        self.game, self.observe = game, observe
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        if self.observe:
+            self.game.observe(state)
+        u = torch.rand(len(state), generator=rng, device=rng.device)
+        return self.game.pick(state, u)
+
+    def probabilities(self, state: State) -> Tensor:
+        legal = self.game.legal(state).double()
+        return legal / legal.sum(1, keepdim=True)
 
 
 class Agent(Player):
@@ -42,11 +60,14 @@ class Agent(Player):
         self.progress = 0.0
 
     @torch.no_grad()
-    def choose(
-        self, state: State, legal: Tensor | None = None, rng: torch.Generator | None = None
-    ) -> Tensor:
-        """Int64 [B]; legal is worked out where it is not given, rng is needed unless greedy."""
-        legal = self.game.legal(state) if legal is None else legal
+    def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
+        """Int64 [B]; rng is needed unless the sampling is greedy."""
+        legal = self.game.legal(state)
         rng = torch.Generator(legal.device) if rng is None else rng
         scores, _ = self.policy(self.game.observe(state))
         return self.sampling.choose(scores, legal, rng, self.progress)
+
+    @torch.no_grad()
+    def probabilities(self, state: State) -> Tensor:
+        scores, _ = self.policy(self.game.observe(state))
+        return self.sampling.probabilities(scores, self.game.legal(state), self.progress)

@@ -1,0 +1,70 @@
+"""Players by name, and trained agents from checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from rlgames import build, checkpoint, config
+from rlgames.config import ConfigError
+from rlgames.games.game import Game
+from rlgames.players.player import Agent, Player
+from rlgames.sampling import Argmax
+
+
+def checkpoint_path(run: Path) -> Path:
+    """The best checkpoint of a run directory, or the file itself."""
+    if not run.is_dir():
+        return run
+    for name in ("best.safetensors", "latest.safetensors"):
+        if (run / "checkpoints" / name).is_file():
+            return run / "checkpoints" / name
+    raise ConfigError(f"{run} holds no checkpoint", "name a run directory or a checkpoint file")
+
+
+def trained_config(run: Path) -> DictConfig:
+    """The config that a run was trained with, checked; it is text from a stranger."""
+    _, trained = checkpoint.read(checkpoint_path(run))
+    return config.from_plain(trained)
+
+
+def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
+    """A run's policy with the sampling of cfg, or greedy.
+
+    Raises ConfigError or BadCheckpoint for a file that no agent can be made from.
+    """
+    tensors, trained = checkpoint.read(checkpoint_path(run))
+    own = config.from_plain(trained)
+    device = build.build_device(cfg if cfg is not None else own)
+    game = build.build_game(own).to(device)
+    policy = build.build_policy(own, game, build.stream(0, "init")).to(device)
+    checkpoint.restore(policy, tensors)
+    sampling = Argmax() if cfg is None else build.build_sampling(cfg)
+    return Agent(game, policy.eval(), sampling)
+
+
+def build_player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
+    """The player that a node of cfg names, for cfg's game.
+
+    Raises ConfigError for one that does not play it.
+    """
+    if node.name == "run":
+        agent = load_agent(Path(node.path))
+        theirs, ours = (build.arguments(c.game) for c in (trained_config(Path(node.path)), cfg))
+        for name in ours:
+            # What a network is shown is its own affair.
+            if name not in ("encoding", "show") and theirs.get(name) != ours[name]:
+                raise ConfigError(
+                    f"{node.path} was trained with {name}={theirs.get(name)}, "
+                    f"and this game has {name}={ours[name]}",
+                    "players can only meet in one game",
+                )
+        return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)
+    if node.name not in build.PLAYERS:
+        raise ConfigError(f"{node.name} can only be met in training", "name another player")
+    try:
+        return build.PLAYERS[node.name](game, **build.arguments(node))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

@@ -1,0 +1,138 @@
+"""Checked configs into objects, by the name that each part has in its config group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from rlgames.config import ConfigError
+from rlgames.games.battleship import Battleship
+from rlgames.games.game import Game
+from rlgames.games.lines import Lines
+from rlgames.games.slide import Slide
+from rlgames.learners.learner import Learner
+from rlgames.learners.reinforce import Reinforce
+from rlgames.players.player import Player, Random
+from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.policies.conv import Conv
+from rlgames.policies.mlp import Mlp
+from rlgames.policies.policy import Policy
+from rlgames.rewards import Reward
+from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
+
+GAMES: dict[str, Callable[..., Game[Any]]] = {
+    "battleship": lambda board, **rules: Battleship(1, board, name="battleship", **rules),
+    "salvo": lambda board, **rules: Battleship(board, board, name="salvo", **rules),
+    "tictactoe": lambda board, line: Lines(board, board, line, False, "tictactoe"),
+    "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
+    "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
+}
+POLICIES: dict[str, Callable[..., Policy]] = {"mlp": Mlp, "conv": Conv}
+SAMPLINGS: dict[str, Callable[..., Sampling]] = {
+    "stochastic": Stochastic,
+    "epsilon_greedy": EpsilonGreedy,
+    "argmax": Argmax,
+}
+PLAYERS: dict[str, Callable[..., Player]] = {
+    "random": Random,
+    "win_or_block": WinOrBlock,
+    "corner": Corner,
+}
+LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce}
+
+
+def build_game(config: DictConfig) -> Game[Any]:
+    """Raises ConfigError where the rules cannot be."""
+    try:
+        return GAMES[config.game.name](**arguments(config.game))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def build_sampling(config: DictConfig) -> Sampling:
+    return SAMPLINGS[config.sampling.name](**arguments(config.sampling))
+
+
+def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
+    """Raises ConfigError for a reward that the game does not know."""
+    try:
+        return Reward(game, **arguments(config.reward))
+    except ValueError as error:
+        fitting = {"turns": "turns", "score": "score", "outcome": "outcome"}[game.spec.goal]
+        raise ConfigError(str(error), f"reward={fitting} fits") from None
+
+
+def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
+    value = config.learner.baseline == "value"
+    return POLICIES[config.policy.name](game.spec, value=value, rng=rng, **arguments(config.policy))
+
+
+def build_learner(
+    config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
+) -> Learner:
+    return LEARNERS[config.learner.name](
+        game,
+        policy,
+        sampling,
+        build_reward(config, game),
+        rng,
+        lr=config.lr,
+        **arguments(config.learner),
+    )
+
+
+def build_device(config: DictConfig) -> torch.device:
+    """Set the number of threads too. Raises ConfigError for a device that is not there."""
+    torch.set_num_threads(config.threads)
+    try:
+        device = torch.device(config.device)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        have = "cuda" if torch.cuda.is_available() else "cpu"
+        raise ConfigError(f"device={config.device} is not here", f"use device={have}") from None
+    return device
+
+
+def check_memory(batch: int, game: Game[Any]) -> None:
+    """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
+
+    Counted for each move: its position, its observation twice (as played, as learnt from), and
+    for each action a mask and four floats (scores, log-probabilities and their gradients).
+    """
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = (
+            next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
+        )
+    except (OSError, StopIteration):
+        return
+    spec = game.spec
+    cells = math.prod(spec.observation[1:])
+    a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
+    # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
+    a_game = a_move * min(spec.longest, 100 * cells)
+    if batch * a_game > free:
+        raise ConfigError(
+            f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "
+            f"{free / 2**30:.1f} GiB are free",
+            f"batch={max(1, free // a_game)} fits",
+        )
+
+
+def stream(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:
+    """A generator of its own for each use of chance: the same seed and name, the same numbers."""
+    words = np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint32)
+    return torch.Generator(device).manual_seed(int(words[0]) << 32 | int(words[1]))
+
+
+def arguments(node: DictConfig) -> dict[str, Any]:
+    """A group's keys without its name: what the part itself is made with."""
+    values = OmegaConf.to_container(node)
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items() if name != "name"}

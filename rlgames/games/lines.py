@@ -1,0 +1,258 @@
+"""k in a row, with gravity or without: tic-tac-toe, Connect 4, and boards of other sizes.
+
+Two seats take turns; whoever first has a whole line across, down or aslant wins, and a full board
+is drawn. With gravity an action is a column, and the stone falls to its lowest empty cell; without,
+it is a cell, in row-major order from the top.
+
+    . . . . . . .
+    . . . X . . .      X  the first seat's stones
+    . . O X . . .      O  the second seat's
+    . O X X . . O
+    1 2 3 4 5 6 7
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, Spec, State
+
+MOST_BITS = 62
+"""A board has one more row or column of bits, always empty, so that no line runs over the edge."""
+
+TABLE_BITS = 16
+"""Up to so many bits a table tells whether a set of stones has a line."""
+
+
+@dataclass(frozen=True)
+class LinesState(State):
+    """own: int64 [B], the mover's stones as bits. occupied: int64 [B], all stones."""
+
+    own: Tensor
+    occupied: Tensor
+
+
+class Lines(Game[LinesState]):
+    """rows × columns cells, line stones in a row win, gravity makes stones fall.
+
+    Raises ValueError for a line that does not fit and for more cells than bits.
+    """
+
+    def __init__(
+        self, rows: int, columns: int, line: int, gravity: bool, name: str = "lines"
+    ) -> None:
+        if line > max(rows, columns):
+            raise ValueError(
+                f"line={line} does not fit on a board of {rows}x{columns}; "
+                f"the longest that does is {max(rows, columns)}"
+            )
+        self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
+        bits = (rows + 1) * columns if gravity else rows * (columns + 1)
+        if bits > MOST_BITS:
+            raise ValueError(
+                f"a board of {rows}x{columns} needs {bits} bits, and {MOST_BITS} is the most"
+            )
+        self._bits = bits
+        # The bit of each cell in row-major order from the top, [rows * columns].
+        across, down = torch.arange(columns), torch.arange(rows)[:, None]
+        place = (
+            across * (rows + 1) + (rows - 1 - down) if gravity else down * (columns + 1) + across
+        )
+        self._cell = (torch.ones((), dtype=torch.int64) << place).reshape(-1)
+        self._board = int(self._cell.sum())
+        step = rows + 1 if gravity else columns + 1
+        self._steps = (1, step, step + 1, step - 1)
+        if gravity:
+            self._bottom = self._cell.view(rows, columns)[-1].clone()
+            self._top = self._cell.view(rows, columns)[0].clone()
+            self._column = self._cell.view(rows, columns).sum(0)
+        self._move = self._top if gravity else self._cell
+        self._won: Tensor | None = None
+        if bits <= TABLE_BITS:
+            self._won = self._has_line(torch.arange(2**bits))
+        self._sides = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+        self.spec = Spec(
+            name=name,
+            seats=2,
+            actions=columns if gravity else rows * columns,
+            observation=(2, rows, columns),
+            cells=not gravity,
+            longest=rows * columns,
+            positions=3.0 ** (rows * columns),
+            goal="outcome",
+            zero_sum=True,
+            keyed=gravity or 2 * bits <= 63,
+        )
+
+    def initial(self, batch: int, rng: torch.Generator) -> LinesState:
+        device = rng.device
+        nothing = torch.zeros(batch, dtype=torch.int64, device=device)
+        return LinesState(
+            done=torch.zeros(batch, dtype=torch.bool, device=device),
+            mover=nothing,
+            turn=nothing,
+            score=torch.zeros(batch, 2, device=device),
+            own=nothing,
+            occupied=nothing,
+        )
+
+    def openings(self, limit: int) -> tuple[LinesState, Tensor] | None:
+        if limit < 1:
+            return None
+        return self.initial(1, torch.Generator()), torch.ones(1, dtype=torch.float64)
+
+    def legal(self, state: LinesState) -> Tensor:
+        free = (state.occupied[:, None] & self._move) == 0
+        return free | state.done[:, None]
+
+    def act(self, state: LinesState, action: Tensor) -> LinesState:
+        live = ~state.done
+        moves = live.long()
+        everything = -moves  # all bits of a live row, none of a finished one
+        if self.gravity:
+            stone = state.occupied + self._bottom.index_select(0, action)
+            stone = stone & self._column.index_select(0, action)
+        else:
+            stone = self._cell.index_select(0, action)
+        stone = stone & everything
+        mine = state.own | stone
+        won = (
+            self._has_line(mine) if self._won is None else self._won.index_select(0, mine)
+        ) & live
+        occupied = state.occupied | stone
+        return replace(
+            state,
+            done=state.done | won | (occupied == self._board),
+            mover=state.mover ^ moves,
+            turn=state.turn + moves,
+            score=state.score + self._sides.index_select(0, state.mover) * won[:, None],
+            own=torch.where(live, state.occupied ^ state.own, state.own),
+            occupied=occupied,
+        )
+
+    def observe(self, state: LinesState) -> Tensor:
+        sides = torch.stack([state.own, state.own ^ state.occupied], 1)
+        # Clamping numbers to 1 is several times as fast as comparing them with 0.
+        planes = (sides[:, :, None] & self._cell).float().clamp_(max=1)
+        return planes.view(-1, *self.spec.observation)
+
+    def key(self, state: LinesState) -> Tensor:
+        # With gravity one more bit on each column tells its height: own stones, then that bit.
+        if self.gravity:
+            return state.own + state.occupied + int(self._bottom.sum())
+        return state.own << self._bits | state.occupied
+
+    def unkey(self, key: Tensor) -> LinesState:
+        if self.gravity:
+            own, occupied = torch.zeros_like(key), torch.zeros_like(key)
+            for column in range(self.columns):
+                shift = column * (self.rows + 1)
+                part = (key >> shift) & (2 ** (self.rows + 1) - 1)
+                height = torch.zeros_like(part)
+                for row in range(1, self.rows + 1):
+                    height += (part >> row) > 0
+                own |= (part - (1 << height)) << shift
+                occupied |= ((1 << height) - 1) << shift
+        else:
+            own, occupied = key >> self._bits, key & (2**self._bits - 1)
+        return self.of_bits(own, occupied)
+
+    def of_bits(self, own: Tensor, occupied: Tensor) -> LinesState:
+        """Positions with these stones, int64 [B]: the mover's, and all; none has a line yet."""
+        turn = ((occupied[:, None] & self._cell) != 0).sum(1)
+        return LinesState(
+            done=occupied == self._board,
+            mover=turn & 1,
+            turn=turn,
+            score=torch.zeros(len(own), 2, device=own.device),
+            own=own,
+            occupied=occupied,
+        )
+
+    def completes(self, state: LinesState, stones: Tensor) -> Tensor:
+        """Bool [B, A]: legal actions that complete a line of these stones, int64 [B]."""
+        occupied = state.occupied[:, None]
+        stone = (occupied + self._bottom) & self._column if self.gravity else self._cell
+        line = self._has_line(stones[:, None] | stone)
+        return line & (occupied & self._move == 0)
+
+    def cells(self, state: LinesState) -> Tensor:
+        """Int64 [B, rows, columns] from the top: 0 empty, 1 the first seat's, 2 the second's."""
+        own = (state.own[:, None] & self._cell) != 0
+        taken = (state.occupied[:, None] & self._cell) != 0
+        # A seat's stones: the mover's own, also in a finished row, where mover is the loser.
+        seat = torch.where(own, state.mover[:, None], 1 - state.mover[:, None])
+        return ((seat + 1) * taken).view(-1, self.rows, self.columns)
+
+    def public(self, state: LinesState) -> LinesState:
+        return state
+
+    def symmetries(self) -> Tensor:
+        """Int64 [G, N]: permutations of the cells that leave the rules as they are."""
+        grid = torch.arange(self.rows * self.columns).view(self.rows, self.columns)
+        turned = [grid, grid.flip(1)]
+        if not self.gravity:
+            turned += [g.flip(0) for g in turned]
+            if self.rows == self.columns:
+                turned += [g.T for g in turned]
+        found: Tensor = torch.stack([g.reshape(-1) for g in turned]).unique(dim=0)
+        return found
+
+    def render(self, state: LinesState, row: int, reveal: bool = False) -> str:
+        lines = [
+            " ".join(".XO"[stone] for stone in line)
+            for line in self.cells(state[row : row + 1])[0].tolist()
+        ]
+        if self.gravity:
+            return "\n".join([*lines, " ".join(str((c + 1) % 10) for c in range(self.columns))])
+        head = "   " + " ".join(chr(ord("A") + c) for c in range(self.columns))
+        return "\n".join([head] + [f"{r + 1:2d} {line}" for r, line in enumerate(lines)])
+
+    def parse(self, text: str) -> LinesState:
+        rows = [
+            [mark for mark in line if mark in ".XO"]
+            for line in text.splitlines()
+            if any(mark in ".X" for mark in line) or set(line.split()[1:]) == {"O"}
+        ]
+        rows = [line[-self.columns :] for line in rows]
+        if len(rows) != self.rows or any(len(line) != self.columns for line in rows):
+            raise ValueError(f"not a board of {self.rows}x{self.columns} in ., X and O")
+        marks = torch.tensor([[".XO".index(mark) for mark in line] for line in rows]).reshape(-1)
+        first, second = (int(self._cell[marks == seat].sum()) for seat in (1, 2))
+        count = [int((marks == seat).sum()) for seat in (1, 2)]
+        if count[0] - count[1] not in (0, 1):
+            raise ValueError(f"{count[0]} X and {count[1]} O: the seats did not take turns")
+        if self.gravity and self._floating(first | second):
+            raise ValueError("a stone floats above an empty cell")
+        own, other = (first, second) if count[0] == count[1] else (second, first)
+        state = self.of_bits(torch.tensor([own]), torch.tensor([own | other]))
+        if not bool(self._has_line(torch.tensor([other]))[0]):
+            return state
+        side = self._sides[1 - state.mover]
+        return replace(state, done=torch.ones_like(state.done), score=side)
+
+    def _floating(self, occupied: int) -> bool:
+        """Whether a column has a gap: adding its bottom bit to a full pile carries it away."""
+        pairs = zip(self._bottom.tolist(), self._column.tolist(), strict=True)
+        return any(((occupied & column) + bottom) & occupied & column for bottom, column in pairs)
+
+    def name_action(self, state: LinesState, row: int, action: int) -> str:
+        if self.gravity:
+            return str(action + 1)
+        return f"{chr(ord('A') + action % self.columns)}{action // self.columns + 1}"
+
+    def _has_line(self, stones: Tensor) -> Tensor:
+        """Bool, shaped like stones, int64: whether they hold a whole line."""
+        found: Tensor | None = None
+        for step in self._steps:
+            run, length = stones, 1  # bits where a run of so many stones begins
+            while length < self.line:
+                more = min(length, self.line - length)
+                run = run & (run >> (step * more))
+                length += more
+            found = run if found is None else found | run
+        assert found is not None
+        return found != 0

@@ -1,0 +1,320 @@
+"""2048 on a board of any size.
+
+A move slides all tiles to one side; two equal tiles that meet become one of twice the value, once
+a move, the pair nearest the side first, and the score grows by what was made. Then a 2 appears on
+a random empty cell, now and then a 4. The game is over when no move changes the board.
+
+    .    .    2    .
+    .    .    4    2      actions: up, right, down, left
+    2    .    8    4
+    2    4   16   32
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, Spec, State
+from rlgames.games.subsets import MOST_MEMBERS, Subsets
+
+ACTIONS = ("up", "right", "down", "left")
+
+MOST_PLANES = 16
+"""A one-hot observation has at most so many values a cell; larger tiles share the last."""
+
+
+@dataclass(frozen=True)
+class SlideState(State):
+    """tiles: uint8 [B, N], row-major from the top: 0 empty, otherwise the tile is 2 to this."""
+
+    tiles: Tensor
+
+
+class Slide(Game[SlideState]):
+    """rows × columns cells.
+
+    fours: the probability that a new tile is a 4. target: the tile that counts as a win; the game
+        goes on beyond it. encoding: "onehot" shows a plane for each value of a cell, "exponents"
+        one plane of the tiles' exponents ÷ 10.
+    """
+
+    _empty: Subsets | None = None
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        fours: float = 0.1,
+        target: int = 2048,
+        encoding: str = "onehot",
+        name: str = "2048",
+    ) -> None:
+        cells = rows * columns
+        if cells < 2 or max(rows, columns) < 2:
+            raise ValueError(f"a board of {rows}x{columns} has no room to slide; take board=2")
+        if target < 4 or target & (target - 1):
+            raise ValueError(f"target={target} is not a tile; 4, 8, 16, ... 2048 are")
+        self.rows, self.columns, self.num_cells = rows, columns, cells
+        self.fours, self.target, self.encoding = fours, target, encoding
+        self.planes = min(MOST_PLANES, cells + 2)
+        self._values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
+        planes = self.planes if encoding == "onehot" else 1
+        self.spec = Spec(
+            name=name,
+            seats=1,
+            actions=4,
+            observation=(planes, rows, columns),
+            cells=False,
+            # Each move adds at least 2 to a sum that n cells hold at most 2^(n + 2) of.
+            longest=2 ** min(cells + 1, 40),
+            positions=float(cells + 2) ** cells,
+            goal="score",
+            draws=2,
+            keyed=cells <= 16,
+        )
+
+    def initial(self, batch: int, rng: torch.Generator) -> SlideState:
+        device = rng.device
+        empty = torch.zeros(batch, self.num_cells, dtype=torch.uint8, device=device)
+        state = self._start(empty)
+        u = torch.rand(2, batch, 2, generator=rng, device=device)
+        return self._finish(self._place(self._place(state, u[0]), u[1]))
+
+    def openings(self, limit: int) -> tuple[SlideState, Tensor] | None:
+        count = (2 * self.num_cells) * (2 * self.num_cells)
+        if count > 4 * limit:
+            return None
+        empty = self._start(torch.zeros(1, self.num_cells, dtype=torch.uint8))
+        first, one = self._all_places(empty)
+        second, two = self._all_places(one)
+        probability = (first.reshape(-1, 1) * second).reshape(-1)
+        tiles, group = two.tiles[probability > 0].unique(dim=0, return_inverse=True)
+        total = torch.zeros(len(tiles), dtype=torch.float64)
+        total.index_add_(0, group, probability[probability > 0])
+        return (self._finish(self._start(tiles)), total) if len(tiles) <= limit else None
+
+    def legal(self, state: SlideState) -> Tensor:
+        grid = self._lanes(state.tiles)  # [rows, columns, B]
+        finished = state.done
+        left, right = _can_slide(grid.transpose(0, 1), finished)
+        up, down = _can_slide(grid, finished)
+        return torch.stack([up, right, down, left], 1)
+
+    def act(self, state: SlideState, action: Tensor) -> SlideState:
+        vertical = _bytes((action & 1) == 0)
+        backward = _bytes((action == 1) | (action == 2))
+        grid = self._lanes(state.tiles)
+        if self.rows == self.columns:
+            lines = _choose(vertical, grid, grid.transpose(0, 1))
+            lines, gain = _slide(_choose(backward, lines.flip(0), lines))
+            lines = _choose(backward, lines.flip(0), lines)
+            slid = _choose(vertical, lines, lines.transpose(0, 1))
+        else:
+            down, gain_down = self._slide_back(grid, backward)
+            across, gain_across = self._slide_back(grid.transpose(0, 1), backward)
+            slid = _choose(vertical, down, across.transpose(0, 1))
+            gain = torch.where(vertical != 0, gain_down, gain_across)
+        live = ~state.done
+        slid = _choose(_bytes(live), slid, grid)
+        return replace(
+            state,
+            turn=state.turn + live,
+            score=state.score + (gain * live)[:, None],
+            tiles=slid.reshape(self.num_cells, -1).T,
+        )
+
+    def _slide_back(self, lines: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
+        """Slide lines to their front or, where backward is all ones, to their back."""
+        lines, gain = _slide(_choose(backward, lines.flip(0), lines))
+        return _choose(backward, lines.flip(0), lines), gain
+
+    def settle(self, state: SlideState, u: Tensor) -> SlideState:
+        return self._finish(self._place(state, u))
+
+    def chances(self, state: SlideState) -> tuple[Tensor, SlideState]:
+        probability, after = self._all_places(state)
+        return probability, self._finish(after)
+
+    def observe(self, state: SlideState) -> Tensor:
+        if self.encoding == "exponents":
+            return (state.tiles.float() / 10).view(-1, *self.spec.observation)
+        planes = torch.zeros(len(state), self.planes, self.num_cells, device=state.tiles.device)
+        planes.scatter_(1, state.tiles.clamp(max=self.planes - 1).long()[:, None], 1.0)
+        return planes.view(-1, *self.spec.observation)
+
+    def outcome(self, before: SlideState, action: Tensor, after: SlideState) -> Tensor:
+        new = after.tiles != self.act(before, action).tiles
+        cell = new.to(torch.uint8).argmax(1)
+        value = after.tiles.gather(1, cell[:, None])[:, 0].long()
+        return torch.where(new.any(1), 2 * cell + value, 0)
+
+    def key(self, state: SlideState) -> Tensor:
+        """Four bits a cell; tiles beyond 32768 are not told from smaller ones."""
+        places = 4 * torch.arange(self.num_cells, device=state.tiles.device)
+        return ((state.tiles.long() & 15) << places).sum(1)
+
+    def unkey(self, key: Tensor) -> SlideState:
+        places = 4 * torch.arange(self.num_cells, device=key.device)
+        return self._finish(self._start(((key[:, None] >> places) & 15).to(torch.uint8)))
+
+    def rank(self, state: SlideState) -> Tensor:
+        """Half the sum of the tiles: every move adds 1 or 2."""
+        return (self._values[state.tiles.long()].sum(1) / 2).long()
+
+    def of(self, exponents: Tensor) -> SlideState:
+        """Positions from exponents, int64 [B, rows, columns], with a score of 0."""
+        return self._finish(self._start(exponents.to(torch.uint8).flatten(1)))
+
+    def cells(self, state: SlideState) -> Tensor:
+        """Int64 [B, rows, columns]: the exponents."""
+        return state.tiles.long().view(-1, self.rows, self.columns)
+
+    def measures(self, state: SlideState) -> dict[str, Tensor]:
+        most = self._values[state.tiles.amax(1).long()]
+        return {
+            "grid_sum": self._values[state.tiles.long()].sum(1),
+            "max_tile": most,
+            "win": (most >= self.target).float(),
+        }
+
+    def public(self, state: SlideState) -> SlideState:
+        return state
+
+    def symmetries(self) -> Tensor:
+        """Int64 [G, N]: permutations of the cells that leave the rules as they are."""
+        grid = torch.arange(self.num_cells).view(self.rows, self.columns)
+        turned = [grid, grid.flip(0), grid.flip(1), grid.flip(0, 1)]
+        if self.rows == self.columns:
+            turned += [g.T for g in turned]
+        found: Tensor = torch.stack([g.reshape(-1) for g in turned]).unique(dim=0)
+        return found
+
+    def render(self, state: SlideState, row: int, reveal: bool = False) -> str:
+        tiles = state.tiles[row].tolist()
+        words = [str(2**e) if e else "." for e in tiles]
+        width = max(4, *map(len, words))
+        return "\n".join(
+            " ".join(f"{word:>{width}}" for word in words[start : start + self.columns])
+            for start in range(0, self.num_cells, self.columns)
+        )
+
+    def parse(self, text: str) -> SlideState:
+        lines = [line.split() for line in text.splitlines() if line.strip()]
+        if len(lines) != self.rows or any(len(line) != self.columns for line in lines):
+            raise ValueError(f"not a board of {self.rows}x{self.columns} tiles")
+        exponents = []
+        for word in (word for line in lines for word in line):
+            value = 0 if word == "." else int(word) if word.isdigit() else -1
+            if value and (value < 2 or value & (value - 1) or value >= 2**64):
+                raise ValueError(f"{word!r} is not a tile; write . for none, or 2, 4, 8, ...")
+            exponents.append(value.bit_length() - 1 if value else 0)
+        return self.of(torch.tensor(exponents).view(1, self.rows, self.columns))
+
+    def name_action(self, state: SlideState, row: int, action: int) -> str:
+        return ACTIONS[action]
+
+    def _lanes(self, tiles: Tensor) -> Tensor:
+        """Uint8 [rows, columns, B]: the batch last, so that cells are worked on in long rows."""
+        return tiles.T.contiguous().view(self.rows, self.columns, -1)
+
+    def _start(self, tiles: Tensor) -> SlideState:
+        batch, device = len(tiles), tiles.device
+        nothing = torch.zeros(batch, dtype=torch.int64, device=device)
+        return SlideState(
+            done=torch.zeros(batch, dtype=torch.bool, device=device),
+            mover=nothing,
+            turn=nothing,
+            score=torch.zeros(batch, 1, device=device),
+            tiles=tiles,
+        )
+
+    def _place(self, state: SlideState, u: Tensor) -> SlideState:
+        """Put a tile on the empty cell that u chooses, in the live rows."""
+        empty = state.tiles == 0
+        if self.num_cells <= MOST_MEMBERS:
+            if self._empty is None or self._empty.device != empty.device:
+                self._empty = Subsets(self.num_cells, empty.device)
+            cell = self._empty.pick(self._empty.code(empty), u[:, 0]).long()
+        else:
+            count = empty.sum(1)
+            nth = (u[:, 0] * count).long().minimum(count - 1)
+            cell = (empty.cumsum(1) > nth[:, None]).to(torch.uint8).argmax(1)
+        value = (1 + (u[:, 1] < self.fours).to(torch.uint8)) * ~state.done
+        # Finished rows keep what they have there.
+        value = torch.maximum(value, state.tiles.gather(1, cell[:, None])[:, 0])
+        return replace(state, tiles=state.tiles.scatter(1, cell[:, None], value[:, None]))
+
+    def _all_places(self, state: SlideState) -> tuple[Tensor, SlideState]:
+        """Probability float64 [B, 2N] and the B * 2N positions: a 2 on each cell, then a 4."""
+        empty = (state.tiles == 0) & ~state.done[:, None]
+        share = empty.double() / empty.sum(1, keepdim=True).clamp(min=1)
+        probability = torch.cat([share * (1 - self.fours), share * self.fours], 1)
+        one = torch.eye(self.num_cells, dtype=torch.uint8, device=empty.device)
+        added = torch.cat([one, 2 * one])
+        tiles = state.tiles[:, None] + added * torch.cat([empty, empty], 1)[:, :, None]
+        probability[state.done, 0] = 1.0  # a finished row stays as it is
+        row = torch.arange(len(state), device=empty.device).repeat_interleave(2 * self.num_cells)
+        return probability, replace(state[row], tiles=tiles.flatten(0, 1))
+
+    def _finish(self, state: SlideState) -> SlideState:
+        """Mark the rows that have no move left."""
+        grid = self._lanes(state.tiles)
+        open_ = _any(grid == 0)
+        for lines in (grid, grid.transpose(0, 1)):
+            if len(lines) > 1:
+                open_ = open_ | _any(lines[1:] == lines[:-1])
+        return replace(state, done=state.done | ~open_)
+
+
+def _bytes(mask: Tensor) -> Tensor:
+    """Uint8: all bits set where mask, bool, is true."""
+    return mask.to(torch.uint8).neg_()
+
+
+def _choose(mask: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """torch.where for uint8 and a mask by _bytes; seven times as fast."""
+    return other ^ ((one ^ other) & mask)
+
+
+def _any(lines: Tensor) -> Tensor:
+    """Bool [B]: whether anything in bool [n, m, B] is true; any() is ten times as slow."""
+    return lines.view(torch.uint8).amax((0, 1)).view(torch.bool)
+
+
+def _can_slide(lines: Tensor, finished: Tensor) -> tuple[Tensor, Tensor]:
+    """Bool [B] twice: whether tiles can move to the front, and to the back, of any line.
+
+    lines: uint8 [n, m, B], m lines of n cells.
+    """
+    if len(lines) == 1:
+        return finished, finished
+    front, back = lines[:-1], lines[1:]
+    full = front != 0
+    merge = _any((front == back) & full) | finished
+    behind = back != 0
+    return _any(behind & ~full) | merge, _any(full & ~behind) | merge
+
+
+def _slide(lines: Tensor) -> tuple[Tensor, Tensor]:
+    """Slide every line to its front: uint8 [n, m, B] again, and the score made, float32 [B]."""
+    cells = _close_up(list(lines))
+    gain = torch.zeros(lines.shape[1:], dtype=torch.int64, device=lines.device)
+    for at in range(len(cells) - 1):
+        equal = ((cells[at] == cells[at + 1]) & (cells[at] != 0)).view(torch.uint8)
+        cells[at] = cells[at] + equal
+        cells[at + 1] = cells[at + 1] * (1 - equal)
+        gain = gain + (equal.long() << cells[at])
+    return torch.stack(_close_up(cells)), gain.sum(0).float()
+
+
+def _close_up(cells: list[Tensor]) -> list[Tensor]:
+    """Move empty cells behind tiles, keeping the tiles' order."""
+    cells = list(cells)
+    for end in range(len(cells) - 1, 0, -1):
+        for at in range(end):
+            step = cells[at + 1] * (cells[at] == 0)
+            cells[at], cells[at + 1] = cells[at] + step, cells[at + 1] - step
+    return cells

@@ -1,0 +1,39 @@
+"""Earlier selves: copies of a policy taken while it learns, to play against."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import State
+from rlgames.players.player import Agent, Player
+
+
+class Past(Player):
+    """Each batch is played by one of the copies, drawn at random.
+
+    every: games between two copies. keep: how many are kept, the latest; the first is untrained.
+    """
+
+    def __init__(self, agent: Agent, every: int, keep: int) -> None:
+        self._agent, self._every, self._keep = agent, every, keep
+        self._copies: list[Agent] = []
+        self._due = 0
+        self._now = agent
+        self.look_back(0, torch.Generator())
+
+    def look_back(self, played: int, rng: torch.Generator) -> None:
+        """Take a copy if one is due after so many games, and draw who plays the next batch."""
+        if played >= self._due:
+            self._due = played + self._every
+            own = self._agent
+            frozen = Agent(own.game, copy.deepcopy(own.policy).eval(), own.sampling)
+            frozen.progress = own.progress
+            self._copies = [*self._copies, frozen][-self._keep :]
+        count = len(self._copies)
+        self._now = self._copies[int(torch.randint(count, (), generator=rng, device=rng.device))]
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return self._now.choose(state, rng)

@@ -1,0 +1,65 @@
+"""Players that follow a rule of thumb, and play at random where it says nothing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.games.lines import Lines, LinesState
+from rlgames.games.slide import ACTIONS, Slide
+from rlgames.players.player import Player
+from rlgames.sampling import draw_uniform
+
+
+class OneOf(Player):
+    """Any of its options, all equally likely."""
+
+    @abstractmethod
+    def options(self, state: Any) -> Tensor:
+        """Bool [B, A]: at least one legal action in each live row."""
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return draw_uniform(self.options(state), rng)
+
+    def probabilities(self, state: State) -> Tensor:
+        options = self.options(state).double()
+        return options / options.sum(1, keepdim=True)
+
+
+class WinOrBlock(OneOf):
+    """Wins if it can, else stops a win, else moves at random; in games of k in a row."""
+
+    def __init__(self, game: Game[Any]) -> None:
+        if not isinstance(game, Lines):
+            raise ValueError(f"win_or_block plays tictactoe and connect4, not {game.spec.name}")
+        self.game = game
+
+    def options(self, state: LinesState) -> Tensor:
+        wins = self.game.completes(state, state.own)
+        blocks = self.game.completes(state, state.own ^ state.occupied)
+        wanted = torch.where(wins.any(1, keepdim=True), wins, blocks)
+        return torch.where(wanted.any(1, keepdim=True), wanted, self.game.legal(state))
+
+
+class Corner(Player):
+    """Keeps large tiles of 2048 in a lower corner: down, else left, else right, else up."""
+
+    deterministic = True
+
+    def __init__(self, game: Game[Any]) -> None:
+        if not isinstance(game, Slide):
+            raise ValueError(f"corner plays 2048, not {game.spec.name}")
+        self.game = game
+        preferred = ("up", "right", "left", "down")
+        self._order = torch.tensor([preferred.index(name) + 1 for name in ACTIONS])
+
+    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
+        return (self.game.legal(state) * self._order.to(state.done.device)).argmax(1)
+
+    def probabilities(self, state: Any) -> Tensor:
+        action = self.choose(state, torch.Generator())
+        return torch.nn.functional.one_hot(action, 4).double()

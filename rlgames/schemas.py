@@ -1,0 +1,282 @@
+"""The keys of every config, with their types, ranges and choices; the defaults stand in conf/.
+
+Every option of a config group has a schema here under the same name.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+POSITIVE = 1e-300
+"""As the low end of a range: more than 0."""
+
+
+def key(
+    default: Any = MISSING, low: float = -math.inf, high: float = math.inf, of: Any = ()
+) -> Any:
+    """A field with its range or its choices."""
+    metadata = {"low": low, "high": high, "of": tuple(of)}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class BattleshipConfig:
+    name: str = "battleship"
+    board: int = key(10, 1, 1000)
+    ships: list[int] = key([3], 1, 1000)
+    shots: int = key(1, 1, 1000)
+    aim: str = key("auto", of=("auto", "joint", "sequential"))
+    encoding: str = key("planes", of=("signed", "planes"))
+
+
+@dataclass
+class SalvoConfig(BattleshipConfig):
+    name: str = "salvo"
+    board: int = key(4, 1, 32)
+    ships: list[int] = key([4, 2], 1, 32)
+    shots: int = key(2, 1, 1024)
+
+
+@dataclass
+class TictactoeConfig:
+    name: str = "tictactoe"
+    board: int = key(3, 1, 7)
+    line: int = key(3, 1, 7)
+
+
+@dataclass
+class Connect4Config:
+    name: str = "connect4"
+    rows: int = key(6, 1, 61)
+    columns: int = key(7, 1, 31)
+    line: int = key(4, 1, 61)
+
+
+@dataclass
+class SlideConfig:
+    name: str = "2048"
+    board: int = key(4, 1, 8)
+    columns: int = key(4, 1, 8)
+    fours: float = key(0.1, 0, 1)
+    target: int = key(2048, 4, 2**62)
+    encoding: str = key("onehot", of=("onehot", "exponents"))
+
+
+@dataclass
+class RewardConfig:
+    name: str = key()
+    scored: str = key(of=("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+    minus: str = key(of=("nothing", "random_shot", "random_turn"))
+    discount: float = key(1.0, 0, 1)
+
+
+@dataclass
+class MlpConfig:
+    name: str = "mlp"
+    layers: list[int] = key([256, 256], 0, 65536)
+    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
+    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+
+
+@dataclass
+class ConvConfig:
+    name: str = "conv"
+    channels: list[int] = key([32, 32, 32], 1, 4096)
+    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
+    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+    skip: bool = True
+
+
+@dataclass
+class StochasticConfig:
+    name: str = "stochastic"
+    temperature: float = key(1.0, POSITIVE, 1e6)
+
+
+@dataclass
+class EpsilonGreedyConfig:
+    name: str = "epsilon_greedy"
+    epsilon: float = key(0.1, 0, 1)
+    epsilon_end: float | None = key(None, 0, 1)
+
+
+@dataclass
+class ArgmaxConfig:
+    name: str = "argmax"
+
+
+@dataclass
+class ReinforceConfig:
+    name: str = "reinforce"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop"))
+    lr_end: float | None = key(None, 0, 100)
+    baseline: str = key("value", of=("none", "mean", "standardised", "value"))
+    masked: bool = True
+    entropy: float = key(0.0, 0, 100)
+    entropy_end: float | None = key(None, 0, 100)
+    value_weight: float = key(0.5, 0, 1000)
+    epochs: int = key(1, 1, 1000)
+    minibatches: int = key(1, 1, 100_000)
+    clip: float = key(0.2, POSITIVE, 1e6)
+    max_norm: float | None = key(None, POSITIVE, 1e6)
+
+
+@dataclass
+class RandomConfig:
+    name: str = "random"
+    observe: bool = False
+
+
+@dataclass
+class WinOrBlockConfig:
+    name: str = "win_or_block"
+
+
+@dataclass
+class CornerConfig:
+    name: str = "corner"
+
+
+@dataclass
+class HuntTargetConfig:
+    name: str = "hunt_target"
+
+
+@dataclass
+class DensityConfig:
+    name: str = "density"
+    samples: int = key(100, 1, 1_000_000)
+
+
+@dataclass
+class ExactConfig:
+    name: str = "exact"
+    seconds: float = key(60.0, POSITIVE, 1e6)
+    memory_gb: float = key(4.0, POSITIVE, 1e4)
+
+
+@dataclass
+class HumanConfig:
+    name: str = "human"
+
+
+@dataclass
+class RunPlayerConfig:
+    name: str = "run"
+    path: str = "???"
+
+
+@dataclass
+class SelfConfig:
+    name: str = "self"
+
+
+@dataclass
+class PastConfig:
+    name: str = "past"
+    every: int = key(5000, 1, 10**12)
+    keep: int = key(10, 1, 1000)
+
+
+SCHEMAS: dict[str, dict[str, type]] = {
+    "game": {
+        "battleship": BattleshipConfig,
+        "salvo": SalvoConfig,
+        "tictactoe": TictactoeConfig,
+        "connect4": Connect4Config,
+        "2048": SlideConfig,
+    },
+    "reward": {
+        "hits": RewardConfig,
+        "turns": RewardConfig,
+        "outcome": RewardConfig,
+        "score": RewardConfig,
+    },
+    "policy": {"mlp": MlpConfig, "conv": ConvConfig},
+    "sampling": {
+        "stochastic": StochasticConfig,
+        "epsilon_greedy": EpsilonGreedyConfig,
+        "argmax": ArgmaxConfig,
+    },
+    "learner": {"reinforce": ReinforceConfig},
+    "player": {
+        "random": RandomConfig,
+        "win_or_block": WinOrBlockConfig,
+        "corner": CornerConfig,
+        "hunt_target": HuntTargetConfig,
+        "density": DensityConfig,
+        "exact": ExactConfig,
+        "human": HumanConfig,
+        "run": RunPlayerConfig,
+        "self": SelfConfig,
+        "past": PastConfig,
+    },
+}
+SEATED = ("player", "opponent", "eval_opponent")
+"""Keys that hold a player, each with the options of the group `player`."""
+
+SEED_END = 2**64
+MAX_BATCH = 1 << 24
+
+
+@dataclass
+class RunConfig:
+    """The keys that whatever plays games has."""
+
+    seed: int = key(0, 0, SEED_END - 1)
+    device: str = "cpu"
+    threads: int = key(1, 1, 1024)
+
+
+@dataclass
+class TrainConfig(RunConfig):
+    games: int = key(10_000, 1, 10**12)
+    batch: int = key(256, 1, MAX_BATCH)
+    lr: float = key(0.001, POSITIVE, 100)
+    log_every: int = key(500, 1, 10**12)
+    eval_every: int | None = key(None, 1, 10**12)
+    eval_games: int = key(500, 1, 10**8)
+    save_every: int | None = key(None, 1, 10**12)
+    best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
+    solve_seconds: float = key(20.0, 0, 1e6)
+    out: str | None = None
+
+
+@dataclass
+class EvalConfig(RunConfig):
+    games: str | int = "auto"
+    batch: int = key(4096, 1, MAX_BATCH)
+    trace: int = key(0, 0, 1000)
+    solve_seconds: float = key(20.0, 0, 1e6)
+    format: str = key("table", of=("table", "json"))
+
+
+@dataclass
+class SolveConfig:
+    seconds: float = key(60.0, 0, 1e6)
+    memory_gb: float = key(4.0, POSITIVE, 1e4)
+    format: str = key("table", of=("table", "json"))
+
+
+COMMANDS: dict[str, type] = {"train": TrainConfig, "eval": EvalConfig, "solve": SolveConfig}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "train": ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent"),
+    "eval": ("game", "player", "opponent", "sampling"),
+    "solve": ("game",),
+}
+TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields(schema)} - {"name"}
+"""Keys of games, which are written without their group."""
+
+
+def schema_of(group: str, name: str) -> type:
+    """The schema of an option; KeyError where there is none."""
+    return SCHEMAS["player" if group in SEATED else group][name]
+
+
+def known_keys(command: str) -> set[str]:
+    """The groups and the keys at the top of a command's config."""
+    return {*GROUPS[command], *(item.name for item in fields(COMMANDS[command]))}

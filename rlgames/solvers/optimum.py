@@ -1,0 +1,57 @@
+"""The exact optimum of a game, by whichever solver fits it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.game import Game
+from rlgames.solvers.belief import solve_belief
+from rlgames.solvers.budget import OutOfBudget
+from rlgames.solvers.graph import Graph
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """value: expected turns of battleship, otherwise seat 0's expected final score, when everybody
+    plays as well as can be. states: positions valued, symmetric ones counted once where the
+    solver makes use of that. seconds: wall-clock time."""
+
+    value: float
+    states: int
+    seconds: float
+
+
+def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Optimum | None:
+    """None where the budget or the method does not reach it."""
+    if not seconds:
+        return None
+    start = time.perf_counter()
+    memory = int(memory_gb * 2**30)
+    try:
+        if isinstance(game, Battleship):
+            layouts = game.layouts()
+            if layouts is None or game.num_cells > 39:
+                return None
+            weights = [1] * len(layouts)
+            found = solve_belief(
+                layouts.cpu().numpy(), weights, game.shots, game.symmetries(), seconds, memory
+            )
+            return Optimum(found.optimal, found.states, found.seconds)
+        graph = Graph(game, seconds, memory)
+        value = graph.value([None] * game.spec.seats).mean
+    except (OutOfBudget, ValueError):
+        return None
+    return Optimum(value, graph.positions, time.perf_counter() - start)
+
+
+def find_graph(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Graph | None:
+    """All positions of a game without hidden information, or None where the budget ends first."""
+    if not seconds:
+        return None
+    try:
+        return Graph(game, seconds, int(memory_gb * 2**30))
+    except (OutOfBudget, ValueError):
+        return None

@@ -1,0 +1,259 @@
+"""Exact optima against known figures, a naive recursion, and playing them out."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from rlgames.solvers.belief import OutOfBudget, solve_belief
+
+
+def layouts_of(height, width, ships):
+    """All placements of the ships without overlap, bool [L, N], as sets of cells may repeat."""
+    grid = np.arange(height * width).reshape(height, width)
+    places = []
+    for ship in ships:
+        rows = [run[at : at + ship] for run in grid for at in range(width - ship + 1)]
+        columns = [run[at : at + ship] for run in grid.T for at in range(height - ship + 1)]
+        places.append({frozenset(place.tolist()) for place in rows + columns})
+    sets = [frozenset().union(*chosen) for chosen in itertools.product(*places)]
+    layouts = [[cell in s for cell in range(grid.size)] for s in sets if len(s) == sum(ships)]
+    return np.array(layouts)
+
+
+def symmetries_of(height, width):
+    grid = np.arange(height * width).reshape(height, width)
+    turned = [grid, grid.T] if height == width else [grid]
+    flips = [f for g in turned for f in (g, g[::-1], g[:, ::-1], g[::-1, ::-1])]
+    return np.unique([f.reshape(-1) for f in flips], axis=0)
+
+
+def solve(height, width, ships, shots, **limits):
+    layouts = layouts_of(height, width, ships)
+    symmetries = symmetries_of(height, width)
+    return solve_belief(layouts, np.ones(len(layouts), int), shots, symmetries, **limits)
+
+
+def naive(layouts, weights, shots):
+    """The same by plain recursion over sets of layouts, with nothing left out."""
+    cells = layouts.shape[1]
+    ships = [frozenset(np.flatnonzero(row).tolist()) for row in layouts]
+
+    @cache
+    def turns(alive, shot):
+        if all(ships[i] <= shot for i in alive):
+            return 0.0
+        left = [cell for cell in range(cells) if cell not in shot]
+        weight = sum(weights[i] for i in alive)
+        best = math.inf
+        for chosen in itertools.combinations(left, min(shots, len(left))):
+            groups = {}
+            for i in alive:
+                groups.setdefault(ships[i] & set(chosen), []).append(i)
+            later = sum(
+                sum(weights[i] for i in group) * turns(tuple(group), shot | frozenset(chosen))
+                for group in groups.values()
+            )
+            best = min(best, 1 + later / weight)
+        return best
+
+    return turns(tuple(range(len(ships))), frozenset())
+
+
+def played_out(solution, layouts, weights, shots):
+    """The mean number of turns when choose plays all layouts."""
+    cells = layouts.shape[1]
+    shot = np.zeros_like(layouts)
+    turns = np.zeros(len(layouts), int)
+    going = layouts.any(1)
+    while going.any():
+        chosen = solution.choose(shot[going], (shot & layouts)[going])
+        assert not (chosen & shot[going]).any()
+        assert (chosen.sum(1) == np.minimum(shots, cells - shot[going].sum(1))).all()
+        shot[going] |= chosen
+        turns += going
+        going = (layouts & ~shot).any(1)
+    return np.average(turns, weights=weights)
+
+
+KNOWN = [
+    ((1, 10, [3], 1), 8, 4.5),
+    ((4, 4, [4], 1), 8, 6.0),
+    ((4, 4, [2], 2), 24, 85 / 24),
+    ((4, 4, [4], 2), 8, 3.375),
+    ((4, 4, [4, 2], 2), 120, 5.05),
+]
+
+
+@pytest.mark.parametrize(("board", "count", "optimal"), KNOWN)
+def test_known_optima(board, count, optimal):
+    height, width, ships, shots = board
+    layouts = layouts_of(height, width, ships)
+    assert len(layouts) == count
+    solution = solve(*board)
+    assert solution.optimal == pytest.approx(optimal, abs=1e-9)
+    assert played_out(solution, layouts, None, shots) == pytest.approx(optimal, abs=1e-9)
+
+
+SMALL = [
+    (1, 6, [2], 1),
+    (1, 7, [3, 1], 2),
+    (1, 5, [2], 3),
+    (1, 6, [2, 2], 1),
+    (1, 7, [2, 2], 2),
+    (1, 6, [2, 2], 3),
+    (1, 5, [1, 1], 4),
+    (1, 4, [4], 3),
+    (1, 5, [3], 7),
+    (3, 3, [2], 1),
+    (3, 3, [3, 2], 2),
+    (3, 3, [2], 3),
+    (2, 3, [2, 2], 1),
+    (2, 3, [2, 2], 2),
+    (2, 4, [3, 2], 3),
+]
+
+
+@pytest.mark.parametrize("board", SMALL)
+def test_agrees_with_plain_recursion(board):
+    height, width, ships, shots = board
+    layouts = layouts_of(height, width, ships)
+    weights = np.ones(len(layouts))
+    expected = pytest.approx(naive(layouts, weights, shots), abs=1e-9)
+    with_symmetries = solve(*board)
+    without = solve_belief(layouts, weights, shots, [np.arange(height * width)])
+    assert with_symmetries.optimal == expected
+    assert without.optimal == expected
+    assert with_symmetries.states <= without.states
+    assert played_out(with_symmetries, layouts, None, shots) == expected
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_priors(seed):
+    """Any sets of as many cells, with any weights, whole or not, some of them zero."""
+    rng = np.random.default_rng(seed)
+    cells, shots = int(rng.integers(4, 8)), int(rng.integers(1, 4))
+    count, ship_cells = int(rng.integers(1, 9)), int(rng.integers(1, 5))
+    layouts = rng.random((count, cells)).argsort(1) < ship_cells
+    weights = rng.integers(0, 4, count) if seed % 2 else rng.random(count)
+    weights[0] = 1
+    solution = solve_belief(layouts, weights, shots, [np.arange(cells)])
+    likely = weights > 0
+    expected = naive(layouts[likely], weights[likely], shots)
+    assert solution.optimal == pytest.approx(expected, abs=1e-9)
+    mean = played_out(solution, layouts[likely], weights[likely], shots)
+    assert mean == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("shots", [1, 2, 3])
+def test_chooses_after_any_play(shots):
+    """Also where shots were wasted, or fewer were made than a turn has."""
+    layouts = layouts_of(1, 7, [2, 2])
+    solution = solve(1, 7, [2, 2], shots)
+    rng = np.random.default_rng(shots)
+    for _ in range(10):
+        shot = np.tile(rng.random(7) < 0.4, (len(layouts), 1))
+        result = shot & layouts
+        chosen = solution.choose(shot, result)
+        assert not (chosen & shot).any()
+        for row in range(len(layouts)):
+            alive = layouts[((layouts & shot) == result[row]).all(1)]
+            rest = played_from(alive, shot[row], shots)
+            after = [
+                played_from(group, shot[row] | chosen[row], shots) * len(group)
+                for group in grouped(alive, chosen[row])
+            ]
+            if (layouts[row] & ~shot[row]).any():
+                assert 1 + sum(after) / len(alive) == pytest.approx(rest, abs=1e-9)
+
+
+def grouped(alive, chosen):
+    keys = [tuple(row) for row in alive & chosen]
+    return [alive[[k == key for k in keys]] for key in set(keys)]
+
+
+def played_from(alive, shot, shots):
+    """The naive optimum from a position, on the cells that are left."""
+    rest = alive[:, ~shot]
+    return naive(rest, np.ones(len(rest)), shots)
+
+
+def test_choose_rejects_what_cannot_be():
+    solution = solve(1, 5, [2], 1)
+    none = np.zeros((1, 5), bool)
+    assert solution.choose(none[:0], none[:0]).shape == (0, 5)
+    with pytest.raises(ValueError, match="no layout"):
+        solution.choose(np.ones((1, 5), bool), none)
+    with pytest.raises(ValueError, match="not shot at"):
+        solution.choose(none, ~none)
+    with pytest.raises(ValueError, match="must be"):
+        solution.choose(none[0], none[0])
+
+
+def test_gives_up_within_its_budget():
+    with pytest.raises(OutOfBudget, match="not done after 0 s"):
+        solve(4, 4, [2], 2, seconds=0)
+    with pytest.raises(OutOfBudget, match=r"not done after 0.3 s: [\d,]+ states"):
+        solve(5, 5, [4, 2], 1, seconds=0.3)
+    with pytest.raises(OutOfBudget, match="of memory"):
+        solve(4, 4, [4, 2], 2, memory_bytes=1000)
+    with pytest.raises(OutOfBudget, match="of memory"):
+        solve(5, 5, [4, 2], 1, memory_bytes=20 << 20)
+    assert solve(1, 6, [2], 1, seconds=None, memory_bytes=None).optimal > 1
+
+
+def test_tells_progress_and_can_be_interrupted():
+    found = []
+    solution = solve(4, 4, [2], 2, progress=found.append)
+    assert found == sorted(found)
+    assert 0 <= found[-1] <= solution.states
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(4, 4, [2], 2, progress=interrupt)
+
+
+def test_rejects_bad_problems():
+    layouts, identity = layouts_of(1, 5, [2]), [np.arange(5)]
+    ones = np.ones(len(layouts))
+    with pytest.raises(ValueError, match="39 cells"):
+        solve(1, 40, [2], 1)
+    with pytest.raises(ValueError, match="one shot"):
+        solve_belief(layouts, ones, 0, identity)
+    with pytest.raises(ValueError, match="weights must"):
+        solve_belief(layouts, 0 * ones, 1, identity)
+    with pytest.raises(ValueError, match="weights must"):
+        solve_belief(layouts, -ones, 1, identity)
+    with pytest.raises(ValueError, match="same number"):
+        solve_belief(np.array([[True, False], [True, True]]), [1, 1], 1, [[0, 1]])
+    with pytest.raises(ValueError, match="onto themselves"):
+        solve_belief(layouts, ones, 1, [[1, 0, 2, 3, 4]])
+    with pytest.raises(ValueError, match="onto themselves"):
+        solve_belief(layouts, [1, 2, 3, 4], 1, [[4, 3, 2, 1, 0]])
+    with pytest.raises(ValueError, match="permutations"):
+        solve_belief(layouts, ones, 1, [[0, 0, 2, 3, 4]])
+
+
+def test_the_largest_board():
+    """39 cells: numbers up to 3^39, and masks of more than 31 cells."""
+    layouts = np.eye(39, dtype=bool)
+    assert solve_belief(layouts, np.ones(39), 39, [np.arange(39)]).optimal == 1
+    few = layouts[[0, 7, 38]] | layouts[[1, 8, 37]]
+    for shots in (1, 2):
+        solution = solve_belief(few, [1, 2, 3], shots, [np.arange(39)])
+        expected = naive(few[:, few.any(0)], [1, 2, 3], shots)
+        assert solution.optimal == pytest.approx(expected, abs=1e-9)
+        assert played_out(solution, few, [1, 2, 3], shots) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_ship_of_4_and_one_of_2_on_5x5():
+    layouts = layouts_of(5, 5, [4, 2])
+    assert len(layouts) == 592
+    solution = solve(5, 5, [4, 2], 1, seconds=None)
+    assert solution.optimal == pytest.approx(12.1182, abs=1e-4)
+    assert played_out(solution, layouts, None, 1) == pytest.approx(solution.optimal, abs=1e-9)
