@@ -35,6 +35,6 @@ def load(run: str | Path) -> Agent:
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does; the same numbers that it prints as JSON."""
-    from rlgames.commands import evaluate_command
+    from rlgames.commands.evaluate import evaluate_command
 
     return evaluate_command(None if run is None else Path(run), overrides or [])

@@ -18,6 +18,7 @@ from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import Reinforce
+from rlgames.players.exact import exact
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.conv import Conv
@@ -43,6 +44,7 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "random": Random,
     "win_or_block": WinOrBlock,
     "corner": Corner,
+    "exact": exact,
 }
 LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce}
 

@@ -16,8 +16,19 @@ COMMANDS = {
         "how well a run or a player plays",
         "rlgames eval RUN, rlgames eval player=random game=salvo",
     ),
+    "play": (
+        "play against a run, or alone with its hints",
+        "rlgames play RUN seat=2, rlgames play game=2048",
+    ),
+    "arena": (
+        "everybody against everybody: cross table and ratings",
+        "rlgames arena RUN RUN random win_or_block",
+    ),
     "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
 }
+BESIDE_A_RUN = ("eval", "play")
+"""Commands whose first word may be a run."""
+
 PATHS = ("out", "record")
 """Keys that hold a path, which may have any characters in it."""
 
@@ -57,10 +68,13 @@ def run(command: str, words: list[str]) -> int:
     if "-h" in words or "--help" in words:
         print(command_help(command))
         return 0
+    if command == "arena":
+        who = [word for word in words if _is_path(word) or "=" not in word]
+        return arena(who, [word for word in words if word not in who])
     target = None
-    if words and (_is_path(words[0]) or (command == "eval" and "=" not in words[0])):
+    if words and (_is_path(words[0]) or (command in BESIDE_A_RUN and "=" not in words[0])):
         target = Path(words[0])
-        if command != "eval":
+        if command not in BESIDE_A_RUN:
             raise ConfigError(f"{command} takes no run, and {words[0]} is one")
         if not target.exists():
             raise ConfigError(f"there is no run at {words[0]}")
@@ -75,6 +89,8 @@ def run(command: str, words: list[str]) -> int:
         return train(config.load("train", words))
     if command == "eval":
         return evaluate(target, words)
+    if command == "play":
+        return play(target, words)
     return solve(config.load("solve", words))
 
 
@@ -113,7 +129,7 @@ def train(cfg: object) -> int:
 
 def evaluate(run: Path | None, words: list[str]) -> int:
     from rlgames.checkpoint import BadCheckpoint
-    from rlgames.commands import evaluate_command
+    from rlgames.commands.evaluate import evaluate_command
 
     try:
         report = evaluate_command(run, words)
@@ -128,10 +144,37 @@ def evaluate(run: Path | None, words: list[str]) -> int:
     return 0
 
 
+def play(run: Path | None, words: list[str]) -> int:
+    from rlgames.checkpoint import BadCheckpoint
+    from rlgames.commands.play import play_command
+
+    try:
+        return play_command(run, words)
+    except BadCheckpoint as error:
+        raise ConfigError(str(error)) from None
+
+
+def arena(who: list[str], words: list[str]) -> int:
+    from rlgames.checkpoint import BadCheckpoint
+    from rlgames.commands.arena import arena_command
+
+    try:
+        report = arena_command(who, words)
+    except BadCheckpoint as error:
+        raise ConfigError(str(error)) from None
+    if "format=json" in words:
+        print(config.json_text(report))
+        return 0
+    from rlgames import display
+
+    display.arena(report)
+    return 0
+
+
 def solve(cfg: object) -> int:
     from omegaconf import DictConfig
 
-    from rlgames.commands import solve_command
+    from rlgames.commands.solve import solve_command
 
     assert isinstance(cfg, DictConfig)
     found, goal = solve_command(cfg)

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rlgames.commands import random_play, results
+from rlgames.commands.evaluate import random_play, results
 from rlgames.training import Progress as Report
 from rlgames.training import Trained
 
@@ -111,6 +111,23 @@ def evaluation(report: dict[str, Any]) -> None:
         rows += _reach_rows(report.get("reach", {}))
         _table(f"{goal} a game, over {what}", rows)
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
+
+
+def arena(report: dict[str, Any]) -> None:
+    """The cross table of `rlgames arena`, the strongest first."""
+    players = sorted(enumerate(report["players"]), key=lambda numbered: -float(numbered[1]["elo"]))
+    table = Table(title=f"points of row against column, {report['games']:,} games a pair")
+    table.add_column("")
+    table.add_column("Elo, 95 %", justify="right")
+    for place in range(len(players)):
+        table.add_column(str(place + 1), justify="right")
+    for place, (_, player) in enumerate(players):
+        low, high = player["ci95"]
+        points = [player["points"][number] for number, _ in players]
+        cells = ["-" if share is None else f"{share:.1%}" for share in points]
+        elo = f"{player['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
+        table.add_row(escape(f"{place + 1} {player['name']}"), elo, *cells)
+    Console().print(table)
 
 
 def _seat_rows(parts: dict[str, Any]) -> list[tuple[str, str]]:

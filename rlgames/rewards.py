@@ -25,6 +25,7 @@ class Reward:
         would have gained (ship cells left ÷ cells left, as both battleship documents do);
         "random_turn", what a whole random turn would have gained.
     discount: the weight of what comes one of the player's own turns later, γ.
+    scale: what all of it is multiplied by; a value head learns best from returns of about 1.
     Raises ValueError for a game that has nothing of the kind.
     """
 
@@ -34,8 +35,10 @@ class Reward:
         scored: str = "gain",
         minus: str = "nothing",
         discount: float = 1.0,
+        scale: float = 1.0,
     ) -> None:
-        self.game, self.scored, self.minus, self.discount = game, scored, minus, discount
+        self.game, self.scored, self.minus = game, scored, minus
+        self.discount, self.scale = discount, scale
         start = game.initial(1, torch.Generator())
         if scored == "outcome" and game.spec.seats == 1:
             raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
@@ -58,7 +61,7 @@ class Reward:
         if self.minus != "nothing":
             expected = self.game.random_gain(moves.state, plies=self.minus == "random_shot")
             reward = reward - expected * moves.ends_turn
-        return reward
+        return reward * self.scale
 
     def returns(self, moves: Moves, results: Results) -> Tensor:
         """Float32 [M]: equation 2 of Landy's article, Σ_{t ≥ t0} γ^(t - t0) · reward(t).

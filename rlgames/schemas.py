@@ -72,6 +72,7 @@ class RewardConfig:
     scored: str = key(of=("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win"))
     minus: str = key(of=("nothing", "random_shot", "random_turn"))
     discount: float = key(1.0, 0, 1)
+    scale: float = key(1.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -262,10 +263,32 @@ class SolveConfig:
     format: str = key("table", of=("table", "json"))
 
 
-COMMANDS: dict[str, type] = {"train": TrainConfig, "eval": EvalConfig, "solve": SolveConfig}
+@dataclass
+class PlayConfig(RunConfig):
+    seed: int | None = key(None, 0, SEED_END - 1)  # type: ignore[assignment]
+    seat: int = key(1, 1, 2)
+    games: int = key(1, 1, 10**6)
+    record: str | None = None
+
+
+@dataclass
+class ArenaConfig(RunConfig):
+    games: int = key(1000, 1, 10**9)
+    format: str = key("table", of=("table", "json"))
+
+
+COMMANDS: dict[str, type] = {
+    "train": TrainConfig,
+    "eval": EvalConfig,
+    "play": PlayConfig,
+    "arena": ArenaConfig,
+    "solve": SolveConfig,
+}
 GROUPS: dict[str, tuple[str, ...]] = {
     "train": ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent"),
     "eval": ("game", "player", "opponent", "sampling"),
+    "play": ("game", "opponent", "sampling"),
+    "arena": ("game",),
     "solve": ("game",),
 }
 TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields(schema)} - {"name"}

@@ -83,13 +83,15 @@ class Examiner:
             figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
         return found, figures
 
-    def better(self, figures: dict[str, float], best: float | None) -> float | None:
-        """The new best value of best_by, or None where these figures do not beat the best."""
+    def better(
+        self, figures: dict[str, float], best: tuple[float, float] | None
+    ) -> tuple[float, float] | None:
+        """The new best, by best_by and then by points; None where these figures do not beat it."""
         value = figures[self.best_by]
-        if best is None:
-            return value
-        ahead = value < best if self.best_by in self.LOWER_IS_BETTER else value > best
-        return value if ahead else None
+        if self.best_by in self.LOWER_IS_BETTER:
+            value = -value
+        found = (value, figures.get("points", 0.0))
+        return found if best is None or found > best else None
 
 
 def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
@@ -135,7 +137,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     log = _open_log(cfg)
     values = config.plain(cfg)
     directory = log.directory
-    best: float | None = None
+    best: tuple[float, float] | None = None
     eval_every = cfg.eval_every or max(1, cfg.games // 20)
     save_every = cfg.save_every or eval_every
 

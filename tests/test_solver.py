@@ -82,5 +82,5 @@ def test_gives_up_within_its_budget():
         solve(game, seconds=0.2)
     with pytest.raises(OutOfBudget, match="GiB"):
         solve(game, memory_bytes=1000)
-    with pytest.raises(OutOfBudget, match="39 cells"):
+    with pytest.raises(ValueError, match="39 cells"):
         solve(Battleship(1, 40, [2]))

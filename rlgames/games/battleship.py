@@ -197,6 +197,11 @@ class Battleship(Game[BattleshipState]):
         power = base ** torch.arange(self.num_cells, device=digit.device)
         return (digit * power).sum(1)
 
+    def action_at(self, state: BattleshipState, cells: Tensor) -> Tensor:
+        """Int64 [B]: the legal action that aims at most of these cells, bool [B, N]."""
+        wanted = cells.float() @ self._targets_t
+        return wanted.masked_fill(~self.legal(state), -1.0).argmax(1)
+
     def random_gain(self, state: BattleshipState, plies: bool) -> Tensor:
         left = (self.num_cells - state.shot.sum(1)).float()
         hidden = self.ship_cells - state.score[:, 0]

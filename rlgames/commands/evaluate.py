@@ -1,4 +1,4 @@
-"""What `rlgames eval` and `rlgames solve` do, as functions that return what they print."""
+"""`rlgames eval`: how well a player plays, as the numbers that it prints."""
 
 from __future__ import annotations
 
@@ -10,59 +10,14 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from rlgames import build, config
-from rlgames.agents import build_player, load_agent, trained_config
+from rlgames.agents import build_player, load_agent
+from rlgames.commands.beside import config_beside
 from rlgames.config import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, trace
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.schemas import known_keys
 from rlgames.solvers.graph import exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
-
-
-def eval_config(run: Path | None, overrides: list[str]) -> DictConfig:
-    """The config of an evaluation; beside a run the game is the run's, and may not differ."""
-    if run is None:
-        cfg = config.load("eval", overrides)
-        if "game" not in cfg or "player" not in cfg:
-            raise ConfigError(
-                "eval needs a run, or a player and a game",
-                "as in: rlgames eval player=random game=salvo",
-            )
-        return cfg
-    own = trained_config(run)
-    fixed = [f"game={own.game.name}"]
-    fixed += [
-        f"{name}={config.json_text(value)}" for name, value in build.arguments(own.game).items()
-    ]
-    kept = [text for text in overrides if not _says_what_was_trained(text, own)]
-    if any(text.startswith("player=") for text in kept):
-        raise ConfigError("player= has no place beside a run", "leave one of the two out")
-    cfg = config.load("eval", fixed + kept)
-    if cfg.game != own.game:
-        for name, value in own.game.items():
-            if cfg.game.get(name) != value:
-                raise ConfigError(
-                    f"{name}={cfg.game.get(name)} differs from the trained {name}={value}",
-                    "a run is evaluated on the game it was trained on",
-                )
-    return cfg
-
-
-def _says_what_was_trained(text: str, own: DictConfig) -> bool:
-    """Whether an override repeats a key that only training has; ConfigError if it differs."""
-    name, _, value = text.partition("=")
-    top = name.split(".")[0]
-    if top not in known_keys("train") or top in known_keys("eval"):
-        return False
-    found = OmegaConf.select(own, name)
-    current = found.get("name") if isinstance(found, DictConfig) else found
-    if str(current) != value:
-        raise ConfigError(
-            f"{text} differs from the trained {name}={current}",
-            "a run is evaluated as it was trained; leave it out",
-        )
-    return True
 
 
 def number_of_games(games: str | int) -> str | int:
@@ -80,7 +35,12 @@ def number_of_games(games: str | int) -> str | int:
 
 def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     """What `rlgames eval` does; the numbers of its JSON. Beside a run, eval.json is written too."""
-    cfg = eval_config(run, overrides)
+    cfg = config_beside("eval", run, overrides)
+    if run is None and "player" not in cfg:
+        raise ConfigError(
+            "eval needs a run, or a player and a game",
+            "as in: rlgames eval player=random game=salvo",
+        )
     games = number_of_games(cfg.games)
     device = build.build_device(cfg)
     player: Player
@@ -183,16 +143,3 @@ def random_play(game: Game[Any]) -> float | None:
 
     rng = torch.Generator().manual_seed(0)
     return evaluate(game.to("cpu"), Random(game), 1000, 1000, rng).score.mean
-
-
-def solve_command(cfg: DictConfig) -> tuple[dict[str, Any], str]:
-    """What `rlgames solve` does: {optimal, states, seconds}, null where not computed.
-
-    With it comes what the game is about, Spec.goal.
-    """
-    if "game" not in cfg:
-        raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
-    game = build.build_game(cfg)
-    found = find_optimum(game, cfg.seconds, cfg.memory_gb)
-    figures = (None, None, None) if found is None else (found.value, found.states, found.seconds)
-    return dict(zip(("optimal", "states", "seconds"), figures, strict=True)), game.spec.goal

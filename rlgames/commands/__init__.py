@@ -1,0 +1,1 @@
+"""What each command does, as functions; cli.py calls them and display.py shows the results."""

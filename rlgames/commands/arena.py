@@ -1,0 +1,63 @@
+"""`rlgames arena`: several players, every one of them against every other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from rlgames import build, config
+from rlgames.agents import build_player
+from rlgames.arena import compete
+from rlgames.commands.beside import config_beside
+from rlgames.config import ConfigError
+
+
+def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
+    """The cross table and the ratings; who: names of players and paths of runs."""
+    if len(who) < 2:
+        raise ConfigError(
+            "an arena needs two players or more", "as in: rlgames arena RUN random exact"
+        )
+    names = config.options("player")
+    runs = [Path(word) for word in who if word not in names]
+    for path in runs:
+        if not path.exists():
+            raise ConfigError(
+                f"no player is called {str(path)!r}, and there is no run there",
+                config.nearest(str(path), names),
+            )
+    cfg = config_beside("arena", runs[0] if runs else None, overrides)
+    game = build.build_game(cfg).to(build.build_device(cfg))
+    if game.spec.seats != 2:
+        raise ConfigError(
+            f"{game.spec.name} is played alone, so that nobody meets", "compare by rlgames eval"
+        )
+    players = [build_player(_node(word, names), cfg, game) for word in who]
+    rng = build.stream(cfg.seed, "eval", cfg.device)
+    found = compete(game, who, players, cfg.games, rng)
+    points = [[None if value != value else float(value) for value in row] for row in found.points]
+    return {
+        "game": config.plain(cfg)["game"],
+        "games": cfg.games,
+        "seed": cfg.seed,
+        "players": [
+            {
+                "name": who[one],
+                "elo": float(found.elo[one]),
+                "ci95": [float(found.low[one]), float(found.high[one])],
+                "points": points[one],
+            }
+            for one in range(len(who))
+        ],
+    }
+
+
+def _node(word: str, names: list[str]) -> DictConfig:
+    """The settings of a player: those of its file in conf/, or the path of a run."""
+    if word not in names:
+        return OmegaConf.create({"name": "run", "path": word})
+    node = OmegaConf.load(config.conf_dir() / "player" / f"{word}.yaml")
+    assert isinstance(node, DictConfig)
+    return node

@@ -1,0 +1,53 @@
+"""The config of a command beside a run: the game is the run's, and may not differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from rlgames import build, config
+from rlgames.agents import trained_config
+from rlgames.config import ConfigError
+from rlgames.schemas import known_keys
+
+
+def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
+    """A command's checked config; raises ConfigError for what differs from a run's training."""
+    if run is None:
+        cfg = config.load(command, overrides)
+        if "game" not in cfg:
+            raise ConfigError(f"{command} needs a run or a game", "as in: game=tictactoe")
+        return cfg
+    own = trained_config(run)
+    fixed = [f"game={own.game.name}"]
+    fixed += [
+        f"{name}={config.json_text(value)}" for name, value in build.arguments(own.game).items()
+    ]
+    kept = [text for text in overrides if not _says_what_was_trained(command, text, own)]
+    if any(text.startswith("player=") for text in kept):
+        raise ConfigError("player= has no place beside a run", "leave one of the two out")
+    cfg = config.load(command, fixed + kept)
+    for name, value in own.game.items():
+        if cfg.game.get(name) != value:
+            raise ConfigError(
+                f"{name}={cfg.game.get(name)} differs from the trained {name}={value}",
+                "a run plays the game it was trained on",
+            )
+    return cfg
+
+
+def _says_what_was_trained(command: str, text: str, own: DictConfig) -> bool:
+    """Whether an override repeats a key that only training has; ConfigError if it differs."""
+    name, _, value = text.partition("=")
+    top = name.split(".")[0]
+    if top not in known_keys("train") or top in known_keys(command):
+        return False
+    found = OmegaConf.select(own, name)
+    current = found.get("name") if isinstance(found, DictConfig) else found
+    if str(current) != value:
+        raise ConfigError(
+            f"{text} differs from the trained {name}={current}",
+            "a run is used as it was trained; leave it out",
+        )
+    return True

@@ -1,0 +1,81 @@
+"""`rlgames play`: a person against a trained agent or any other player, or alone with its hints."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import torch
+from omegaconf import OmegaConf
+
+from rlgames import build, config
+from rlgames.agents import build_player, load_agent
+from rlgames.commands.beside import config_beside
+from rlgames.config import ConfigError
+from rlgames.games.game import Game
+from rlgames.play import Results, play
+from rlgames.players.human import Announced, Human, Left
+from rlgames.players.player import Agent, Player
+from rlgames.records import BadRecord, write
+from rlgames.sampling import Stochastic
+
+
+def play_command(run: Path | None, overrides: list[str]) -> int:
+    """Play; the exit code: 0, or 2 where the input ended before the game did."""
+    cfg = config_beside("play", run, overrides)
+    device = build.build_device(cfg)
+    agent: Agent | None = None
+    if run is not None:
+        agent = load_agent(run, cfg)
+        game = agent.game
+    else:
+        game = build.build_game(cfg).to(device)
+    opponent: Player | None = agent
+    if cfg.get("opponent") is not None:
+        opponent = build_player(cfg.opponent, cfg, game)
+    two = game.spec.seats == 2
+    if two and opponent is None:
+        opponent = build_player(OmegaConf.create({"name": "random"}), cfg, game)
+    # A greedy agent is certain of everything; what it weighed is more use to a person.
+    advisor = opponent if agent is None else Agent(game, agent.policy, Stochastic())
+    human = Human(game, advisor)
+    players: list[Player] = [human]
+    seating = None
+    if two:
+        assert opponent is not None
+        if cfg.seat > game.spec.seats:
+            raise ConfigError(f"seat={cfg.seat} is none of the two seats", "seat=1 moves first")
+        players.append(Announced(game, opponent, print))
+        seating = torch.tensor([[0, 1] if cfg.seat == 1 else [1, 0]])
+    seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
+    rng = build.stream(seed, "play", device)
+    for _ in range(cfg.games):
+        try:
+            moves, results = play(game, players, 1, rng, seating=seating)
+        except Left as left:
+            print(left if left.asked else f"\n{left}; nothing of it is recorded")
+            return 0 if left.asked else 2
+        assert moves is not None
+        print(_ending(game, results, cfg.seat - 1 if two else 0))
+        if cfg.record:
+            names = ["human", "opponent"] if two else ["human"]
+            try:
+                write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
+            except (BadRecord, OSError) as error:
+                raise ConfigError(str(error), "name another record=") from None
+            print(f"recorded in {cfg.record}")
+    return 0
+
+
+def _ending(game: Game, results: Results, seat: int) -> str:  # type: ignore[type-arg]
+    """The last board, and how it went for the person."""
+    board = game.render(results.state, 0, reveal=True)
+    turns, score = int(results.turns[0]), results.score[0]
+    if game.spec.goal == "outcome":
+        ahead = float(score[seat] - score[1 - seat])
+        how = "you win" if ahead > 0 else "you lose" if ahead < 0 else "a draw"
+    elif game.spec.goal == "score":
+        how = f"over with a score of {float(score[0]):g}"
+    else:
+        how = "the whole fleet is sunk"
+    return f"\n{board}\n{how} after {turns} turns"

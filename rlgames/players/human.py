@@ -1,0 +1,102 @@
+"""A person at the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.players.player import Player
+
+HELP = """  a move     {example}
+  p          the agent's probabilities here
+  h          this help
+  q          leave the game"""
+
+SHOWN = 8
+"""So many of the likeliest moves are shown."""
+
+
+class Left(Exception):
+    """The person left before the game was over; `asked` tells that they said so."""
+
+    def __init__(self, asked: bool) -> None:
+        super().__init__("the game was left" if asked else "the input ended before the game did")
+        self.asked = asked
+
+
+class Human(Player):
+    """Shows the board, asks for a move, and asks again until there is a legal one.
+
+    advisor: whose probabilities are shown on request. ask: prints a question and returns what is
+    typed, or raises EOFError. tell: prints a line.
+    """
+
+    def __init__(
+        self,
+        game: Game[Any],
+        advisor: Player | None = None,
+        ask: Callable[[str], str] = input,
+        tell: Callable[[str], None] = print,
+    ) -> None:
+        self.game, self.advisor, self.ask, self.tell = game, advisor, ask, tell
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        action = torch.zeros(len(state), dtype=torch.int64)
+        for row in (~state.done).nonzero()[:, 0].tolist():
+            action[row] = self._one(state[row : row + 1])
+        return action.to(state.done.device)
+
+    def _one(self, state: State) -> int:
+        game = self.game
+        seats = f", you are seat {int(state.mover[0]) + 1}" if game.spec.seats > 1 else ""
+        score = float(state.score[0, int(state.mover[0])])
+        scored = f", score {score:g}" if game.spec.goal == "score" else ""
+        self.tell(f"\nturn {int(state.turn[0]) + 1}{seats}{scored}\n{game.render(state, 0)}")
+        while True:
+            try:
+                text = self.ask("your move (h for help): ").strip()
+            except EOFError:
+                raise Left(asked=False) from None
+            if text.lower() in ("q", "quit"):
+                raise Left(asked=True)
+            if text.lower() in ("h", "help", "?"):
+                first = int(game.legal(state)[0].to(torch.uint8).argmax())
+                self.tell(HELP.format(example=f"as in: {game.name_action(state, 0, first)}"))
+            elif text.lower() in ("p", "probabilities"):
+                self.tell(self._probabilities(state))
+            elif text:
+                try:
+                    return game.parse_action(state, 0, text)
+                except ValueError as error:
+                    self.tell(str(error))
+
+    def _probabilities(self, state: State) -> str:
+        if self.advisor is None:
+            return "there is no agent to ask"
+        try:
+            likely = self.advisor.probabilities(state)[0]
+        except NotImplementedError as error:
+            return str(error)
+        order = likely.argsort(descending=True)[:SHOWN].tolist()
+        return "\n".join(
+            f"  {self.game.name_action(state, 0, action):12} {float(likely[action]):6.1%}"
+            for action in order
+            if float(likely[action]) > 0
+        )
+
+
+class Announced(Player):
+    """A player whose moves are told to the person."""
+
+    def __init__(self, game: Game[Any], player: Player, tell: Callable[[str], None]) -> None:
+        self.game, self.player, self.tell = game, player, tell
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        action = self.player.choose(state, rng)
+        if not bool(state.done[0]):
+            self.tell(f"it plays {self.game.name_action(state, 0, int(action[0]))}")
+        return action
