@@ -19,6 +19,7 @@ from rlgames.games.slide import Slide
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import Reinforce
 from rlgames.players.exact import exact
+from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.conv import Conv
@@ -44,6 +45,8 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "random": Random,
     "win_or_block": WinOrBlock,
     "corner": Corner,
+    "hunt_target": HuntTarget,
+    "density": Density,
     "exact": exact,
 }
 LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce}

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
 from rlgames.games.game import HIDDEN, Game, Spec, State
 
-TABLE_CELLS = 20_000_000
-"""Layouts are listed in full while the list has at most this many cells."""
+SAMPLES = 64
+"""A hidden layout is chosen among so many samples, where not all of them are listed."""
 
 JOINT_ACTIONS = 200_000
 """The most sets of cells that joint aim may have to choose from."""
@@ -95,8 +96,7 @@ class Battleship(Game[BattleshipState]):
                 f"aim=joint would need {joint_actions:,} actions, one for each set of {shots} of "
                 f"{cells} cells, and {JOINT_ACTIONS:,} is the most; aim=sequential needs {cells}"
             )
-        self._placements = [_placements(rows, columns, length) for length in self.fleet]
-        self._layouts = _list_layouts(self._placements)
+        self._layouts = list_layouts(rows, columns, self.fleet)
         if self._layouts is None:
             self._draw(1, torch.Generator().manual_seed(0))
         elif not len(self._layouts):
@@ -124,14 +124,14 @@ class Battleship(Game[BattleshipState]):
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
-        return self._start(self._draw(batch, rng))
+        return self._start(self._draw(batch, rng) > 0)
 
     def openings(self, limit: int) -> tuple[BattleshipState, Tensor] | None:
         if self._layouts is None or len(self._layouts) > limit:
             return None
         count = len(self._layouts)
         probability = torch.full((count,), 1 / count, dtype=torch.float64)
-        return self._start(self._layouts), probability
+        return self._start(self._layouts > 0), probability
 
     def legal(self, state: BattleshipState) -> Tensor:
         free = ~(state.shot | state.aimed) if self.sequential else ~state.shot
@@ -197,9 +197,13 @@ class Battleship(Game[BattleshipState]):
         power = base ** torch.arange(self.num_cells, device=digit.device)
         return (digit * power).sum(1)
 
+    def score_actions(self, cells: Tensor) -> Tensor:
+        """Float32 [B, A]: what the cells of each action are worth together; cells: float [B, N]."""
+        return cells @ self._targets_t
+
     def action_at(self, state: BattleshipState, cells: Tensor) -> Tensor:
         """Int64 [B]: the legal action that aims at most of these cells, bool [B, N]."""
-        wanted = cells.float() @ self._targets_t
+        wanted = self.score_actions(cells.float())
         return wanted.masked_fill(~self.legal(state), -1.0).argmax(1)
 
     def random_gain(self, state: BattleshipState, plies: bool) -> Tensor:
@@ -229,7 +233,17 @@ class Battleship(Game[BattleshipState]):
 
     def layouts(self) -> Tensor | None:
         """Bool [L, N]: every layout of the fleet once, or None where there are too many to list."""
-        return self._layouts
+        return None if self._layouts is None else self._layouts > 0
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What can be told of the fleet from shots and hits; on the CPU."""
+        listed = None if self._layouts is None else self._layouts.cpu()
+        return Posterior(self.rows, self.columns, self.fleet, listed)
+
+    def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
+        drawn = self.posterior.draw(state.shot.cpu(), state.hit.cpu(), SAMPLES, rng)
+        return replace(state, ships=drawn.to(state.shot.device))
 
     def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
         shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
@@ -301,60 +315,11 @@ class Battleship(Game[BattleshipState]):
         )
 
     def _draw(self, batch: int, rng: torch.Generator) -> Tensor:
-        if self._layouts is not None:
-            row = torch.randint(len(self._layouts), (batch,), generator=rng, device=rng.device)
-            return self._layouts[row]
-        accepted: list[Tensor] = []
-        missing, tried = batch, 0
-        while missing > 0:
-            tries = max(4 * missing, 1024)
-            count = torch.zeros(tries, self.num_cells, dtype=torch.uint8, device=rng.device)
-            for table in self._placements:
-                row = torch.randint(len(table), (tries,), generator=rng, device=rng.device)
-                count += table.to(rng.device)[row]
-            # Redrawing a layout that overlaps keeps all layouts equally likely.
-            fitting = count[count.amax(1) == 1][:missing]
-            accepted.append(fitting.bool())
-            missing -= len(fitting)
-            tried += tries
-            if tried > 2_000_000 and missing == batch:
-                raise ValueError(
-                    f"ships={self.fleet} could not be placed on {self.rows}x{self.columns} cells: "
-                    f"{tried:,} random placements all overlapped; take fewer or shorter ships"
-                )
-        return torch.cat(accepted)
-
-
-def _placements(rows: int, columns: int, length: int) -> Tensor:
-    """Uint8 [K, N]: the K ways to lay one ship, across or down, each once."""
-    grid = np.arange(rows * columns).reshape(rows, columns)
-    lines = [grid[r, c : c + length] for r in range(rows) for c in range(columns - length + 1)]
-    if length > 1:
-        lines += [grid[r : r + length, c] for r in range(rows - length + 1) for c in range(columns)]
-    table = torch.zeros(len(lines), rows * columns, dtype=torch.uint8)
-    return table.scatter_(1, torch.tensor(np.array(lines), dtype=torch.int64), 1)
-
-
-def _list_layouts(placements: list[Tensor]) -> Tensor | None:
-    """Bool [L, N]: all layouts, ships of equal length not told apart; None if they are too many."""
-    cells = placements[0].shape[1]
-    covered = torch.zeros(1, cells, dtype=torch.uint8)
-    last: dict[int, Tensor] = {}  # the placement chosen last for each length, by layout
-    counts = Counter(int(table[0].sum()) for table in placements)
-    for length in sorted(counts, reverse=True):
-        table = next(table for table in placements if int(table[0].sum()) == length)
-        last[length] = torch.full((len(covered),), -1)
-        for _ in range(counts[length]):
-            if len(covered) * len(table) * cells > 20 * TABLE_CELLS:
-                return None
-            both = (covered.float() @ table.T.float()) == 0
-            both &= torch.arange(len(table)) > last[length][:, None]
-            layout, placement = both.nonzero().T
-            if len(layout) * cells > TABLE_CELLS:
-                return None
-            covered = covered[layout] + table[placement]
-            last[length] = placement
-    return covered.bool()
+        """Uint8 [B, N]: layouts as likely as the prior has them, the ships numbered from 1."""
+        if self._layouts is None:
+            return draw_layouts(self.rows, self.columns, self.fleet, batch, rng)
+        row = torch.randint(len(self._layouts), (batch,), generator=rng, device=rng.device)
+        return self._layouts[row]
 
 
 def _letter(column: int) -> str:

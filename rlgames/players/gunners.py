@@ -1,0 +1,84 @@
+"""Players of battleship that follow a rule: hunt and target, and the likeliest cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import max_pool2d
+
+from rlgames.games.battleship import Battleship, BattleshipState
+from rlgames.games.game import Game
+from rlgames.players.player import Player
+
+
+class Gunner(Player):
+    """Shoots where `wanted` is highest, ties broken at random."""
+
+    def __init__(self, game: Game[Any]) -> None:
+        if not isinstance(game, Battleship):
+            raise ValueError(f"{type(self).__name__} plays battleship, not {game.spec.name}")
+        self.game = game
+
+    def wanted(self, state: BattleshipState, rng: torch.Generator) -> Tensor:
+        """Float32 [B, N]: how much each cell is wanted; what was shot at does not matter."""
+        raise NotImplementedError
+
+    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
+        wanted = self.wanted(state, rng).masked_fill(state.shot, 0.0)
+        if not self.deterministic:
+            wanted = wanted + 1e-6 * torch.rand(wanted.shape, generator=rng, device=rng.device)
+        scores = self.game.score_actions(wanted)
+        return scores.masked_fill(~self.game.legal(state), -torch.inf).argmax(1)
+
+
+class HuntTarget(Gunner):
+    """Shoots at every other cell until there is a hit, then beside hits, along two in a row first."""
+
+    def __init__(self, game: Game[Any]) -> None:
+        super().__init__(game)
+        rows, columns = self.game.rows, self.game.columns
+        # A ship of two cells or more cannot miss every second cell.
+        self._every_other = (
+            (torch.arange(rows)[:, None] + torch.arange(columns)) % 2 == 0
+        ).reshape(-1)
+
+    def wanted(self, state: BattleshipState, rng: torch.Generator) -> Tensor:
+        rows, columns = self.game.rows, self.game.columns
+        hit = state.hit.float().view(-1, 1, rows, columns)
+        across = max_pool2d(hit, (1, 3), 1, (0, 1))
+        down = max_pool2d(hit, (3, 1), 1, (1, 0))
+        beside = torch.maximum(across, down).flatten(1)
+        in_line = torch.maximum(_beyond_two(hit), _beyond_two(hit.transpose(2, 3)).transpose(2, 3))
+        every_other = self._every_other.to(hit.device)
+        return 4 * in_line.flatten(1) + 2 * beside + 0.5 * every_other
+
+
+def _beyond_two(hit: Tensor) -> Tensor:
+    """Float32 [B, 1, R, C]: 1 at cells that continue two hits in a row, across."""
+    wide = torch.nn.functional.pad(hit, (2, 2))
+    columns = hit.shape[3]
+    left = wide[..., :columns] * wide[..., 1 : columns + 1]
+    right = wide[..., 3 : columns + 3] * wide[..., 4 : columns + 4]
+    return torch.maximum(left, right)
+
+
+class Density(Gunner):
+    """Shoots where most of the layouts that are still possible have a ship.
+
+    samples: layouts drawn for each board, where they are too many to be listed.
+    """
+
+    def __init__(self, game: Game[Any], samples: int) -> None:
+        super().__init__(game)
+        self.samples = samples
+        self.deterministic = self.game.posterior.exact
+
+    def wanted(self, state: BattleshipState, rng: torch.Generator) -> Tensor:
+        result = torch.zeros(state.shot.shape)
+        live = (~state.done).nonzero()[:, 0].cpu()
+        shot, hit = state.shot.cpu()[live], state.hit.cpu()[live]
+        generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
+        result[live] = self.game.posterior.occupied(shot, hit, self.samples, generator)
+        return result.to(state.shot.device)

@@ -1,0 +1,250 @@
+"""Rule books: the rules of the games, one position at a time, in plain Python.
+
+They are slow and they share nothing with `rlgames`, so that the batched games can be held
+against them.
+"""
+
+
+class RuleBook:
+    """One game from its start to its end.
+
+    done: the game is over. mover: the seat to act. turn: turns finished since the start.
+    score: what each seat has gained since the start.
+    """
+
+    seats = 1
+
+    def __init__(self):
+        self.done = False
+        self.mover = 0
+        self.turn = 0
+        self.score = [0.0] * self.seats
+
+    def legal(self):
+        """The legal actions in rising order; none when the game is over."""
+        raise NotImplementedError
+
+    def play(self, action, chance=None):
+        """Make a legal move; chance is what happens after it, where the game leaves any to it."""
+        raise NotImplementedError
+
+    def _check(self, action):
+        if action not in self.legal():
+            raise ValueError(f"{action!r} is not legal here")
+
+
+class LinesBook(RuleBook):
+    """Two seats place stones by turns; whoever first has `line` in a row wins.
+
+    Without gravity an action is an empty cell, row by row from the top; with gravity it is a
+    column, and the stone falls to the lowest empty cell of it. Cells hold None, 0 or 1.
+    """
+
+    seats = 2
+
+    def __init__(self, rows, columns, line, gravity):
+        super().__init__()
+        self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
+        self.cells = [[None] * columns for _ in range(rows)]
+
+    def legal(self):
+        if self.done:
+            return []
+        if self.gravity:
+            return [column for column in range(self.columns) if self.cells[0][column] is None]
+        return [
+            row * self.columns + column
+            for row in range(self.rows)
+            for column in range(self.columns)
+            if self.cells[row][column] is None
+        ]
+
+    def play(self, action, chance=None):
+        self._check(action)
+        if self.gravity:
+            column = action
+            row = max(row for row in range(self.rows) if self.cells[row][column] is None)
+        else:
+            row, column = divmod(action, self.columns)
+        self.cells[row][column] = self.mover
+        self.turn += 1
+        if self._has_line(self.mover):
+            self.score[self.mover] = 1.0
+            self.score[1 - self.mover] = -1.0
+            self.done = True
+        elif all(cell is not None for row in self.cells for cell in row):
+            self.done = True
+        self.mover = 1 - self.mover
+
+    def _has_line(self, seat):
+        for row in range(self.rows):
+            for column in range(self.columns):
+                for down, right in [(0, 1), (1, 0), (1, 1), (1, -1)]:
+                    stones = [
+                        self._cell(row + step * down, column + step * right)
+                        for step in range(self.line)
+                    ]
+                    if stones == [seat] * self.line:
+                        return True
+        return False
+
+    def _cell(self, row, column):
+        """What the cell holds; None outside the board too."""
+        inside = 0 <= row < self.rows and 0 <= column < self.columns
+        return self.cells[row][column] if inside else None
+
+
+class SlideBook(RuleBook):
+    """2048: one seat slides all tiles, equal tiles merge, and chance adds a tile.
+
+    Actions: 0 up, 1 right, 2 down, 3 left. Cells hold the value of a tile, 0 for none. The
+    board starts empty: `place` puts tiles on it.
+    """
+
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.rows, self.columns = rows, columns
+        self.cells = [[0] * columns for _ in range(rows)]
+        self.done = True
+
+    def place(self, index, value):
+        """Put a new tile on the empty cell of that index, row by row from the top."""
+        row, column = divmod(index, self.columns)
+        if self.cells[row][column] != 0:
+            raise ValueError(f"cell {index} already has a tile")
+        self.cells[row][column] = value
+        self.done = self._moves() == []
+
+    def legal(self):
+        return [] if self.done else self._moves()
+
+    def play(self, action, chance=None):
+        """Slide, then place chance = (index of the cell, value of the new tile)."""
+        self._check(action)
+        self.cells, gained = self.slid(action)
+        self.score[0] += gained
+        self.turn += 1
+        index, value = chance
+        self.place(index, value)
+
+    def slid(self, action):
+        """The board after a slide, before a new tile comes, and the value of the merged tiles."""
+        cells = [list(row) for row in self.cells]
+        gained = 0
+        for line in self._towards_wall(action):
+            tiles, merged = pushed([self.cells[row][column] for row, column in line])
+            gained += merged
+            for (row, column), tile in zip(line, tiles, strict=True):
+                cells[row][column] = tile
+        return cells, gained
+
+    def _moves(self):
+        return [action for action in range(4) if self.slid(action)[0] != self.cells]
+
+    def _towards_wall(self, action):
+        """Every row or column as a list of (row, column), the cell at the wall first."""
+        across = [[(row, column) for column in range(self.columns)] for row in range(self.rows)]
+        along = [[(row, column) for row in range(self.rows)] for column in range(self.columns)]
+        if action == 0:
+            return along
+        if action == 1:
+            return [line[::-1] for line in across]
+        if action == 2:
+            return [line[::-1] for line in along]
+        return across
+
+
+def pushed(line):
+    """A line of tiles pushed to its start, and the value of the tiles made by merging."""
+    waiting = [tile for tile in line if tile != 0]
+    result = []
+    gained = 0
+    while waiting:
+        tile = waiting.pop(0)
+        if waiting and waiting[0] == tile:
+            waiting.pop(0)
+            tile = 2 * tile
+            gained += tile
+        result.append(tile)
+    return result + [0] * (len(line) - len(result)), gained
+
+
+class SalvoBook(RuleBook):
+    """Battleship for one seat: every turn shoots at `shots` cells, or all that are left.
+
+    ships_cells: the cells with ships on them, counted row by row from the top. The score is
+    the number of hits; the game is over when every ship cell is hit.
+    """
+
+    def __init__(self, rows, columns, ships_cells, shots):
+        super().__init__()
+        self.ships_cells, self.shots = set(ships_cells), shots
+        self.unshot = set(range(rows * columns))
+
+    def legal(self):
+        """The cells that may still be shot at."""
+        return [] if self.done else sorted(self.unshot)
+
+    def play(self, action, chance=None):
+        self.play_set({action})
+
+    def play_set(self, cells):
+        """One turn: shoot at a set of cells."""
+        cells = set(cells)
+        if self.done or not cells <= self.unshot:
+            raise ValueError(f"{sorted(cells)} cannot be shot at")
+        if len(cells) != min(self.shots, len(self.unshot)):
+            raise ValueError(f"{len(cells)} is the wrong number of shots")
+        self.unshot -= cells
+        self.score[0] += len(cells & self.ships_cells)
+        self.turn += 1
+        self.done = not self.ships_cells & self.unshot
+
+
+class DuelBook(RuleBook):
+    """Salvo for two: a turn has as many shots as the mover has ships afloat when it starts.
+
+    fleets: for each seat the ships it owns, each a set of cells counted row by row from the
+    top. The mover aims at one cell of the other's board after another; all shots of a turn
+    land together at its end, and then the other seat moves.
+    """
+
+    seats = 2
+
+    def __init__(self, rows, columns, fleets):
+        super().__init__()
+        self.area = rows * columns
+        self.fleets = [[set(ship) for ship in fleet] for fleet in fleets]
+        self.shot = [set(), set()]  # by seat: the cells of the other's board it has shot at
+        self.aims = []  # cells the mover has aimed at in this turn
+        self.shots = self._shots()
+
+    def afloat(self, seat):
+        """The seat's own ships of which some cell is not yet hit."""
+        return [ship for ship in self.fleets[seat] if not ship <= self.shot[1 - seat]]
+
+    def legal(self):
+        if self.done:
+            return []
+        taken = self.shot[self.mover] | set(self.aims)
+        return [cell for cell in range(self.area) if cell not in taken]
+
+    def play(self, action, chance=None):
+        self._check(action)
+        self.aims.append(action)
+        if len(self.aims) < self.shots:
+            return
+        self.shot[self.mover] |= set(self.aims)
+        self.aims = []
+        self.turn += 1
+        other = 1 - self.mover
+        if not self.afloat(other):
+            self.score[self.mover] = 1.0
+            self.score[other] = -1.0
+            self.done = True
+        self.mover = other
+        self.shots = self._shots()
+
+    def _shots(self):
+        """How many shots the turn that starts now has."""
+        return min(len(self.afloat(self.mover)), self.area - len(self.shot[self.mover]))
