@@ -31,6 +31,7 @@ class BattleshipConfig:
     shots: int = key(1, 1, 1000)
     aim: str = key("auto", of=("auto", "joint", "sequential"))
     encoding: str = key("planes", of=("signed", "planes"))
+    show: list[str] = key([], of=("sizes", "sunk", "first_hit"))
 
 
 @dataclass

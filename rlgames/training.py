@@ -73,10 +73,10 @@ class Examiner:
                 f"best_by={usual} fits",
             )
 
-    def examine(self, games: int) -> tuple[Evaluation, dict[str, float]]:
-        """Play, and name the figures."""
+    def examine(self, games: int, stream: str) -> tuple[Evaluation, dict[str, float]]:
+        """Play games drawn from the named stream, and name the figures."""
         cfg = self.cfg
-        rng = build.stream(cfg.seed, "eval", cfg.device)
+        rng = build.stream(cfg.seed, stream, cfg.device)
         found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent)
         figures = found.headline()
         if self.graph is not None:
@@ -169,7 +169,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                     progress(played, shown)
             if played - due_eval >= eval_every or last:
                 due_eval = played
-                _, figures = examiner.examine(cfg.eval_games)
+                _, figures = examiner.examine(cfg.eval_games, "eval")
                 shown = {f"eval/{name}": value for name, value in figures.items()}
                 log.add(played, shown | {"time/seconds": time.perf_counter() - begin})
                 told = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
@@ -185,7 +185,8 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                 save("latest.safetensors")
         tensors, _ = checkpoint.read(directory / "checkpoints" / "best.safetensors")
         checkpoint.restore(policy, tensors)
-        final, figures = examiner.examine(2000)
+        # Other games than those that the best checkpoint was chosen by.
+        final, figures = examiner.examine(2000, "final")
         optimum = None if game.spec.seats == 2 else find_optimum(game, cfg.solve_seconds)
     except BaseException as error:
         log.log.error("%s: %s", type(error).__name__, error)

@@ -57,7 +57,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         opponent = player if same else build_player(node, cfg, game)
     elif cfg.get("opponent") is not None:
         raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
-    rng = build.stream(cfg.seed, "eval", device)
+    rng = build.stream(cfg.seed, "final", device)
     if cfg.trace and cfg.format == "table":
         for turn in range(cfg.trace):
             seats = [player] if opponent is None else [player, opponent]

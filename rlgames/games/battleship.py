@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,14 +38,19 @@ AUTO_JOINT = 512
 class BattleshipState(State):
     """N cells in row-major order. score counts the ship cells hit, by the end of each turn.
 
-    ships: bool [B, N], hidden. shot, hit: bool [B, N], the cells whose result has been shown.
-    aimed: bool [B, N], the cells chosen so far in an unfinished turn.
+    ships: uint8 [B, N], hidden: 0 for sea, otherwise the number of the ship, from 1. shot, hit:
+    bool [B, N], the cells whose result has been shown. aimed: bool [B, N], the cells chosen so
+    far in an unfinished turn. sunk: bool [B, ships], the ships known to be sunk, where that is
+    shown, otherwise [B, 0]. first: bool [B, N], the hits of the first turn that hit anything,
+    where that is shown, otherwise [B, 0].
     """
 
     ships: Tensor
     shot: Tensor
     hit: Tensor
     aimed: Tensor
+    sunk: Tensor
+    first: Tensor
 
 
 class Battleship(Game[BattleshipState]):
@@ -57,6 +63,9 @@ class Battleship(Game[BattleshipState]):
         article), "planes" one plane each for not shot at, miss and hit. Sequential salvos add
         a plane of the cells aimed at and one that is filled with the share of the turn's shots
         already aimed.
+    show: what else a player is told, each of them as planes: "sizes", the length of each ship ÷
+        the longest side; "sunk", which of the ships are sunk; "first_hit", the hits of the first
+        turn that hit anything.
     Raises ValueError, with the reason, for a fleet or a choice of actions that cannot be.
     """
 
@@ -68,6 +77,7 @@ class Battleship(Game[BattleshipState]):
         shots: int = 1,
         aim: str = "auto",
         encoding: str = "planes",
+        show: Sequence[str] = (),
         name: str = "battleship",
     ) -> None:
         cells = rows * columns
@@ -76,6 +86,7 @@ class Battleship(Game[BattleshipState]):
         self.ship_cells = sum(ships)
         self.shots = shots
         self.encoding = encoding
+        self.show = tuple(show)
         if not ships:
             raise ValueError("ships=[] names no ship; give at least one length, as in ships=[3]")
         if max(ships) > max(rows, columns):
@@ -107,7 +118,10 @@ class Battleship(Game[BattleshipState]):
         self._targets = torch.zeros(len(sets), cells, dtype=torch.bool)
         self._targets.scatter_(1, torch.tensor(sets), True)
         self._targets_t = self._targets.T.float().contiguous()
+        self._lengths = torch.tensor(self.fleet)
+        self._sizes = self._lengths.float() / max(rows, columns)
         planes = {"signed": 1, "planes": 3}[encoding] + (2 if self.sequential else 0)
+        planes += len(ships) * (("sizes" in show) + ("sunk" in show)) + ("first_hit" in show)
         turns = math.ceil(cells / shots)
         self.spec = Spec(
             name=name,
@@ -124,14 +138,14 @@ class Battleship(Game[BattleshipState]):
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
-        return self._start(self._draw(batch, rng) > 0)
+        return self._start(self._draw(batch, rng))
 
     def openings(self, limit: int) -> tuple[BattleshipState, Tensor] | None:
         if self._layouts is None or len(self._layouts) > limit:
             return None
         count = len(self._layouts)
         probability = torch.full((count,), 1 / count, dtype=torch.float64)
-        return self._start(self._layouts > 0), probability
+        return self._start(self._layouts), probability
 
     def legal(self, state: BattleshipState) -> Tensor:
         free = ~(state.shot | state.aimed) if self.sequential else ~state.shot
@@ -153,8 +167,14 @@ class Battleship(Game[BattleshipState]):
             aimed = aimed & ~fire[:, None]
         else:
             aimed, fire = state.aimed, live
-        hit = state.hit | (state.ships & target)
+        new = (state.ships > 0) & target
+        hit = state.hit | new
         score = hit.sum(1)
+        sunk, first = state.sunk, state.first
+        if "sunk" in self.show:
+            sunk = sunk_ships(state.ships, hit, self._lengths)
+        if "first_hit" in self.show:
+            first = torch.where(state.hit.any(1, keepdim=True), first, new)
         return replace(
             state,
             shot=state.shot | target,
@@ -163,6 +183,8 @@ class Battleship(Game[BattleshipState]):
             done=score == self.ship_cells,
             turn=state.turn + fire,
             score=score[:, None].float(),
+            sunk=sunk,
+            first=first,
         )
 
     def observe(self, state: BattleshipState) -> Tensor:
@@ -174,7 +196,17 @@ class Battleship(Game[BattleshipState]):
             aimed = state.aimed.float()
             share = aimed.sum(1, keepdim=True) / self.shots
             planes += [aimed, share.expand_as(aimed)]
+        if "sizes" in self.show:
+            planes.append(self._fill(self._sizes.expand(len(state), -1)))
+        if "sunk" in self.show:
+            planes.append(self._fill(state.sunk.float()))
+        if "first_hit" in self.show:
+            planes.append(state.first.float())
         return torch.cat(planes, 1).view(-1, *self.spec.observation)
+
+    def _fill(self, value: Tensor) -> Tensor:
+        """Float32 [B, F * N]: a plane filled with each of the values [B, F]."""
+        return value[:, :, None].expand(-1, -1, self.num_cells).flatten(1)
 
     def public(self, state: BattleshipState) -> BattleshipState:
         return replace(state, ships=HIDDEN)
@@ -242,12 +274,19 @@ class Battleship(Game[BattleshipState]):
         return Posterior(self.rows, self.columns, self.fleet, listed)
 
     def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
-        drawn = self.posterior.draw(state.shot.cpu(), state.hit.cpu(), SAMPLES, rng)
+        hit, sunk = state.hit.cpu(), state.sunk.cpu()
+
+        def agrees(row: Tensor, ships: Tensor) -> Tensor:
+            found: Tensor = sunk_ships(ships, hit[row], self._lengths.cpu()) == sunk[row]
+            return found.all(1)
+
+        asked = agrees if "sunk" in self.show else None
+        drawn = self.posterior.draw(state.shot.cpu(), hit, SAMPLES, rng, asked)
         return replace(state, ships=drawn.to(state.shot.device))
 
     def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
         shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
-        ships = state.ships[row].tolist() if reveal else [False] * self.num_cells
+        ships = (state.ships[row] > 0).tolist() if reveal else [False] * self.num_cells
         marks = [
             "x" if h else "o" if s else "+" if a else "#" if ship else "."
             for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
@@ -279,7 +318,9 @@ class Battleship(Game[BattleshipState]):
         whole = shots == self.num_cells or shots % self.shots == 0
         if not whole:
             raise ValueError(f"{shots} cells shot at are no whole number of turns")
-        start = self._start(torch.zeros(1, self.num_cells, dtype=torch.bool))
+        if "sunk" in self.show or "first_hit" in self.show:
+            raise ValueError("what is shown beside the board cannot be read from a drawing")
+        start = self._start(torch.zeros(1, self.num_cells, dtype=torch.uint8))
         return replace(
             start,
             ships=HIDDEN,
@@ -302,7 +343,7 @@ class Battleship(Game[BattleshipState]):
 
     def _start(self, ships: Tensor) -> BattleshipState:
         batch, device = len(ships), ships.device
-        nothing = torch.zeros_like(ships)
+        nothing = torch.zeros(ships.shape, dtype=torch.bool, device=device)
         return BattleshipState(
             done=torch.zeros(batch, dtype=torch.bool, device=device),
             mover=torch.zeros(batch, dtype=torch.int64, device=device),
@@ -312,6 +353,8 @@ class Battleship(Game[BattleshipState]):
             shot=nothing,
             hit=nothing,
             aimed=nothing,
+            sunk=nothing[:, :0].new_zeros(batch, len(self.fleet) * ("sunk" in self.show)),
+            first=nothing[:, : self.num_cells * ("first_hit" in self.show)],
         )
 
     def _draw(self, batch: int, rng: torch.Generator) -> Tensor:
@@ -320,6 +363,13 @@ class Battleship(Game[BattleshipState]):
             return draw_layouts(self.rows, self.columns, self.fleet, batch, rng)
         row = torch.randint(len(self._layouts), (batch,), generator=rng, device=rng.device)
         return self._layouts[row]
+
+
+def sunk_ships(ships: Tensor, hit: Tensor, lengths: Tensor) -> Tensor:
+    """Bool [B, S]: which ships are hit all over, from uint8 [B, N], bool [B, N], int64 [S]."""
+    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=ships.device)
+    parts = (ships * hit)[:, None, :] == number[:, None]
+    return parts.sum(2) == lengths
 
 
 def _letter(column: int) -> str:

@@ -7,11 +7,13 @@ L layouts of the whole fleet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
+
+Agrees = Callable[[Tensor, Tensor], Tensor]
 
 TABLE_CELLS = 20_000_000
 """Layouts are listed in full while the list has at most this many cells."""
@@ -22,7 +24,7 @@ LISTED = 20_000
 CHUNK = 1 << 12
 """Samples worked on at once, so that their arrays stay in the processor's cache."""
 
-PULL = 3.0
+PULL = 6.0
 """A placement is drawn so many times as often for each open hit that it covers."""
 
 
@@ -108,7 +110,8 @@ class Posterior:
         self, rows: int, columns: int, ships: list[int], listed: Tensor | None = None
     ) -> None:
         self.exact = listed is not None and len(listed) <= LISTED
-        self._listed = (listed > 0).float() if listed is not None and self.exact else None
+        self._numbered = listed if self.exact else None
+        self._listed = None if self._numbered is None else (self._numbered > 0).float()
         count = Counter(ships)
         self._lengths = sorted(count, reverse=True)
         tables = [placements(rows, columns, length) for length in self._lengths]
@@ -116,6 +119,7 @@ class Posterior:
         sizes = torch.tensor([len(table) for table in tables])
         self._kind = torch.arange(len(tables)).repeat_interleave(sizes)  # [P]
         self._fleet = torch.tensor([float(count[length]) for length in self._lengths])
+        self._kind_of_ship = torch.tensor([self._lengths.index(length) for length in ships])
         self._num_ships = len(ships)
         self._ship_cells = sum(ships)
 
@@ -139,33 +143,95 @@ class Posterior:
             found[row] = self._by_single_ships(shot[row], hit[row])
         return (found / found.sum(1, keepdim=True) * self._ship_cells).float()
 
-    def draw(self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator) -> Tensor:
-        """Bool [B, N]: a layout that agrees, for each row; all False where none was found.
+    def draw(
+        self,
+        shot: Tensor,
+        hit: Tensor,
+        samples: int,
+        rng: torch.Generator,
+        agrees: Agrees | None = None,
+    ) -> Tensor:
+        """Uint8 [B, N]: a layout for each row that agrees with what was seen, numbered.
 
-        Exactly as likely as they should be where layouts are listed, nearly so for many samples.
+        agrees: whether layouts, uint8 [n, N], also agree with whatever else is known of the games
+        in these rows, int64 [n]: bool [n]. A draw is exactly as likely as it should be where
+        layouts are listed, and nearly so with many samples.
+        Raises RuntimeError where hardly any layout agrees and none of them is found.
         """
         if self._listed is not None:
-            agree = self._agreeing(shot, hit)
-            row = torch.multinomial(agree, 1, generator=rng)[:, 0]
-            return self._listed[row] > 0
-        result = torch.zeros(shot.shape, dtype=torch.bool)
+            return self._draw_listed(shot, hit, rng, agrees)
+        result = torch.zeros(shot.shape, dtype=torch.uint8)
+        waiting = torch.arange(len(shot))
+        for _ in range(5):
+            found = self._draw_sampled(
+                shot[waiting],
+                hit[waiting],
+                samples,
+                rng,
+                None if agrees is None else _of_rows(agrees, waiting),
+            )
+            result[waiting] = found
+            waiting = waiting[(found == 0).all(1)]
+            if not len(waiting):
+                return result
+            samples *= 4
+        raise RuntimeError(f"no layout was found that agrees with {len(waiting)} boards")
+
+    def _draw_listed(
+        self, shot: Tensor, hit: Tensor, rng: torch.Generator, agrees: Agrees | None
+    ) -> Tensor:
+        assert self._numbered is not None
+        agree = self._agreeing(shot, hit)
+        if agrees is not None:
+            row, layout = agree.nonzero().T
+            agree[row, layout] = agrees(row, self._numbered[layout]).float()
+        if not bool((agree.amax(1) > 0).all()):
+            raise RuntimeError("no layout agrees with what was seen")
+        return self._numbered[_draw(agree, rng)]
+
+    def _draw_sampled(
+        self,
+        shot: Tensor,
+        hit: Tensor,
+        samples: int,
+        rng: torch.Generator,
+        agrees: Agrees | None,
+    ) -> Tensor:
+        """Uint8 [B, N]: one of the samples of each row, by weight; nothing but sea where none."""
+        result = torch.zeros(shot.shape, dtype=torch.uint8)
         best = torch.full((len(shot),), -torch.inf, dtype=torch.float64)
-        for games, laid, weight, last in self._particles(shot, hit, samples, rng):
-            ways = last.sum(1)
-            mass = (weight * ways).log()
+        for games, _, weight, last, placed in self._particles(shot, hit, samples, rng):
+            layout = self._number(torch.cat([placed, _draw(last, rng)[:, None]], 1), rng)
+            mass = weight * last.sum(1)
+            if agrees is not None:
+                mass = mass * agrees(games, layout)
             noise = torch.empty(len(mass), dtype=torch.float64).exponential_(generator=rng)
-            score = mass - noise.clamp(min=1e-30).log()  # the largest is a draw by weight
-            final = _draw(last, rng)
-            layout = (laid + self._table[final]) > 0
+            # The largest of these is a draw by weight.
+            score = mass.log() - noise.clamp(min=1e-30).log()
             order = score.argsort()
             chosen = torch.zeros(len(shot), dtype=torch.int64)
             chosen[games[order]] = order
             seen = games.unique()
             pick = chosen[seen]
-            better = (score[pick] > best[seen]) & (mass[pick] > -torch.inf)
+            better = score[pick] > best[seen]
             result[seen[better]] = layout[pick[better]]
             best[seen[better]] = score[pick[better]]
         return result
+
+    def _number(self, placed: Tensor, rng: torch.Generator) -> Tensor:
+        """Uint8 [S, N] from the placements of all ships, int64 [S, ships], in any order.
+
+        Ships of equal length are numbered at random.
+        """
+        kind = self._kind[placed]
+        order = kind.argsort(dim=1, stable=True)
+        noise = torch.rand(placed.shape, generator=rng)
+        number = (noise + self._kind_of_ship).argsort(1)  # ships by kind, equal ones shuffled
+        layout = torch.zeros(len(placed), self._table.shape[1])
+        for place in range(placed.shape[1]):
+            cells = self._table[placed.gather(1, order[:, place, None])[:, 0]]
+            layout = layout + cells * (number[:, place, None] + 1)
+        return layout.to(torch.uint8)
 
     def _agreeing(self, shot: Tensor, hit: Tensor) -> Tensor:
         """Float32 [B, L]: 1 for the listed layouts that agree."""
@@ -177,16 +243,17 @@ class Posterior:
     def _sampled(self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator) -> Tensor:
         """Float64 [B, N]: how often the cells are covered, up to a factor for each row."""
         total = torch.zeros(shot.shape, dtype=torch.float64)
-        for games, laid, weight, last in self._particles(shot, hit, samples, rng):
+        for games, laid, weight, last, _ in self._particles(shot, hit, samples, rng):
             cover = last.sum(1, keepdim=True) * laid + last @ self._table
             total.index_add_(0, games, weight[:, None] * cover.double())
         return total
 
     def _particles(
         self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor]]:
         """Chunks of samples: game int64 [S], cells laid float32 [S, N] by all ships but the last,
-        weight float64 [S], and the places of the last ship, float32 [S, P]."""
+        weight float64 [S], the places of the last ship, float32 [S, P], and the placements of the
+        others, int64 [S, ships - 1]."""
         step = max(1, CHUNK // samples)
         for start in range(0, len(shot), step):
             part = slice(start, start + step)
@@ -196,11 +263,12 @@ class Posterior:
 
     def _chunk(
         self, start: int, base: Tensor, hits: Tensor, samples: int, rng: torch.Generator
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         games = torch.arange(len(hits)).repeat_interleave(samples)
         left = self._fleet.expand(len(games), -1).clone()  # ships not laid yet, by length
         laid = torch.zeros(len(games), hits.shape[1])
         weight = torch.ones(len(games), dtype=torch.float64)
+        history = torch.zeros(len(games), 0, dtype=torch.int64)
         open_, base = hits[games], base[games]
         for number in range(self._num_ships - 1):
             likely, allowed = self._choices(base, laid, open_, left)
@@ -211,17 +279,18 @@ class Posterior:
             weight = torch.where(alive, weight * ways / chance, 0.0)
             cells = self._table[placed[:, 0]]
             laid = laid + cells
+            history = torch.cat([history, placed], 1)
             open_ = open_ * (1 - cells)
             left.scatter_add_(1, self._kind[placed], -torch.ones_like(placed, dtype=left.dtype))
             keep = alive.nonzero()[:, 0]
             if number and len(keep) < 0.7 * len(alive):
-                games, laid, weight, open_, base, left = (
-                    field[keep] for field in (games, laid, weight, open_, base, left)
+                games, laid, weight, open_, base, left, history = (
+                    field[keep] for field in (games, laid, weight, open_, base, left, history)
                 )
         table = self._table.T
         fits = base * (laid @ table == 0) * (left > 0)[:, self._kind]
         last = fits * (open_ @ table == open_.sum(1, keepdim=True))
-        return games + start, laid, weight, last
+        return games + start, laid, weight, last, history
 
     def _choices(
         self, base: Tensor, laid: Tensor, open_: Tensor, left: Tensor
@@ -251,3 +320,8 @@ def _draw(weight: Tensor, rng: torch.Generator) -> Tensor:
     total = weight.cumsum(1)
     u = torch.rand(len(weight), 1, generator=rng) * total[:, -1:]
     return torch.searchsorted(total, u, right=True)[:, 0].clamp(max=weight.shape[1] - 1)
+
+
+def _of_rows(agrees: Agrees, rows: Tensor) -> Agrees:
+    """The same question about games that stand elsewhere in the batch."""
+    return lambda here, layouts: agrees(rows[here], layouts)

@@ -53,8 +53,8 @@ def exact(game: Game[Any], seconds: float, memory_gb: float) -> Player:
     try:
         if isinstance(game, Battleship):
             layouts = game.layouts()
-            if layouts is None:
-                raise OutOfBudget(f"{game.spec.name} has too many layouts")
+            if layouts is None or "sunk" in game.show:
+                raise OutOfBudget("too many layouts, or sunk ships are told")
             ones = np.ones(len(layouts))
             found = solve_belief(
                 np.asarray(layouts.cpu()), ones, game.shots, game.symmetries(), seconds, memory

@@ -34,7 +34,7 @@ class Gunner(Player):
 
 
 class HuntTarget(Gunner):
-    """Shoots at every other cell until there is a hit, then beside hits, along two in a row first."""
+    """Every second cell until there is a hit, then beside hits, first where two are in a row."""
 
     def __init__(self, game: Game[Any]) -> None:
         super().__init__(game)
