@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from rlgames.config import ConfigError
 from rlgames.games.battleship import Battleship
+from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
@@ -31,6 +32,7 @@ from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
 GAMES: dict[str, Callable[..., Game[Any]]] = {
     "battleship": lambda board, **rules: Battleship(1, board, name="battleship", **rules),
     "salvo": lambda board, **rules: Battleship(board, board, name="salvo", **rules),
+    "salvo_duel": lambda board, ships: Duel(board, board, ships),
     "tictactoe": lambda board, line: Lines(board, board, line, False, "tictactoe"),
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),

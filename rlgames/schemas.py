@@ -43,6 +43,13 @@ class SalvoConfig(BattleshipConfig):
 
 
 @dataclass
+class DuelConfig:
+    name: str = "salvo_duel"
+    board: int = key(5, 1, 32)
+    ships: list[int] = key([3, 2, 2], 1, 32)
+
+
+@dataclass
 class TictactoeConfig:
     name: str = "tictactoe"
     board: int = key(3, 1, 7)
@@ -188,6 +195,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
     "game": {
         "battleship": BattleshipConfig,
         "salvo": SalvoConfig,
+        "salvo_duel": DuelConfig,
         "tictactoe": TictactoeConfig,
         "connect4": Connect4Config,
         "2048": SlideConfig,

@@ -80,11 +80,10 @@ class LinesBook(RuleBook):
         for row in range(self.rows):
             for column in range(self.columns):
                 for down, right in [(0, 1), (1, 0), (1, 1), (1, -1)]:
-                    stones = [
-                        self._cell(row + step * down, column + step * right)
+                    if all(
+                        self._cell(row + step * down, column + step * right) == seat
                         for step in range(self.line)
-                    ]
-                    if stones == [seat] * self.line:
+                    ):
                         return True
         return False
 

@@ -1,5 +1,6 @@
 """The rule books against counts and positions that are known."""
 
+import copy
 import functools
 import itertools
 import random
@@ -59,17 +60,18 @@ def test_tic_tac_toe_has_255168_games_and_5478_boards():
 
 
 def test_connect_four_has_the_known_numbers_of_positions():
-    rules = (6, 7, 4, True)
     counts = []
-    ways = [()]
-    for _ in range(7):
-        counts.append(len(ways))
+    books = [LinesBook(6, 7, 4, gravity=True)]
+    for _ in range(6):
+        counts.append(len(books))
         found = {}
-        for way in ways:
-            for action in after(rules, way).legal():
-                found.setdefault(board(after(rules, [*way, action])), (*way, action))
-        ways = list(found.values())
-    assert counts == [1, 7, 49, 238, 1120, 4263, 16422]
+        for book in books:
+            for action in book.legal():
+                further = copy.deepcopy(book)
+                further.play(action)
+                found[board(further)] = further
+        books = list(found.values())
+    assert counts == [1, 7, 49, 238, 1120, 4263]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlgames.games import board
 from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
 from rlgames.games.game import HIDDEN, Game, Spec, State
 
@@ -212,15 +213,7 @@ class Battleship(Game[BattleshipState]):
         return replace(state, ships=HIDDEN)
 
     def outcome(self, before: BattleshipState, action: Tensor, after: BattleshipState) -> Tensor:
-        """The cells newly seen to be hit; beyond 62 cells, a number that two sets hardly share."""
-        new = after.hit & ~before.hit
-        if self.num_cells <= 62:
-            weight = torch.ones((), dtype=torch.int64) << torch.arange(self.num_cells)
-        else:
-            weight = torch.randint(
-                2**62, (self.num_cells,), generator=torch.Generator().manual_seed(0)
-            )
-        return (new * weight.to(new.device)).sum(1)
+        return cells_code(after.hit & ~before.hit)
 
     def key(self, state: BattleshipState) -> Tensor:
         """A digit a cell: not shot at, miss, hit, aimed at."""
@@ -291,22 +284,16 @@ class Battleship(Game[BattleshipState]):
             "x" if h else "o" if s else "+" if a else "#" if ship else "."
             for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
         ]
-        width = self.columns
-        lines = [" ".join(marks[start : start + width]) for start in range(0, len(marks), width)]
-        if self.rows == 1:
-            return lines[0]
-        head = "   " + " ".join(_letter(column) for column in range(width))
-        return "\n".join([head] + [f"{r + 1:2d} {line}" for r, line in enumerate(lines)])
+        return " ".join(marks) if self.rows == 1 else board.draw(marks, self.columns)
 
     def parse(self, text: str) -> BattleshipState:
-        lines = [line.split() for line in text.splitlines() if line.strip()]
-        if self.rows > 1:
-            lines = [line[1:] for line in lines if line[0].isdigit()]
-        marks = [mark for line in lines for mark in line]
-        if len(lines) != self.rows or any(len(line) != self.columns for line in lines):
-            raise ValueError(f"not a board of {self.rows}x{self.columns} in ., o, x and +")
-        if wrong := [mark for mark in marks if mark not in (".", "o", "x", "+")]:
-            raise ValueError(f"{wrong[0]!r} is none of the marks ., o, x and +")
+        if self.rows == 1:
+            marks = text.split()
+            if len(marks) != self.columns:
+                raise ValueError(f"not a line of {self.columns} marks")
+            board.check(marks, ".ox+")
+        else:
+            marks = board.read(text, self.rows, self.columns, ".ox+")
         shot, hit, aimed = (
             torch.tensor([[mark in kinds for mark in marks]]) for kinds in ("ox", "x", "+")
         )
@@ -337,9 +324,7 @@ class Battleship(Game[BattleshipState]):
         return " ".join(self._name_cell(cell) for cell in fresh.nonzero()[:, 0].tolist())
 
     def _name_cell(self, cell: int) -> str:
-        if self.rows == 1:
-            return str(cell)
-        return f"{_letter(cell % self.columns)}{cell // self.columns + 1}"
+        return str(cell) if self.rows == 1 else board.cell_name(cell, self.columns)
 
     def _start(self, ships: Tensor) -> BattleshipState:
         batch, device = len(ships), ships.device
@@ -365,12 +350,18 @@ class Battleship(Game[BattleshipState]):
         return self._layouts[row]
 
 
+def cells_code(cells: Tensor) -> Tensor:
+    """Int64 [B] from bool [B, N]: a set of cells; beyond 62, a number that two hardly share."""
+    count = cells.shape[1]
+    if count <= 62:
+        weight = torch.ones((), dtype=torch.int64) << torch.arange(count)
+    else:
+        weight = torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(0))
+    return (cells * weight.to(cells.device)).sum(1)
+
+
 def sunk_ships(ships: Tensor, hit: Tensor, lengths: Tensor) -> Tensor:
     """Bool [B, S]: which ships are hit all over, from uint8 [B, N], bool [B, N], int64 [S]."""
     number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=ships.device)
     parts = (ships * hit)[:, None, :] == number[:, None]
     return parts.sum(2) == lengths
-
-
-def _letter(column: int) -> str:
-    return chr(ord("A") + column % 26)

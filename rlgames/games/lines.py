@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rlgames.games import board
 from rlgames.games.game import Game, Spec, State
 
 MOST_BITS = 62
@@ -202,25 +203,23 @@ class Lines(Game[LinesState]):
         return found
 
     def render(self, state: LinesState, row: int, reveal: bool = False) -> str:
-        lines = [
-            " ".join(".XO"[stone] for stone in line)
-            for line in self.cells(state[row : row + 1])[0].tolist()
-        ]
-        if self.gravity:
-            return "\n".join([*lines, " ".join(str((c + 1) % 10) for c in range(self.columns))])
-        head = "   " + " ".join(chr(ord("A") + c) for c in range(self.columns))
-        return "\n".join([head] + [f"{r + 1:2d} {line}" for r, line in enumerate(lines)])
+        marks = [".XO"[stone] for stone in self.cells(state[row : row + 1]).flatten().tolist()]
+        if not self.gravity:
+            return board.draw(marks, self.columns)
+        starts = range(0, len(marks), self.columns)
+        lines = [" ".join(marks[start : start + self.columns]) for start in starts]
+        return "\n".join([*lines, " ".join(str((c + 1) % 10) for c in range(self.columns))])
 
     def parse(self, text: str) -> LinesState:
-        rows = [
-            [mark for mark in line if mark in ".XO"]
-            for line in text.splitlines()
-            if any(mark in ".X" for mark in line) or set(line.split()[1:]) == {"O"}
-        ]
-        rows = [line[-self.columns :] for line in rows]
-        if len(rows) != self.rows or any(len(line) != self.columns for line in rows):
-            raise ValueError(f"not a board of {self.rows}x{self.columns} in ., X and O")
-        marks = torch.tensor([[".XO".index(mark) for mark in line] for line in rows]).reshape(-1)
+        if self.gravity:
+            lines = [line.split() for line in text.splitlines() if line.strip()]
+            if len(lines) != self.rows + 1 or any(len(line) != self.columns for line in lines):
+                raise ValueError(f"not a board of {self.rows} rows of {self.columns} marks")
+            cells = [mark for line in lines[:-1] for mark in line]
+            board.check(cells, ".XO")
+        else:
+            cells = board.read(text, self.rows, self.columns, ".XO")
+        marks = torch.tensor([".XO".index(mark) for mark in cells])
         first, second = (int(self._cell[marks == seat].sum()) for seat in (1, 2))
         count = [int((marks == seat).sum()) for seat in (1, 2)]
         if count[0] - count[1] not in (0, 1):
@@ -242,7 +241,7 @@ class Lines(Game[LinesState]):
     def name_action(self, state: LinesState, row: int, action: int) -> str:
         if self.gravity:
             return str(action + 1)
-        return f"{chr(ord('A') + action % self.columns)}{action // self.columns + 1}"
+        return board.cell_name(action, self.columns)
 
     def _has_line(self, stones: Tensor) -> Tensor:
         """Bool, shaped like stones, int64: whether they hold a whole line."""
