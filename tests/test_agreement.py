@@ -1,10 +1,11 @@
 """The batched games move for move against the rule books, on boards of many sizes."""
 
 import random
+from itertools import chain
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rulebooks import LinesBook, SlideBook
 
@@ -91,6 +92,7 @@ def play_lines(rules, batch, plies):
     choices=st.binary(min_size=30 * BATCH, max_size=30 * BATCH),
 )
 def test_lines_play_by_the_book(rows, columns, line, gravity, choices):
+    assume(line <= max(rows, columns))
     plies = [choices[start : start + BATCH] for start in range(0, len(choices), BATCH)]
     play_lines((rows, columns, line, gravity), BATCH, plies[: rows * columns + 1])
 
@@ -138,7 +140,7 @@ def play_slides(game, state, moves):
                 uniform.append([0.5, 0.5])
                 continue
             slid.append(book.slid(action)[0])
-            empty = [index for index, value in enumerate(sum(slid[-1], [])) if value == 0]
+            empty = [index for index, value in enumerate(chain(*slid[-1])) if value == 0]
             nth = where % len(empty)
             four = what % 4 == 3
             chances.append((empty[nth], 4 if four else 2))
@@ -225,7 +227,7 @@ def test_what_chance_may_add_is_by_the_book(rows, columns):
     score, turn = outcomes.score[:, 0].tolist(), outcomes.turn.tolist()
     for row, (book, action) in enumerate(zip(books, chosen, strict=True)):
         before, gained = book.slid(action)
-        empty = [index for index, value in enumerate(sum(before, [])) if value == 0]
+        empty = [index for index, value in enumerate(chain(*before)) if value == 0]
         expected = {}
         for index in empty:
             for value, share in ((2, 1 - FOURS), (4, FOURS)):
@@ -251,7 +253,6 @@ def test_the_ends_of_the_uniform_numbers_choose_the_first_and_the_last_cell(four
     game = Slide(3, 4, fours=fours)
     below_one = 1 - 2**-24
     for count in range(1, 12):
-        # Rows of one tile each: sliding left or right moves nothing onto another tile.
         filled = [1 if index >= count else 0 for index in range(12)]
         board = torch.tensor(filled).reshape(1, 3, 4)
         state = game.of(board)

@@ -25,6 +25,7 @@ class HiddenTruth:
         )
 
     __getattr__ = __getitem__ = __and__ = __rand__ = __or__ = __invert__ = _refuse
+    __add__ = __radd__ = __sub__ = __mul__ = __gt__ = __lt__ = __len__ = __iter__ = _refuse
 
     @classmethod
     def __torch_function__(cls, *_: Any, **__: Any) -> Any:
