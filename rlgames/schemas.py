@@ -158,7 +158,7 @@ class HuntTargetConfig:
 @dataclass
 class DensityConfig:
     name: str = "density"
-    samples: int = key(100, 1, 1_000_000)
+    samples: int = key(60, 1, 1_000_000)
 
 
 @dataclass
