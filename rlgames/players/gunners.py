@@ -52,7 +52,8 @@ class HuntTarget(Gunner):
         beside = torch.maximum(across, down).flatten(1)
         in_line = torch.maximum(_beyond_two(hit), _beyond_two(hit.transpose(2, 3)).transpose(2, 3))
         every_other = self._every_other.to(hit.device)
-        return 4 * in_line.flatten(1) + 2 * beside + 0.5 * every_other
+        beside = torch.maximum(4 * in_line.flatten(1), 2 * beside)
+        return torch.maximum(beside, every_other.float())
 
 
 def _beyond_two(hit: Tensor) -> Tensor:
