@@ -92,6 +92,8 @@ def evaluation(report: dict[str, Any]) -> None:
         moves = report["moves"]
         rows.append(("turns a game", _interval(moves["mean"], moves["ci95"], report["exact"])))
         rows.append(("exploitability", _number(report["exploitability"])))
+        if "proven_moves" in report:
+            rows.append(("moves proven to be best", f"{report['proven_moves']:.1%}"))
         _table(f"{report['player']} against {report['opponent']}, {what}", rows)
     else:
         goal = "score" if "score" in report else "turns"

@@ -166,6 +166,7 @@ class ExactConfig:
     name: str = "exact"
     seconds: float = key(60.0, POSITIVE, 1e6)
     memory_gb: float = key(4.0, POSITIVE, 1e4)
+    move_seconds: float = key(0.1, POSITIVE, 1e6)
 
 
 @dataclass

@@ -75,6 +75,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         "moves": found.turns.as_dict(),
         **results(game, found),
         **reference(game, player, found, cfg.solve_seconds),
+        **player.facts(),
         "seconds": found.seconds,
         "moves_per_s": found.moves / max(found.seconds, 1e-9),
     }

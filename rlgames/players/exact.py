@@ -10,11 +10,14 @@ from torch import Tensor
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
+from rlgames.games.lines import Lines
 from rlgames.players.player import Player
 from rlgames.players.scripted import OneOf
+from rlgames.sampling import draw_uniform
+from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import MOST_POSITIONS, Graph
 
 
 class BestOfAll(OneOf):
@@ -26,6 +29,36 @@ class BestOfAll(OneOf):
 
     def options(self, state: State) -> Tensor:
         return self._graph.best(self._values, state.to("cpu")).to(state.done.device)
+
+
+class BestBySearch(Player):
+    """The best columns by alpha-beta search; where it cannot tell, the one with most threats.
+
+    seconds: the most time for a move. asked, proven: how many moves it made, and how many of them
+    are proven to be best.
+    """
+
+    def __init__(self, game: Lines, seconds: float) -> None:
+        self.game, self._seconds = game, seconds
+        self._search = AlphaBeta(game.rows, game.columns, game.line)
+        self.asked = self.proven = 0
+
+    def choose(self, state: Any, rng: torch.Generator) -> Tensor:
+        options = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
+        for row in (~state.done).nonzero()[:, 0].tolist():
+            own, occupied = int(state.own[row]), int(state.occupied[row])
+            found = self._search.best(own, occupied, self._seconds)
+            columns = found.columns
+            if not found.exact:
+                columns = [self._search.favourite(own, occupied, columns)]
+            options[row] = False
+            options[row, columns] = True
+            self.asked += 1
+            self.proven += found.exact
+        return draw_uniform(options.to(state.done.device), rng)
+
+    def facts(self) -> dict[str, float]:
+        return {"proven_moves": self.proven / self.asked} if self.asked else {}
 
 
 class BestOfBeliefs(Player):
@@ -47,8 +80,12 @@ class BestOfBeliefs(Player):
         return action.to(state.done.device)
 
 
-def exact(game: Game[Any], seconds: float, memory_gb: float) -> Player:
-    """The player that fits the game; raises ValueError where the budget does not reach."""
+def exact(game: Game[Any], seconds: float, memory_gb: float, move_seconds: float = 0.1) -> Player:
+    """The player that fits the game; raises ValueError where the budget does not reach.
+
+    seconds, memory_gb: for working out all positions before the first move. move_seconds: for
+    each move of Connect 4 where they are too many.
+    """
     memory = int(memory_gb * 2**30)
     try:
         if isinstance(game, Battleship):
@@ -60,6 +97,8 @@ def exact(game: Game[Any], seconds: float, memory_gb: float) -> Player:
                 np.asarray(layouts.cpu()), ones, game.shots, game.symmetries(), seconds, memory
             )
             return BestOfBeliefs(game, found)
+        if isinstance(game, Lines) and game.gravity and game.spec.positions > MOST_POSITIONS:
+            return BestBySearch(game, move_seconds)
         return BestOfAll(game, Graph(game, seconds, memory))
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None

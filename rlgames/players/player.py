@@ -27,6 +27,10 @@ class Player(ABC):
         """Float64 [B, A]: how likely each action is; rows add up to 1."""
         raise NotImplementedError(f"{type(self).__name__} does not tell its probabilities")
 
+    def facts(self) -> dict[str, float]:
+        """What there is to know about how it has played so far, by name."""
+        return {}
+
 
 class Random(Player):
     """Every legal action equally likely.
