@@ -212,3 +212,106 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     words = [f"experiment={name}", f"games={2 * cfg.batch}", "solve_seconds=0"]
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_two_seats_are_reported_apart(rlgames):
+    done = rlgames("eval", "player=win_or_block", "game=tictactoe", "games=400", "format=json")
+    report = json.loads(done.stdout)
+    assert report["opponent"] == "random"
+    assert sum(report[name]["count"] for name in ("win", "draw", "loss")) == 400
+    assert [sum(share["count"] for share in seat.values()) for seat in report["seats"]] == [200] * 2
+    low, high = report["win"]["ci95"]
+    assert low < report["win"]["rate"] < high
+    assert 0 < report["exploitability"] < 1
+    shown = rlgames("eval", "player=exact", "game=tictactoe", "opponent=exact", "games=20").stdout
+    assert "0.00% / 100.00% / 0.00%" in shown
+
+
+def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path):
+    done = rlgames(
+        "eval",
+        "player=random",
+        "game=2048",
+        "board=3",
+        "games=50",
+        "solve_seconds=0",
+        "format=json",
+    )
+    report = json.loads(done.stdout)
+    assert report["score"]["mean"] > 0
+    assert report["grid_sum"]["min"] > 0
+    assert set(report["reach"]["16"]) == {"count", "rate", "ci95"}
+    small = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]
+    done = rlgames("train", "-m", "game=2048,tictactoe", *small, "out=sweep")
+    assert done.returncode == 0, done.stderr + done.stdout
+    for job, name in (("0", "2048"), ("1", "tictactoe")):
+        assert f"name: '{name}'" in (tmp_path / "sweep" / job / "config.yaml").read_text().replace(
+            f"name: {name}", f"name: '{name}'"
+        )
+    found = json.loads(rlgames("solve", "game=2048", "board=2", "format=json").stdout)
+    assert found["optimal"] == pytest.approx(66.964, abs=1e-3)
+    assert "2048" in rlgames("train", "game=2047").stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["opponent=random"], ["opponent=past", "opponent.every=20"], ["opponent=win_or_block"]],
+)
+def test_opponents_of_every_kind(words, rlgames, tmp_path):
+    small = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", "eval_games=20"]
+    done = rlgames("train", *small, *words, "out=first run")
+    assert done.returncode == 0, done.stderr
+    again = rlgames("train", *small, "opponent=first run", "eval_opponent=win_or_block", "out=next")
+    assert again.returncode == 0, again.stderr
+    assert "against win_or_block" in again.stdout
+    done = rlgames("eval", "next", "opponent=first run", "games=20", "format=json")
+    assert json.loads(done.stdout)["opponent"] == "first run"
+    done = rlgames("eval", "player=next", "game=connect4", "games=20", "format=json")
+    assert json.loads(done.stdout)["player"] == "next"
+    done = rlgames("eval", "player=next", "game=connect4", "rows=5", "games=20")
+    assert done.returncode == 2
+    assert "rows" in done.stderr
+
+
+def test_an_arena(rlgames):
+    words = ["random", "win_or_block", "exact", "game=tictactoe", "games=200"]
+    report = json.loads(rlgames("arena", *words, "format=json").stdout)
+    elo = {player["name"]: player["elo"] for player in report["players"]}
+    assert elo["exact"] > elo["win_or_block"] > elo["random"]
+    assert report["players"][0]["points"][0] is None
+    for player in report["players"]:
+        assert player["ci95"][0] <= player["elo"] <= player["ci95"][1]
+    shown = rlgames("arena", *words).stdout
+    assert shown.index("1 exact") < shown.index("3 random")
+    for words in (["random"], ["random", "exct", "game=tictactoe"], ["random", "exact"]):
+        done = rlgames("arena", *words)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["game=2048", "reward=outcome"], "reward=score"),
+        (["game=tictactoe", "reward=hits"], "reward=outcome"),
+        (["game=salvo", "opponent=random"], "alone"),
+        (["game=connect4", "best_by=exploitability"], "best_by=points"),
+        (["game=2048", "best_by=points"], "best_by=score"),
+        (["game=connect4", "opponent=corner"], "2048"),
+        (["game=connect4", "opponent=nobody"], "there is"),
+        (["game=connect4", "opponent=randon"], "random"),
+        (["game=tictactoe", "board=8"], "board"),
+        (["game=tictactoe", "line=4"], "line=4"),
+        (["game=connect4", "rows=9"], "bits"),
+        (["game=2048", "board=1"], "board"),
+        (["game=2048", "target=100"], "target"),
+        (["game=2048", "shots=2"], "shots"),
+        (["game=salvo_duel", "ships=[6]"], "5"),
+    ],
+)
+def test_what_does_not_fit_the_game_is_refused(words, hint, rlgames, tmp_path):
+    done = rlgames("train", *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "outputs").exists()
