@@ -3,14 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-slow check bench clean
+.PHONY: demo test test-engines test-slow check bench clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
 	$(BIN)/rlgames eval "$$(ls -td outputs/salvo/*/ | head -n 1)" trace=1
 
 test: .venv/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
+
+test-engines: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
+	$(BIN)/python -m pytest tests/test_cross_play.py
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -m slow
@@ -22,6 +26,7 @@ check: .venv/installed
 	$(MAKE) test
 
 bench: .venv/installed
+	$(BIN)/python scripts/bench_play.py
 	$(BIN)/python scripts/bench.py
 
 .venv/installed: pyproject.toml constraints.txt
