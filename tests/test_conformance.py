@@ -230,7 +230,7 @@ def test_a_drawing_tells_the_position(name):
 def test_other_moves_are_refused(name):
     game = built(f"game={name}")
     public, _ = positions(game, 1)
-    for text in ("no such move", "", "0 0 0", "Z99"):
+    for text in ("no such move", "", "0 0 0", "Z99", "99999999999999999999", "-1"):
         with pytest.raises(ValueError, match="is not a move here"):
             game.parse_action(public, 0, text)
 
@@ -312,6 +312,51 @@ def test_openings_have_the_prior_probability(name):
     assert float(probability.sum()) == pytest.approx(1)
     assert (probability > 0).all()
     assert len(states) == len(probability)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_dice_fall_as_often_as_they_should(name):
+    """What settle makes of one position, many times, against the probabilities of chances."""
+    game = built(f"game={name}")
+    if not game.spec.draws:
+        return
+    state = game.initial(1, rng(9))
+    slid = game.act(state, game.pick(state, torch.zeros(1)))
+    probability, outcomes = game.chances(slid)
+    possible = (probability[0] > 0).nonzero()[:, 0]
+    keys, order = game.key(outcomes[possible]).sort()
+    expected = probability[0][possible][order]
+    assert len(keys.unique()) == len(keys)
+    count = 200_000
+    settled = game.settle(
+        slid[torch.zeros(count, dtype=torch.int64)],
+        torch.rand(count, game.spec.draws, generator=rng(10)),
+    )
+    seen = torch.bincount(torch.searchsorted(keys, game.key(settled)), minlength=len(keys))
+    mean = expected * count
+    chi_square = float(((seen - mean) ** 2 / mean).sum())
+    freedom = len(keys) - 1
+    assert abs(chi_square - freedom) < 5 * (2 * freedom) ** 0.5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_games_begin_as_often_in_each_way_as_they_should(name):
+    game = built(f"game={name}")
+    found = game.openings(2000)
+    if found is None or len(found[0]) < 2:
+        return
+    states, probability = found
+    places = {game.render(states, row, reveal=True): row for row in range(len(states))}
+    assert len(places) == len(states)
+    count = 40 * len(states)
+    drawn = game.initial(count, rng(11))
+    seen = torch.zeros(len(states))
+    for row in range(count):
+        seen[places[game.render(drawn, row, reveal=True)]] += 1
+    mean = probability * count
+    chi_square = float(((seen - mean) ** 2 / mean).sum())
+    freedom = len(states) - 1
+    assert abs(chi_square - freedom) < 5 * (2 * freedom) ** 0.5
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -203,15 +203,22 @@ class Game(ABC, Generic[S]):
         """An action as a person writes it."""
 
     def parse_action(self, state: S, row: int, text: str) -> int:
-        """The legal action that a person wrote: as name_action does, in any order of its words.
+        """The legal action that a person wrote.
 
-        Raises ValueError for a word that names none.
+        That is its name, in any order of its words, or as much of it as no other legal action
+        begins with, or its number, counted from 1. Raises ValueError for anything else.
         """
         words = sorted(text.upper().split())
         legal = self.legal(state[row : row + 1])[0].nonzero()[:, 0].tolist()
-        for action in legal:
-            if sorted(self.name_action(state, row, action).upper().split()) == words:
+        names = {action: self.name_action(state, row, action).upper() for action in legal}
+        for action, name in names.items():
+            if sorted(name.split()) == words:
                 return int(action)
+        begun = [action for action, name in names.items() if words and name.startswith(words[0])]
+        if len(begun) == len(words) == 1:
+            return int(begun[0])
+        if len(words) == 1 and words[0].isdecimal() and int(words[0]) - 1 in names:
+            return int(words[0]) - 1
         examples = ", ".join(self.name_action(state, row, action) for action in legal[:8])
         more = ", ..." if len(legal) > 8 else ""
         raise ValueError(f"{text!r} is not a move here; there is: {examples}{more}")
