@@ -79,8 +79,7 @@ def test_players_are_legal_seeded_and_tell_their_probabilities(game, player):
 def test_every_game_has_a_player_beside_the_random_one():
     names = [str(param.id) for param in every_pair()]
     for name in config.options("game"):
-        if name != "salvo_duel":
-            assert sum(text.endswith(f" plays {name}") for text in names) >= 2
+        assert sum(text.endswith(f" plays {name}") for text in names) >= 2
 
 
 @pytest.mark.parametrize("rules", [(3, 3, 3, False), (6, 7, 4, True), (4, 5, 3, True)])

@@ -222,6 +222,10 @@ class Battleship(Game[BattleshipState]):
         power = base ** torch.arange(self.num_cells, device=digit.device)
         return (digit * power).sum(1)
 
+    def sea(self, state: BattleshipState) -> tuple[Tensor, Tensor]:
+        """Bool [B, N] twice: where the mover has shot at, and where that hit."""
+        return state.shot, state.hit
+
     def score_actions(self, cells: Tensor) -> Tensor:
         """Float32 [B, A]: what the cells of each action are worth together; cells: float [B, N]."""
         return cells @ self._targets_t

@@ -163,6 +163,14 @@ class Duel(Game[DuelState]):
     def public(self, state: DuelState) -> DuelState:
         return replace(state, ships=HIDDEN)
 
+    def sea(self, state: DuelState) -> tuple[Tensor, Tensor]:
+        """Bool [B, N] twice: where the mover has shot at, and where that hit."""
+        return _of(state.shot, state.mover), _of(state.hit, state.mover)
+
+    def score_actions(self, cells: Tensor) -> Tensor:
+        """Float32 [B, A]: what each action is worth, where cells, float [B, N], are worth that."""
+        return cells
+
     @cached_property
     def posterior(self) -> Posterior:
         """What can be told of a fleet from shots and hits; on the CPU."""

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
-from rlgames.games.battleship import Battleship, BattleshipState
+from rlgames.games.battleship import Battleship
+from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 
@@ -17,16 +18,20 @@ class Gunner(Player):
     """Shoots where `wanted` is highest, ties broken at random."""
 
     def __init__(self, game: Game[Any]) -> None:
-        if not isinstance(game, Battleship):
+        if not isinstance(game, Battleship | Duel):
             raise ValueError(f"{type(self).__name__} plays battleship, not {game.spec.name}")
-        self.game = game
+        self.game: Battleship | Duel = game
 
-    def wanted(self, state: BattleshipState, rng: torch.Generator) -> Tensor:
+    def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
         """Float32 [B, N]: how much each cell is wanted; what was shot at does not matter."""
         raise NotImplementedError
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        wanted = self.wanted(state, rng).masked_fill(state.shot, 0.0)
+        shot, hit = self.game.sea(state)
+        wanted = torch.zeros(shot.shape, device=shot.device)
+        live = (~state.done).nonzero()[:, 0]
+        wanted[live] = self.wanted(shot[live], hit[live], rng)
+        wanted = wanted.masked_fill(shot, 0.0)
         if not self.deterministic:
             wanted = wanted + 1e-6 * torch.rand(wanted.shape, generator=rng, device=rng.device)
         scores = self.game.score_actions(wanted)
@@ -44,13 +49,14 @@ class HuntTarget(Gunner):
             (torch.arange(rows)[:, None] + torch.arange(columns)) % 2 == 0
         ).reshape(-1)
 
-    def wanted(self, state: BattleshipState, rng: torch.Generator) -> Tensor:
+    def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
         rows, columns = self.game.rows, self.game.columns
-        hit = state.hit.float().view(-1, 1, rows, columns)
-        across = max_pool2d(hit, (1, 3), 1, (0, 1))
-        down = max_pool2d(hit, (3, 1), 1, (1, 0))
+        hits = hit.float().view(-1, 1, rows, columns)
+        across = max_pool2d(hits, (1, 3), 1, (0, 1))
+        down = max_pool2d(hits, (3, 1), 1, (1, 0))
         beside = torch.maximum(across, down).flatten(1)
-        in_line = torch.maximum(_beyond_two(hit), _beyond_two(hit.transpose(2, 3)).transpose(2, 3))
+        turned = _beyond_two(hits.transpose(2, 3)).transpose(2, 3)
+        in_line = torch.maximum(_beyond_two(hits), turned)
         every_other = self._every_other.to(hit.device)
         beside = torch.maximum(4 * in_line.flatten(1), 2 * beside)
         return torch.maximum(beside, every_other.float())
@@ -76,10 +82,7 @@ class Density(Gunner):
         self.samples = samples
         self.deterministic = self.game.posterior.exact
 
-    def wanted(self, state: BattleshipState, rng: torch.Generator) -> Tensor:
-        result = torch.zeros(state.shot.shape)
-        live = (~state.done).nonzero()[:, 0].cpu()
-        shot, hit = state.shot.cpu()[live], state.hit.cpu()[live]
+    def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
         generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
-        result[live] = self.game.posterior.occupied(shot, hit, self.samples, generator)
-        return result.to(state.shot.device)
+        found = self.game.posterior.occupied(shot.cpu(), hit.cpu(), self.samples, generator)
+        return found.to(shot.device)
