@@ -11,10 +11,12 @@ import safetensors
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from rlgames.config import ConfigError
+
 FORMAT = 1
 
 
-class BadCheckpoint(Exception):
+class BadCheckpoint(ConfigError):
     """A file that is not a checkpoint this version can read; the message says why."""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rlgames import config
 from rlgames.config import ConfigError
@@ -128,47 +130,32 @@ def train(cfg: object) -> int:
 
 
 def evaluate(run: Path | None, words: list[str]) -> int:
-    from rlgames.checkpoint import BadCheckpoint
+    from rlgames import display
     from rlgames.commands.evaluate import evaluate_command
 
-    try:
-        report = evaluate_command(run, words)
-    except BadCheckpoint as error:
-        raise ConfigError(str(error)) from None
+    return show(evaluate_command(run, words), display.evaluation, words)
+
+
+def show(report: dict[str, Any], table: Callable[[dict[str, Any]], None], words: list[str]) -> int:
+    """Print a report as a table, or as JSON where the words ask for that."""
     if "format=json" in words:
         print(config.json_text(report))
-        return 0
-    from rlgames import display
-
-    display.evaluation(report)
+    else:
+        table(report)
     return 0
 
 
 def play(run: Path | None, words: list[str]) -> int:
-    from rlgames.checkpoint import BadCheckpoint
     from rlgames.commands.play import play_command
 
-    try:
-        return play_command(run, words)
-    except BadCheckpoint as error:
-        raise ConfigError(str(error)) from None
+    return play_command(run, words)
 
 
 def arena(who: list[str], words: list[str]) -> int:
-    from rlgames.checkpoint import BadCheckpoint
+    from rlgames import display
     from rlgames.commands.arena import arena_command
 
-    try:
-        report = arena_command(who, words)
-    except BadCheckpoint as error:
-        raise ConfigError(str(error)) from None
-    if "format=json" in words:
-        print(config.json_text(report))
-        return 0
-    from rlgames import display
-
-    display.arena(report)
-    return 0
+    return show(arena_command(who, words), display.arena, words)
 
 
 def solve(cfg: object) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from rlgames.config import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.play import Moves, Results
 
@@ -22,7 +23,7 @@ MOST_BYTES = 1 << 30
 """Larger files are not read."""
 
 
-class BadRecord(Exception):
+class BadRecord(ConfigError):
     """A file that is not a record of this game; the message names the line and what is wrong."""
 
 

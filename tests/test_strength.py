@@ -41,3 +41,32 @@ def test_landy_learns_as_his_plot_shows(tmp_path):
         means.append(sum(turns[-4:]) / 4)  # 500 games each
         assert json.loads((run / "run.json").read_text())["status"] == "done"
     assert sum(means) / 5 <= 4.65, means
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tic_tac_toe_never_loses_to_random_play(seed, tmp_path):
+    run = rlgames.train(["game=tictactoe", f"seed={seed}", f"out={tmp_path}/run"])
+    report = rlgames.evaluate(run, ["games=2000"])
+    assert report["loss"]["count"] == 0
+    assert report["exploitability"] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_connect_four_beats_random_play_in_both_seats(seed, tmp_path):
+    run = rlgames.train(["game=connect4", f"seed={seed}", f"out={tmp_path}/run"])
+    report = rlgames.evaluate(run, ["games=4000", "seed=1"])
+    assert min(seat["win"]["rate"] for seat in report["seats"]) >= 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_2048_has_three_times_the_score_of_random_play(seed, tmp_path):
+    run = rlgames.train(["game=2048", f"seed={seed}", f"out={tmp_path}/run"])
+    report = rlgames.evaluate(run, ["games=2000", "seed=1"])
+    assert report["score"]["mean"] >= 3 * report["reference"]["random"]
+
+
+def test_density_plays_battleship_as_well_as_measured_elsewhere():
+    fleet = ["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1"]
+    report = rlgames.evaluate(None, ["player=density", *fleet, "games=1000", "solve_seconds=0"])
+    assert report["moves"]["mean"] <= 50.5
+    assert report["seconds"] < 300

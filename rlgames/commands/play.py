@@ -16,7 +16,7 @@ from rlgames.games.game import Game
 from rlgames.play import Results, play
 from rlgames.players.human import Announced, Human, Left
 from rlgames.players.player import Agent, Player
-from rlgames.records import BadRecord, write
+from rlgames.records import write
 from rlgames.sampling import Stochastic
 
 
@@ -59,10 +59,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         print(_ending(game, results, cfg.seat - 1 if two else 0))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
-            try:
-                write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
-            except (BadRecord, OSError) as error:
-                raise ConfigError(str(error), "name another record=") from None
+            write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
             print(f"recorded in {cfg.record}")
     return 0
 
