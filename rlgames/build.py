@@ -19,13 +19,15 @@ from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import Reinforce
+from rlgames.learners.td import Td
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.conv import Conv
 from rlgames.policies.mlp import Mlp
-from rlgames.policies.policy import Policy
+from rlgames.policies.policy import Network, Policy, ValueFunction
+from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
 
@@ -37,7 +39,8 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
-POLICIES: dict[str, Callable[..., Policy]] = {"mlp": Mlp, "conv": Conv}
+NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv}
+VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
     "epsilon_greedy": EpsilonGreedy,
@@ -51,7 +54,9 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "density": Density,
     "exact": exact,
 }
-LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce}
+LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td}
+OF_VALUES = ("td",)
+"""Learners of value functions; the others teach networks."""
 
 
 def build_game(config: DictConfig) -> Game[Any]:
@@ -76,8 +81,22 @@ def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
 
 
 def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
+    """Raises ConfigError for a policy that does not fit the game or the learner."""
+    name, learner = config.policy.name, config.learner.name
+    fitting = VALUE_FUNCTIONS if learner in OF_VALUES else NETWORKS
+    if name not in fitting:
+        raise ConfigError(
+            f"learner={learner} does not teach policy={name}",
+            "it teaches " + ", ".join(f"policy={other}" for other in fitting),
+        )
+    if learner in OF_VALUES:
+        try:
+            gains = config.reward.scored == "gain"
+            return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
+        except ValueError as error:
+            raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
     value = config.learner.baseline == "value"
-    return POLICIES[config.policy.name](game.spec, value=value, rng=rng, **arguments(config.policy))
+    return NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
 
 
 def build_learner(

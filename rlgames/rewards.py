@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ class Reward:
         or something paid once, with each seat's last move: "outcome", +1, 0 or -1 as the seat has
         more, as much or less than the other at the end; "score", its final score; or a measure
         of the final position by the name that the game gives it ("grid_sum", "max_tile", "win").
+    win, loss, draws: what an outcome is worth; draws for the first seat and for the second.
     minus: taken off at the end of each turn: "nothing"; "random_shot", what one random shot
         would have gained (ship cells left ÷ cells left, as both battleship documents do);
         "random_turn", what a whole random turn would have gained.
@@ -36,12 +38,19 @@ class Reward:
         minus: str = "nothing",
         discount: float = 1.0,
         scale: float = 1.0,
+        win: float = 1.0,
+        loss: float = -1.0,
+        draws: Sequence[float] = (0.0, 0.0),
     ) -> None:
         self.game, self.scored, self.minus = game, scored, minus
         self.discount, self.scale = discount, scale
+        self.win, self.loss, self.draws = win, loss, torch.tensor(draws)
+        self.at_the_end = scored not in ("gain", "turns")
         start = game.initial(1, torch.Generator())
         if scored == "outcome" and game.spec.seats == 1:
             raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
+        if len(draws) != 2:
+            raise ValueError(f"reward.draws={list(draws)} should name two numbers, one a seat")
         if scored not in ("gain", "outcome", "turns", "score", *game.measures(start)):
             raise ValueError(f"{game.spec.name} has no {scored} that could be scored")
         if minus != "nothing":
@@ -78,7 +87,9 @@ class Reward:
             return score
         if self.scored == "outcome":
             others = (score.sum(1, keepdim=True) - score) / (score.shape[1] - 1)
-            return (score - others).sign()
+            ahead = score - others
+            draws = self.draws.to(score.device).expand_as(score)
+            return torch.where(ahead > 0, self.win, torch.where(ahead < 0, self.loss, draws))
         return self.game.measures(results.state)[self.scored][:, None].expand_as(score)
 
 

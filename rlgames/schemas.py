@@ -81,6 +81,9 @@ class RewardConfig:
     minus: str = key(of=("nothing", "random_shot", "random_turn"))
     discount: float = key(1.0, 0, 1)
     scale: float = key(1.0, POSITIVE, 1e6)
+    win: float = key(1.0, -1e6, 1e6)
+    loss: float = key(-1.0, -1e6, 1e6)
+    draws: list[float] = key([0.0, 0.0], -1e6, 1e6)
 
 
 @dataclass
@@ -98,6 +101,12 @@ class ConvConfig:
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
     skip: bool = True
+
+
+@dataclass
+class TableConfig:
+    name: str = "table"
+    start: float = key(0.0, -1e6, 1e6)
 
 
 @dataclass
@@ -132,6 +141,12 @@ class ReinforceConfig:
     minibatches: int = key(1, 1, 100_000)
     clip: float = key(0.2, POSITIVE, 1e6)
     max_norm: float | None = key(None, POSITIVE, 1e6)
+
+
+@dataclass
+class TdConfig:
+    name: str = "td"
+    lr_end: float | None = key(None, 0, 100)
 
 
 @dataclass
@@ -205,15 +220,16 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "hits": RewardConfig,
         "turns": RewardConfig,
         "outcome": RewardConfig,
+        "hickman": RewardConfig,
         "score": RewardConfig,
     },
-    "policy": {"mlp": MlpConfig, "conv": ConvConfig},
+    "policy": {"mlp": MlpConfig, "conv": ConvConfig, "table": TableConfig},
     "sampling": {
         "stochastic": StochasticConfig,
         "epsilon_greedy": EpsilonGreedyConfig,
         "argmax": ArgmaxConfig,
     },
-    "learner": {"reinforce": ReinforceConfig},
+    "learner": {"reinforce": ReinforceConfig, "td": TdConfig},
     "player": {
         "random": RandomConfig,
         "win_or_block": WinOrBlockConfig,

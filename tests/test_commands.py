@@ -194,15 +194,22 @@ def test_the_quick_answers_do_not_import_torch(rlgames):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
+FITTING = {
+    "reward=outcome": ["game=tictactoe"],
+    "reward=hickman": ["game=tictactoe"],
+    "policy=table": ["game=tictactoe", "learner=td"],
+    "learner=td": ["game=tictactoe", "policy=table"],
+}
+"""What an option needs beside it."""
+
+
 @pytest.mark.parametrize(
     ("group", "option"),
     [(g, o) for g in schemas.GROUPS["train"] for o in config.options(g)],
 )
 def test_every_file_of_every_group_trains(group, option, tmp_path):
     words = [f"{group}={option}", "games=20", "batch=10", "solve_seconds=0", f"out={tmp_path}/run"]
-    if (group, option) == ("reward", "outcome"):
-        words.append("game=tictactoe")
-    run = package.train(words)
+    run = package.train([*FITTING.get(f"{group}={option}", []), *words])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
@@ -306,6 +313,11 @@ def test_an_arena(rlgames):
         (["game=2048", "board=1"], "board"),
         (["game=2048", "target=100"], "target"),
         (["game=2048", "shots=2"], "shots"),
+        (["game=tictactoe", "policy=table"], "policy=mlp"),
+        (["game=tictactoe", "learner=td"], "policy=table"),
+        (["game=salvo", "policy=table", "learner=td"], "hidden"),
+        (["game=connect4", "policy=table", "learner=td"], "entries"),
+        (["game=tictactoe", "reward=hickman", "reward.draws=[1]"], "draws"),
         (["game=salvo_duel", "ships=[6]"], "5"),
     ],
 )

@@ -140,8 +140,10 @@ def test_samples_give_nearly_the_exact_probabilities(rows, columns, ships):
     for share in (0.0, 0.3, 0.6):
         shot, hit = seen_of(layouts, share, 5)
         expected = exact.occupied(shot, hit, 1, rng())
-        found = sampled.occupied(shot, hit, 4000, rng(6))
-        assert float((found - expected).abs().max()) < 0.04
+        wrong = sampled.occupied(shot, hit, 4000, rng(6)) - expected
+        # Noise alone makes about 0.006 of the one and 0.05 of the other, where hits are open.
+        assert float(wrong.square().mean().sqrt()) < 0.01
+        assert float(wrong.abs().max()) < 0.1
 
 
 @pytest.mark.parametrize(("rows", "columns", "ships"), [SMALL, (3, 4, [2, 3, 2]), (1, 5, [2])])

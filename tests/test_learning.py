@@ -7,9 +7,11 @@ import torch
 
 from rlgames import build, config
 from rlgames.games.battleship import Battleship
+from rlgames.games.lines import Lines
+from rlgames.games.slide import Slide
 from rlgames.learners.learner import BadNumber
 from rlgames.play import play
-from rlgames.players.player import Random
+from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
 
@@ -99,7 +101,6 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     policy, taught = learner(
         game, "game=battleship", "board=2", "ships=[1]", "lr=0.02", f"learner.baseline={baseline}"
     )
-    from rlgames.players.player import Agent
 
     agent = Agent(game, policy, Stochastic())
     first = game.openings(10)[0][[0] * 64]
@@ -153,3 +154,100 @@ def test_epsilon_fades():
     for progress, share in ((0.0, 0.5), (0.5, 0.25), (1.0, 0.0)):
         chosen = rule.choose(scores, legal, rng(7), progress)
         assert float((chosen == 0).float().mean()) == pytest.approx(share, abs=0.02)
+
+
+def taught_table(game, *words):
+    cfg = config.load("train", ["policy=table", "learner=td", *words])
+    policy = build.build_policy(cfg, game, rng())
+    sampling = build.build_sampling(cfg)
+    return policy, build.build_learner(cfg, game, policy, sampling, rng())
+
+
+def test_td_walks_back_through_each_seats_boards_as_hickman_does():
+    game = Lines(3, 3, 3, gravity=False)
+    policy, taught = taught_table(game, "game=tictactoe", "reward=hickman", "lr=0.35")
+    values = {}
+    for seed in range(60):
+        moves, results = play(game, [Random(game)], 1, rng(seed))
+        taught.update(moves, results, 0.0)
+        boards = [
+            game.render(game.act(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
+            for i in range(len(moves))
+        ]
+        first = float(results.score[0, 0])
+        paid = {1: (1, 0), -1: (0, 1), 0: (0.1, 0.5)}[first]
+        for seat in (0, 1):
+            target = paid[seat]
+            for board in boards[seat::2][::-1]:
+                old = values.get(board, 0.0)
+                values[board] = old + 0.35 * (0.9 * target - old)
+                target = values[board]
+    for board, value in values.items():
+        found = policy.value(game, game.parse(board))
+        assert float(found[0]) == pytest.approx(value, abs=1e-5)
+    assert int((policy.values != 0).sum()) <= len(values)
+
+
+def test_td_moves_a_shared_board_by_the_mean_of_what_is_asked():
+    game = Lines(1, 3, 3, gravity=False)
+    policy, _ = taught_table(game, "game=tictactoe", "reward=outcome")
+    same = game.initial(3, rng())
+    new = policy.learn(game, same, torch.tensor([1.0, 0.0, 0.5]), 0.5)
+    assert new.tolist() == [0.25] * 3
+
+
+def test_td_with_gains_plays_2048_as_well_as_can_be():
+    """On 2×2 the exact mean score is 66.964."""
+    game = Slide(2, 2)
+    policy, taught = taught_table(
+        game, "game=2048", "board=2", "reward=score", "reward.discount=1", "reward.scale=1",
+        "lr=0.3", "learner.lr_end=0.01",
+    )  # fmt: skip
+    agent = Agent(game, policy, EpsilonGreedy(0.2, 0.0))
+    for step in range(150):
+        agent.progress = step / 150
+        moves, results = play(game, [agent], 128, rng(step))
+        taught.update(moves, results, step / 150)
+    greedy = Agent(game, policy, Argmax())
+    _, results = play(game, [greedy], 4000, rng(1), record=False)
+    score = results.score[:, 0].double()
+    assert float(score.mean()) > 66.964 - 1 - 2 * float(score.std()) / 4000**0.5
+
+
+def test_seats_are_paid_for_outcomes_as_the_reward_says():
+    game = Lines(3, 3, 3, gravity=False)
+    moves, results = play(game, [Random(game)], 200, rng(8))
+    paid = Reward(game, "outcome", win=2, loss=-3, draws=[0.25, 0.75]).of_moves(moves, results)
+    for row in range(200):
+        for seat in (0, 1):
+            own = ((moves.game == row) & (moves.seat == seat)).nonzero()[:, 0]
+            won = float(results.score[row, seat])
+            expected = 2 if won > 0 else -3 if won < 0 else [0.25, 0.75][seat]
+            assert paid[own].tolist() == [0] * (len(own) - 1) + [expected]
+
+
+def test_returns_discount_a_players_own_moves():
+    """Connect-Zero: G = R · γ^(n - t), n counting the player's own moves."""
+    game = Lines(4, 4, 3, gravity=True)
+    moves, results = play(game, [Random(game)], 50, rng(9))
+    found = Reward(game, "outcome", discount=0.9).returns(moves, results)
+    for row in range(50):
+        for seat in (0, 1):
+            own = ((moves.game == row) & (moves.seat == seat)).nonzero()[:, 0].tolist()
+            outcome = float(results.score[row, seat])
+            expected = [outcome * 0.9 ** (len(own) - 1 - i) for i in range(len(own))]
+            assert found[own].tolist() == pytest.approx(expected)
+
+
+def test_a_players_moves_alone_can_be_taken_out():
+    game = Lines(3, 3, 3, gravity=False)
+    seating = torch.tensor([[0, 1], [1, 0]] * 20)
+    players = [Random(game), Random(game)]
+    moves, results = play(game, players, 40, rng(10), seating=seating)
+    mine = moves.of(0)
+    assert (mine.seat == mine.game % 2).all()
+    assert len(mine) + len(moves.of(1)) == len(moves) == results.moves
+    assert sum(mine.steps) == len(mine)
+    reward = Reward(game, "outcome", discount=0.5)
+    both = reward.returns(moves, results)
+    assert torch.allclose(reward.returns(mine, results), both[moves.player == 0])

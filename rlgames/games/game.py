@@ -93,6 +93,7 @@ class Spec:
     hidden: some of the truth is not shown to the mover.
     draws: how many uniform numbers chance uses up after each move; 0: nothing is left to chance.
     zero_sum: the seats' scores always add up to nothing.
+    marks: how many kinds of mark a cell can have, where cells() tells the whole board; otherwise 0.
     keyed: key() is the exact identity of a visible position.
     turn_plies: the most plies that one turn can take.
     """
@@ -108,6 +109,7 @@ class Spec:
     hidden: bool = False
     draws: int = 0
     zero_sum: bool = False
+    marks: int = 0
     keyed: bool = False
     turn_plies: int = 1
 
@@ -159,6 +161,10 @@ class Game(ABC, Generic[S]):
     def key(self, state: S) -> Tensor:
         """Int64 [B]: the identity of a visible position, exact where spec.keyed says so."""
         raise NotImplementedError(f"positions of {self.spec.name} have no key")
+
+    def cells(self, state: S) -> Tensor:
+        """Int64 [B, rows, columns]: the marks of all cells, 0 to spec.marks - 1, from the top."""
+        raise NotImplementedError(f"a board of {self.spec.name} is more than its cells")
 
     def rank(self, state: S) -> Tensor:
         """Int64 [B]: a number that grows with every move; solvers go through positions by it."""

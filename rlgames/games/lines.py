@@ -85,6 +85,7 @@ class Lines(Game[LinesState]):
             positions=3.0 ** (rows * columns),
             goal="outcome",
             zero_sum=True,
+            marks=3,
             keyed=gravity or 2 * bits <= 63,
         )
 

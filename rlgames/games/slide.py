@@ -73,6 +73,7 @@ class Slide(Game[SlideState]):
             positions=float(cells + 2) ** cells,
             goal="score",
             draws=2,
+            marks=cells + 2,
             keyed=cells <= 16,
         )
 

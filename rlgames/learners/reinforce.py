@@ -11,7 +11,7 @@ from torch import Tensor
 from rlgames.games.game import Game
 from rlgames.learners.learner import OPTIMIZERS, BadNumber, Learner, step
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import Policy
+from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.sampling import Sampling
 from rlgames.schedule import Schedule
@@ -37,7 +37,7 @@ class Reinforce(Learner):
     def __init__(
         self,
         game: Game[Any],
-        policy: Policy,
+        policy: Network,
         sampling: Sampling,
         reward: Reward,
         rng: torch.Generator,

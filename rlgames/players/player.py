@@ -68,10 +68,10 @@ class Agent(Player):
         """Int64 [B]; rng is needed unless the sampling is greedy."""
         legal = self.game.legal(state)
         rng = torch.Generator(legal.device) if rng is None else rng
-        scores, _ = self.policy(self.game.observe(state))
+        scores, _ = self.policy.scores(self.game, state)
         return self.sampling.choose(scores, legal, rng, self.progress)
 
     @torch.no_grad()
     def probabilities(self, state: State) -> Tensor:
-        scores, _ = self.policy(self.game.observe(state))
+        scores, _ = self.policy.scores(self.game, state)
         return self.sampling.probabilities(scores, self.game.legal(state), self.progress)

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Spec
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Policy, head, initialise
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
 
 
-class Conv(Policy):
+class Conv(Network):
     """channels: the width of each 3×3 layer; skip adds each layer's input where widths agree.
 
     Where every action is a cell of the board the scores are one plane, computed by a 1×1 layer
@@ -45,10 +45,10 @@ class Conv(Policy):
         self.cells = spec.cells
         if self.cells:
             self.context = head(width, width, init, GAINS[activation], rng)
-            self.scores: nn.Module = nn.Conv2d(width, 1, 1)
-            initialise(self.scores, init, 0.01, rng)
+            self.logits: nn.Module = nn.Conv2d(width, 1, 1)
+            initialise(self.logits, init, 0.01, rng)
         else:
-            self.scores = head(width * rows * columns, spec.actions, init, 0.01, rng)
+            self.logits = head(width * rows * columns, spec.actions, init, 0.01, rng)
         self.has_value = value
         if value:
             self.value = head(width, 1, init, 0.01, rng)
@@ -64,4 +64,4 @@ class Conv(Policy):
         value = self.value(mean)[:, 0] if self.has_value else None
         if self.cells:
             features = self.activation(features + self.context(mean)[:, :, None, None])
-        return self.scores(features.flatten(1) if not self.cells else features).flatten(1), value
+        return self.logits(features.flatten(1) if not self.cells else features).flatten(1), value

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Spec
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Policy, head, initialise
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
 
 
-class Mlp(Policy):
+class Mlp(Network):
     """layers: the width of each hidden layer, 0 standing for the number of inputs."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Mlp(Policy):
             parts += [layer, ACTIVATIONS[activation]()]
             width = units or inputs
         self.torso = nn.Sequential(*parts)
-        self.scores = head(width, spec.actions, init, 0.01, rng)
+        self.logits = head(width, spec.actions, init, 0.01, rng)
         self.has_value = value
         if value:
             self.value = head(width, 1, init, 0.01, rng)
@@ -40,4 +40,4 @@ class Mlp(Policy):
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
         features = self.torso(observation)
         value = self.value(features)[:, 0] if self.has_value else None
-        return self.scores(features), value
+        return self.logits(features), value

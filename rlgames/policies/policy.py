@@ -1,12 +1,15 @@
-"""What every policy network is, and how its weights begin."""
+"""What every policy is, and how the weights of networks begin."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from rlgames.games.game import Game, State
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
 GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
@@ -14,19 +17,65 @@ INITS = ("orthogonal", "truncated_normal")
 
 
 class Policy(nn.Module, ABC):
-    """forward(observation float32 [B, C, H, W]) gives scores [B, A] and a value [B] or None.
-
-    Scores are logits. The value is an estimate of the mover's return.
-    """
+    """Positions to scores of the actions: logits, or values by which the best action is taken."""
 
     has_value: bool
+    """Whether scores comes with an estimate of the mover's return."""
 
     @abstractmethod
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]: ...
+    def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
+        """Float32 [B, A] for public positions, whatever is legal, and a value [B] or None."""
+
+
+class Network(Policy):
+    """A network that reads observations; its scores are logits."""
+
+    @abstractmethod
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Scores [B, A] and a value [B] or None from observations, float32 [B, C, H, W]."""
 
     def __call__(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
         result: tuple[Tensor, Tensor | None] = super().__call__(observation)
         return result
+
+    def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
+        return self(game.observe(state))
+
+
+class ValueFunction(Policy):
+    """Values of afterstates, the positions that a move has made before chance adds to them.
+
+    They are seen from the side that made the move. An action is worth what it gains, where gains
+    are what is learnt from, and the value of what it leads to.
+    """
+
+    has_value = False
+
+    def __init__(self, gains: bool) -> None:
+        super().__init__()
+        self.gains = gains
+
+    @abstractmethod
+    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+        """Float32 [B]."""
+
+    @abstractmethod
+    def learn(self, game: Game[Any], afterstate: State, target: Tensor, lr: float) -> Tensor:
+        """Move the values by lr of the way to their targets, float32 [B]; the new values [B].
+
+        What several rows share moves by the mean of what they ask for.
+        """
+
+    def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
+        columns = []
+        for action in range(game.spec.actions):
+            after = game.act(state, torch.full_like(state.mover, action))
+            score = self.value(game, after)
+            if self.gains:
+                gain = (after.score - state.score).gather(1, state.mover[:, None])[:, 0]
+                score = score + gain
+            columns.append(score)
+        return torch.stack(columns, 1), None
 
 
 def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator) -> None:

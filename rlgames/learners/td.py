@@ -1,0 +1,71 @@
+"""Temporal differences: values of afterstates, learnt backwards from the end of each game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from rlgames.games.game import Game
+from rlgames.learners.learner import BadNumber, Learner
+from rlgames.play import Moves, Results
+from rlgames.policies.policy import ValueFunction
+from rlgames.rewards import Reward, last
+from rlgames.sampling import Sampling
+from rlgames.schedule import Schedule
+
+
+class Td(Learner):
+    """After a game each seat's own afterstates are walked back through, from the last:
+
+        V ← V + lr · (γ · target - V)
+
+    The target of the last is what is paid at the end; that of an earlier one is what the seat's
+    next move gained and the value of the afterstate that it led to, as just updated (Hickman's
+    article, where all is paid at the end). Many games side by side are learnt from together.
+    """
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: ValueFunction,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None,
+    ) -> None:
+        self.game, self.policy, self.reward = game, policy, reward
+        self.lr = Schedule(lr, lr_end)
+
+    @torch.no_grad()
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr = self.lr.at(progress)
+        after = self.game.act(moves.state, moves.action)
+        paid = self.reward.of_moves(moves, results)
+        if not torch.isfinite(paid).all():
+            raise BadNumber("a reward is not a finite number")
+        is_last = last(moves)
+        seats = results.score.shape[1]
+        owner = moves.game * seats + moves.seat
+        next_gain = torch.zeros(moves.games * seats, device=paid.device)
+        next_value = torch.zeros(moves.games * seats, device=paid.device)
+        error = torch.zeros((), device=paid.device)
+        stop = len(moves)
+        for size in reversed(moves.steps):
+            now = slice(stop - size, stop)
+            stop -= size
+            if not size:
+                continue
+            own = owner[now]
+            target = next_gain[own] + next_value[own]
+            if self.reward.at_the_end:
+                target = torch.where(is_last[now], paid[now], target)
+            else:
+                next_gain[own] = paid[now]
+            target = self.reward.discount * target
+            before = self.policy.value(self.game, after[now])
+            error += (target - before).abs().sum()
+            next_value[own] = self.policy.learn(self.game, after[now], target, lr)
+        return {"td_error": float(error) / len(moves), "lr": lr}
