@@ -56,7 +56,26 @@ def load(command: str, overrides: list[str]) -> DictConfig:
     for override in parsed:
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
-    return check(command, _compose(command, words), parsed)
+    return check(command, _with_own_settings(command, words, _compose(command, words)))
+
+
+def _with_own_settings(command: str, words: list[str], config: DictConfig) -> DictConfig:
+    """An experiment's settings of a group belong to the option that it chose itself.
+
+    Where the words choose another one, that one's own file counts.
+    """
+    experiment = [word for word in words if word.startswith("experiment=")]
+    game = [word for word in words if word.startswith("game=")]
+    for group in GROUPS[command]:
+        typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
+        if not experiment or not typed_in or group == "game":
+            continue
+        chosen = config[group].name
+        if _compose(command, [*experiment, *game])[group].name != chosen:
+            rest = [word for word in words if word not in experiment]
+            found = _compose(command, [*rest, f"game='{config.game.name}'"])
+            config[group] = found[group]
+    return config
 
 
 def load_sweep(command: str, overrides: list[str]) -> list[list[str]]:
@@ -170,13 +189,8 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
             raise ConfigError(str(error).splitlines()[0]) from None
 
 
-def check(command: str, config: DictConfig, parsed: list[Override] | None = None) -> DictConfig:
-    """The same config with every value converted to its declared type and inside its range.
-
-    A preset may set keys that the chosen option of a group does not have: those are dropped,
-    unless they are among the words that were parsed.
-    """
-    typed_in = {override.key_or_group for override in parsed or []}
+def check(command: str, config: DictConfig) -> DictConfig:
+    """The same config with every value converted to its declared type and inside its range."""
     result: dict[str, Any] = {}
     for group in GROUPS[command]:
         node = config.get(group)
@@ -188,15 +202,6 @@ def check(command: str, config: DictConfig, parsed: list[Override] | None = None
         except KeyError:
             known = list(SCHEMAS["player" if group in SEATED else group])
             raise ConfigError(f"no {group} is called {name!r}", nearest(name, known)) from None
-        if parsed is not None:
-            has = {item.name for item in fields(schema)}
-            node = (
-                OmegaConf.masked_copy(
-                    node, [k for k in node if k in has or f"{group}.{k}" in typed_in]
-                )
-                if group != "game"
-                else node
-            )
         result[group] = typed(schema, node, group)
     command_schema = COMMANDS[command]
     own = {

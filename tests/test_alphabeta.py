@@ -1,6 +1,7 @@
 """Alpha-beta search: held to the values of all positions, and honest about its budget."""
 
 import time
+from functools import cache
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from rlgames.games.lines import Lines
 from rlgames.play import play
 from rlgames.players.player import Random
+from rlgames.solvers import alphabeta
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.graph import Graph
 
@@ -85,3 +87,97 @@ def test_mirrored_positions_have_mirrored_columns():
         )
         assert one.value == two.value
         assert sorted(4 - column for column in one.columns) == two.columns
+
+
+def test_no_column_that_loses_at_once_even_without_any_time():
+    """Often enough for every look at the clock to fall into some call."""
+    game = Lines(6, 7, 4, gravity=True)
+    state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
+    search = AlphaBeta(6, 7, 4)
+    for _ in range(500):
+        found = search.best(int(state.own[0]), int(state.occupied[0]), 0)
+        assert found.columns == [3]
+        assert not found.exact
+
+
+def test_a_win_at_once_and_a_double_threat_need_no_time():
+    game = Lines(6, 7, 4, gravity=True)
+    empty, names = ". . . . . . .\n", "\n1 2 3 4 5 6 7"
+    wins = game.parse(empty * 5 + "X X X . O O O" + names)
+    found = AlphaBeta(6, 7, 4).best(int(wins.own[0]), int(wins.occupied[0]), 0)
+    assert (found.columns, found.value, found.exact) == ([3], 1, True)
+    lost = game.parse(empty * 4 + ". O O . . . .\n. X X X . . ." + names)
+    found = AlphaBeta(6, 7, 4).best(int(lost.own[0]), int(lost.occupied[0]), 0)
+    assert (found.columns, found.value, found.exact) == (list(range(7)), -1, True)
+
+
+def test_a_full_board_is_a_draw():
+    board = (1 << 2) - 1
+    assert AlphaBeta(2, 1, 4).value(0, board, 1) == (0, True)
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_table_that_is_dropped_changes_no_value(most, monkeypatch):
+    monkeypatch.setattr(alphabeta, "CHECK_EVERY", 8)
+    whole = AlphaBeta(4, 5, 4)
+    expected = [whole.best(*position, 60) for position in some_bits()]
+    monkeypatch.setattr(alphabeta, "MOST_ENTRIES", most)
+    search = AlphaBeta(4, 5, 4)
+    for position, found in zip(some_bits(), expected, strict=True):
+        again = search.best(*position, 60)
+        assert (again.value, again.exact) == (found.value, found.exact)
+        # Which of the winning columns are found first does depend on the table.
+        assert again.value == 1 or again.columns == found.columns
+        assert len(search._proven) + len(search._drawn) <= most + 8
+
+
+def some_bits():
+    state = some_positions(Lines(4, 5, 4, gravity=True), 8, 3)[60:80]
+    return [(int(state.own[row]), int(state.occupied[row])) for row in range(len(state))]
+
+
+def test_late_positions_against_plain_lists():
+    """6 x 7 from 26 stones on, against a minimax that knows of no bits."""
+    game = Lines(6, 7, 4, gravity=True)
+    state = some_positions(game, 40, 5)
+    stones = torch.tensor([int(taken).bit_count() for taken in state.occupied.tolist()])
+    late = (stones >= 26).nonzero()[:8, 0].tolist()
+    assert len(late) == 8
+    for row in late:
+        own, occupied = int(state.own[row]), int(state.occupied[row])
+        board = tuple(
+            tuple(own >> (7 * c + r) & 1 for r in range(6) if occupied >> (7 * c + r) & 1)
+            for c in range(7)
+        )
+        assert AlphaBeta(6, 7, 4).value(own, occupied, 60) == (minimax(board), True)
+
+
+@cache
+def minimax(board):
+    """The worth to the seat to move. board: columns from the bottom up, 1 for its stones."""
+    best = None
+    for place, column in enumerate(board):
+        if len(column) == 6:
+            continue
+        after = (*board[:place], (*column, 1), *board[place + 1 :])
+        if makes_four(after, place, len(column)):
+            return 1
+        turned = tuple(tuple(1 - stone for stone in each) for each in after)
+        worth = -minimax(turned)
+        if worth == 1:
+            return 1
+        best = worth if best is None else max(best, worth)
+    return 0 if best is None else best
+
+
+def makes_four(board, column, row):
+    def run(across, up):
+        count = 0
+        c, r = column + across, row + up
+        while 0 <= c < 7 and 0 <= r < len(board[c]) and board[c][r] == 1:
+            count, c, r = count + 1, c + across, r + up
+        return count
+
+    return any(
+        run(across, up) + run(-across, -up) >= 3 for across, up in ((1, 0), (0, 1), (1, 1), (1, -1))
+    )

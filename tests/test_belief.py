@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from rlgames.games.battleship import Battleship
 from rlgames.solvers.belief import OutOfBudget, solve_belief
 
 
@@ -97,6 +98,15 @@ def test_known_optima(board, count, optimal):
     assert played_out(solution, layouts, None, shots) == pytest.approx(optimal, abs=1e-9)
 
 
+@pytest.mark.parametrize(("board", "count", "optimal"), KNOWN)
+def test_known_optima_of_the_game_as_played(board, count, optimal):
+    game = Battleship(*board)
+    layouts = game.layouts().numpy()
+    assert len(layouts) == count
+    solution = solve_belief(layouts, [1] * count, game.shots, game.symmetries())
+    assert solution.optimal == pytest.approx(optimal, abs=1e-9)
+
+
 SMALL = [
     (1, 6, [2], 1),
     (1, 7, [3, 1], 2),
@@ -108,8 +118,10 @@ SMALL = [
     (1, 4, [4], 3),
     (1, 5, [3], 7),
     (3, 3, [2], 1),
+    (3, 3, [2], 2),
     (3, 3, [3, 2], 2),
     (3, 3, [2], 3),
+    (2, 3, [2, 1], 1),
     (2, 3, [2, 2], 1),
     (2, 3, [2, 2], 2),
     (2, 4, [3, 2], 3),

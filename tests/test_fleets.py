@@ -254,3 +254,103 @@ def test_the_seed_decides_the_samples():
         first, again, other = (ask(shot, hit, 16, rng(seed)) for seed in (23, 23, 24))
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
+
+
+def test_ships_of_equal_length_are_listed_in_the_order_of_their_placements():
+    ships = [2, 3, 2]
+    order = [frozenset(row.nonzero()[:, 0].tolist()) for row in placements(3, 4, 2)]
+    for layout in list_layouts(3, 4, ships):
+        first, _, second = by_number(layout, ships)
+        assert order.index(first) < order.index(second)
+
+
+# Board, fleet, cells shot at, cells hit: nothing seen, misses alone, and hits open to more ships.
+SEEN = [
+    (4, 4, [3, 2], [], []),
+    (4, 4, [3, 2], [0, 5, 10], []),
+    (4, 4, [3, 2], [5, 6, 9, 3], [5, 6]),
+    (4, 4, [3, 2], [0, 1, 2, 4, 15], [0, 1, 4]),
+    (3, 3, [2, 2], [4], [4]),
+    (3, 3, [2, 2], [0, 1, 8], [0, 1]),
+    (4, 4, [2, 2], [1, 2, 5, 12], [1, 2, 5]),
+    (5, 5, [3, 2, 2], [0, 6, 12, 13, 17, 24], [6, 12, 13]),
+    (5, 5, [3, 2, 2], [5, 6, 7, 11, 8, 1, 2, 21, 23], [5, 6, 7, 11, 21]),
+]
+
+
+def board_of(cells, shot, hit):
+    """Bool [1, N] twice."""
+    marks = torch.zeros(2, 1, cells, dtype=torch.bool)
+    marks[0, 0, shot], marks[1, 0, hit] = True, True
+    return marks[0], marks[1]
+
+
+def fleets_that_agree(rows, columns, ships, shot, hit):
+    return [
+        fleet
+        for fleet in fleets(rows, columns, ships)
+        if len(fleet) == len(ships) and frozenset().union(*fleet) & set(shot) == set(hit)
+    ]
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships", "shot", "hit"), SEEN)
+def test_sampled_probabilities_are_those_of_fleets_found_by_trying(rows, columns, ships, shot, hit):
+    possible = fleets_that_agree(rows, columns, ships, shot, hit)
+    count = Counter(cell for fleet in possible for ship in fleet for cell in ship)
+    expected = torch.tensor([count[cell] / len(possible) for cell in range(rows * columns)])
+    sampled = Posterior(rows, columns, ships)
+    assert not sampled.exact
+    found = sampled.occupied(*board_of(rows * columns, shot, hit), 20_000, rng(25))[0]
+    assert float((found - expected).abs().max()) < 0.03
+    assert float(found.sum()) == pytest.approx(sum(ships), rel=1e-5)
+    assert found[hit].tolist() == pytest.approx([1] * len(hit))
+    assert found[[cell for cell in shot if cell not in hit]].tolist() == pytest.approx(
+        [0] * (len(shot) - len(hit))
+    )
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships", "shot", "hit"), SEEN)
+def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, ships, shot, hit):
+    possible = fleets_that_agree(rows, columns, ships, shot, hit)
+    count = 3000
+    shots, hits = (marks.expand(count, -1) for marks in board_of(rows * columns, shot, hit))
+    drawn = Posterior(rows, columns, ships).draw(shots, hits, 100, rng(26))
+    found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
+    assert set(found) <= set(possible)
+    if count >= 5 * len(possible):
+        assert_as_often(
+            [found[fleet] for fleet in possible], [count / len(possible)] * len(possible)
+        )
+
+
+def test_ships_of_equal_length_have_either_number_as_often():
+    drawn = Posterior(2, 3, [2, 2]).draw(*torch.zeros(2, 4000, 6, dtype=torch.bool), 8, rng(27))
+    parts = [by_number(layout, [2, 2]) for layout in drawn]
+    earlier = sum(min(first) < min(second) for first, second in parts)
+    assert_as_often([earlier, 4000 - earlier], [2000, 2000])
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_rows_are_drawn_independently(listing):
+    """Every pair of fleets is as likely in rows that stand side by side."""
+    rows, columns, ships = 2, 3, [2, 2]
+    _, exact, sampled = posteriors(rows, columns, ships)
+    nothing = torch.zeros(8000, 6, dtype=torch.bool)
+    drawn = (exact if listing else sampled).draw(nothing, nothing, 64, rng(28))
+    names = [frozenset(by_number(layout, ships)) for layout in drawn]
+    found = Counter(zip(names[::2], names[1::2], strict=True))
+    possible = list(itertools.product(fleets(rows, columns, ships), repeat=2))
+    assert_as_often([found[pair] for pair in possible], [4000 / len(possible)] * len(possible))
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_one_row_that_cannot_be_leaves_the_others_alone(listing):
+    rows, columns, ships = SMALL
+    _, exact, sampled = posteriors(rows, columns, ships)
+    shot, hit = seen_of(draw_layouts(rows, columns, ships, 9, rng(29)), 0.4, 30)
+    expected = exact.occupied(shot, hit, 1, rng())
+    shot[4], hit[4] = True, False
+    found = (exact if listing else sampled).occupied(shot, hit, 4000, rng(31))
+    others = torch.arange(9) != 4
+    assert float((found - expected)[others].abs().max()) < 0.1
+    assert found.isfinite().all()

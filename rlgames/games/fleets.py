@@ -208,14 +208,9 @@ class Posterior:
             noise = torch.empty(len(mass), dtype=torch.float64).exponential_(generator=rng)
             # The largest of these is a draw by weight.
             score = mass.log() - noise.clamp(min=1e-30).log()
-            order = score.argsort()
-            chosen = torch.zeros(len(shot), dtype=torch.int64)
-            chosen[games[order]] = order
-            seen = games.unique()
-            pick = chosen[seen]
-            better = score[pick] > best[seen]
-            result[seen[better]] = layout[pick[better]]
-            best[seen[better]] = score[pick[better]]
+            best = best.scatter_reduce(0, games, score, "amax")
+            pick = ((score == best[games]) & (score > -torch.inf)).nonzero()[:, 0]
+            result[games[pick]] = layout[pick]
         return result
 
     def _number(self, placed: Tensor, rng: torch.Generator) -> Tensor:

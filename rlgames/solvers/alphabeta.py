@@ -10,14 +10,19 @@ each column is always empty.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_ENTRIES = 4_000_000
-"""The table of positions is dropped when it holds so many."""
+"""The table of positions is dropped when it is seen to hold so many."""
 
 CHECK_EVERY = 1024
-"""Positions between two looks at the clock."""
+"""Positions between two looks at the clock and the size of the table."""
+
+MIRRORED_UNTIL = 8
+"""Stones up to which mirrored positions are one in the table; later they hardly meet."""
 
 UPPER, EXACT, LOWER = -1, 0, 1
 """What a 0 in the table says: at most 0, 0, or at least 0."""
@@ -31,8 +36,8 @@ class _TimeUp(Exception):
 class Best:
     """value: +1, 0 or -1 to the seat to move. exact: whether that is proven.
 
-    columns: where the value is proven, columns that keep it, all of them unless it is a win that
-    some reach sooner; otherwise those that are not known to be worse than others.
+    columns: where the value is proven, columns that keep it, all of them unless it is a win;
+    otherwise those that are not known to be worse than others.
     """
 
     columns: list[int]
@@ -55,6 +60,10 @@ class AlphaBeta:
             range(columns), key=lambda column: (abs(2 * column - columns + 1), column)
         )
         self._steps = (height, height + 1, height - 1)
+        self._completing: Callable[[int], int] = (
+            self._completing_four if line == 4 else self._completing_any
+        )
+        self._column_order = [self._column[column] for column in self._middle_first]
         self._proven: dict[int, int] = {}
         self._drawn: dict[int, tuple[int, int]] = {}
         self.positions = 0
@@ -66,37 +75,41 @@ class AlphaBeta:
 
         own: the stones of the seat to move. occupied: all stones. seconds: the most time to take.
         """
-        start = time.perf_counter()
-        self._deadline = start + seconds
-        if len(self._proven) + len(self._drawn) > MOST_ENTRIES:
-            self._proven.clear()
-            self._drawn.clear()
+        deadline = time.perf_counter() + seconds
         moves = {
             column: ((occupied + self._bottom) & self._column[column])
             for column in self._middle_first
             if (occupied + self._bottom) & self._column[column]
         }
-        wins = self._completing(own) & ~occupied
+        if not moves:
+            return Best([], 0, True)
+        wins = self._completing(own)
         winning = sorted(column for column, move in moves.items() if move & wins)
         if winning:
             return Best(winning, 1, True)
+        return self._deepen(own, occupied, moves, deadline)
+
+    def _deepen(self, own: int, occupied: int, moves: dict[int, int], deadline: float) -> Best:
+        """The best of moves, {column: cell}, none of which wins at once."""
         left = (self._board & ~occupied).bit_count()
-        found = Best(sorted(moves), 0, False)
+        value: dict[int, int] = {}
+        # What loses at once is found whatever the budget: the first step looks at no clock.
+        self._deadline = math.inf
         try:
-            for depth in range(1, left + 1):
+            # Two moves more a step: wins end on the mover's own moves.
+            for depth in [*range(1, left, 2), left]:
                 self._beyond = False
-                value = {
-                    column: -self._search(own ^ occupied, occupied | move, -1, 1, depth - 1)
-                    for column, move in moves.items()
-                }
-                most = max(value.values())
-                exact = most != 0 or not self._beyond
-                found = Best(sorted(c for c in moves if value[c] == most), most, exact)
-                if exact:
+                for column, move in moves.items():
+                    value[column] = -self._after(own, occupied, move, depth - 1)
+                self._deadline = deadline
+                if max(value.values()) != 0 or not self._beyond:
                     break
+            proven = not self._beyond or max(value.values()) != 0
         except _TimeUp:
-            pass
-        return found
+            # Wins and losses stay proven, and so do those of the step that was not finished.
+            proven = max(value.values()) != 0
+        most = max(value.values())
+        return Best(sorted(c for c in moves if value[c] == most), most, proven)
 
     def favourite(self, own: int, occupied: int, columns: list[int]) -> int:
         """The column that makes most threats, among equals the one nearest the middle."""
@@ -112,19 +125,29 @@ class AlphaBeta:
         found = self.best(own, occupied, seconds)
         return found.value, found.exact
 
-    def _search(self, own: int, occupied: int, alpha: int, beta: int, depth: int) -> int:
-        """The worth, as far as alpha and beta ask; fails soft."""
+    def _after(self, own: int, occupied: int, move: int, depth: int) -> int:
+        """The worth of a root move to the other seat."""
+        other = own ^ occupied
+        played = occupied | move
+        if (played + self._bottom) & self._board & self._completing(other):
+            return 1
+        return self._search(other, played, self._completing(own | move), -1, 1, depth)
+
+    def _search(
+        self, own: int, occupied: int, threats: int, alpha: int, beta: int, depth: int
+    ) -> int:
+        """The worth, as far as alpha and beta ask, of a position with no win at once; fails soft.
+
+        threats: the cells that would complete a line of the seat that is not to move.
+        """
         self.positions += 1
-        if not self.positions % CHECK_EVERY and time.perf_counter() > self._deadline:
-            raise _TimeUp
+        if not self.positions % CHECK_EVERY:
+            self._check()
         board = self._board
         free = board & ~occupied
         if not free:
             return 0
         possible = (occupied + self._bottom) & board
-        if self._completing(own) & possible:
-            return 1
-        threats = self._completing(own ^ occupied) & free
         forced = threats & possible
         if forced:
             if forced & (forced - 1):
@@ -134,7 +157,7 @@ class AlphaBeta:
         possible &= ~(threats >> 1)
         if not possible:
             return -1
-        key = own + occupied
+        key = self._key(own, occupied)
         proven = self._proven.get(key)
         if proven is not None:
             return proven
@@ -149,8 +172,9 @@ class AlphaBeta:
             self._beyond = True
             return 0
         first_alpha, best = alpha, -1
-        for move in self._ordered(own, possible):
-            worth = -self._search(own ^ occupied, occupied | move, -beta, -alpha, depth - 1)
+        other = own ^ occupied
+        for _, move, made in self._ordered(own, possible, free):
+            worth = -self._search(other, occupied | move, made, -beta, -alpha, depth - 1)
             if worth > best:
                 best = worth
                 if best >= beta:
@@ -163,18 +187,48 @@ class AlphaBeta:
             self._drawn[key] = (depth, kind)
         return best
 
-    def _ordered(self, own: int, possible: int) -> list[int]:
-        """Single moves, first those that threaten most, among them those in the middle."""
+    def _check(self) -> None:
+        if time.perf_counter() > self._deadline:
+            raise _TimeUp
+        if len(self._proven) + len(self._drawn) > MOST_ENTRIES:
+            self._proven.clear()
+            self._drawn.clear()
+
+    def _key(self, own: int, occupied: int) -> int:
+        """A number for the position, early on the same for its mirror image."""
+        key = own + occupied
+        if occupied.bit_count() > MIRRORED_UNTIL:
+            return key
+        height = self.rows + 1
+        mirrored, rest = 0, key
+        for _ in range(self.columns):
+            mirrored = mirrored << height | rest & ((1 << height) - 1)
+            rest >>= height
+        return min(key, mirrored)
+
+    def _ordered(self, own: int, possible: int, free: int) -> list[tuple[int, int, int]]:
+        """Moves and the cells they threaten, most threats first, then those in the middle."""
         moves = []
-        for column in self._middle_first:
-            move = possible & self._column[column]
+        for place, column in enumerate(self._column_order):
+            move = possible & column
             if move:
-                moves.append(move)
-        if len(moves) > 1:
-            moves.sort(key=lambda move: -self._completing(own | move).bit_count())
+                made = self._completing(own | move)
+                moves.append((place - 64 * (made & free).bit_count(), move, made))
+        moves.sort()
         return moves
 
-    def _completing(self, stones: int) -> int:
+    def _completing_four(self, stones: int) -> int:
+        """_completing_any where a line is four, written out as the search spends its time here."""
+        cells = stones << 1 & stones << 2 & stones << 3
+        for step in self._steps:
+            up, down = stones << step, stones >> step
+            pair = up & stones << 2 * step
+            cells |= pair & (stones << 3 * step | down)
+            pair = down & stones >> 2 * step
+            cells |= pair & (up | stones >> 3 * step)
+        return cells & self._board
+
+    def _completing_any(self, stones: int) -> int:
         """The cells that would complete a line of these stones, some of them taken or outside."""
         reach = self.line - 1
         if reach == 0:
