@@ -59,10 +59,16 @@ def write(
         lines.append(json.dumps(header))
     elif _header(path) != header:
         raise BadRecord(f"{path} holds games of other rules, {json.dumps(_header(path)['game'])}")
+    else:
+        _mend(path)
+    state = moves.state.to("cpu")
+    try:
+        game.parse(game.render(state, 0))
+    except ValueError as error:
+        raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
     by_game: list[list[int]] = [[] for _ in range(moves.games)]
     for row, number in enumerate(moves.game.tolist()):
         by_game[number].append(row)
-    state = moves.state.to("cpu")
     for number, rows in enumerate(by_game):
         played = [
             {
@@ -93,22 +99,18 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
     states: list[State] = []
     columns: list[tuple[int, int, int, float]] = []
     scores: list[list[float]] = []
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             if number == 1 or not line.strip():
                 continue
             try:
-                found = json.loads(line)
-                score = [float(value) for value in found["score"]]
+                found = json.loads(line.decode("utf-8"))
+                score = [_number(value) for value in _list(found["score"])]
                 if len(score) != game.spec.seats:
                     raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
-                for move in found["moves"]:
-                    state = game.parse(move["position"])
-                    action = game.parse_action(state, 0, move["move"])
-                    seat = int(move["seat"])
-                    if seat != int(state.mover[0]) or bool(state.done[0]):
-                        raise ValueError(f"seat {seat} cannot move here")
-                    columns.append((action, len(scores), seat, float(move["gain"])))
+                for move in _list(found["moves"]):
+                    state, action, seat = _move(game, move)
+                    columns.append((action, len(scores), seat, _number(move["gain"])))
                     states.append(state)
                 scores.append(score)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -120,10 +122,49 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
     return Recorded(joined, actions, games, seats, gain.float(), torch.tensor(scores))
 
 
+def _move(game: Game[Any], move: Any) -> tuple[State, int, int]:
+    """The position, the action and the seat of a recorded move; ValueError where they are none."""
+    if not isinstance(move["position"], str) or not isinstance(move["move"], str):
+        raise ValueError("a position and a move should be text")
+    state = game.parse(move["position"])
+    seat = move["seat"]
+    if type(seat) is not int or seat != int(state.mover[0]) or bool(state.done[0]):
+        raise ValueError(f"seat {seat!r} cannot move here")
+    return state, game.parse_action(state, 0, move["move"]), seat
+
+
+def _number(value: Any) -> float:
+    """A number that float32 holds; ValueError for anything else."""
+    if type(value) not in (int, float) or not abs(value) < 3e38:
+        raise ValueError(f"{str(value)[:40]} is not a number that can be used")
+    return float(value)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{str(value)[:40]!r} is not a list")
+    return value
+
+
+def _mend(path: Path) -> None:
+    """Drop a last line that was cut off while it was written."""
+    with open(path, "r+b") as file:
+        text = file.read()
+        if text.endswith(b"\n"):
+            return
+        start = text.rfind(b"\n") + 1
+        try:
+            json.loads(text[start:])
+        except ValueError:
+            file.truncate(start)
+        else:
+            file.write(b"\n")
+
+
 def _header(path: Path) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            header = json.loads(file.readline(1 << 20))
+        with open(path, "rb") as file:
+            header = json.loads(file.readline(1 << 20).decode("utf-8"))
         if header["rlgames_record"] != FORMAT or not isinstance(header["game"], dict):
             raise ValueError("unknown format")
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -220,6 +220,8 @@ class Duel(Game[DuelState]):
         if not found:
             raise ValueError("the first line should tell seat, turn and the ships afloat")
         seat, turn, mine, theirs = (int(word) for word in found.groups())
+        if turn < 1:
+            raise ValueError("turns are counted from 1")
         halves = [line.split("|") for line in rest.splitlines() if line.strip()]
         if any(len(half) != 2 for half in halves):
             raise ValueError("not two boards side by side")
@@ -236,6 +238,8 @@ class Duel(Game[DuelState]):
             raise ValueError(f"the own fleet is not ships={self.fleet}")
         shot = [[mark in "ox" for mark in there], [mark == "o" or mark.isupper() for mark in here]]
         hit = [[mark == "x" for mark in there], [mark.isupper() for mark in here]]
+        if sum(hit[0]) > sum(self.fleet) or (theirs == 0) != (sum(hit[0]) == sum(self.fleet)):
+            raise ValueError("the hits do not fit the other's ships afloat")
         order = [0, 1] if seat == 1 else [1, 0]
         afloat = [mine, theirs]
         struck = sunk_ships(
