@@ -22,6 +22,7 @@ from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
+from rlgames.players.human import Human
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.conv import Conv
@@ -53,6 +54,7 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "hunt_target": HuntTarget,
     "density": Density,
     "exact": exact,
+    "human": Human,
 }
 LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td}
 OF_VALUES = ("td",)

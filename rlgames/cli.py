@@ -51,6 +51,9 @@ def main() -> None:
     except KeyboardInterrupt:
         print("rlgames: interrupted", file=sys.stderr)
         code = 130
+    except EOFError as error:  # a person was asked and is no longer there
+        print(f"rlgames: {error}", file=sys.stderr)
+        code = 2
     except BrokenPipeError:
         # Whoever read our output has gone; leave nothing that Python would complain about.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

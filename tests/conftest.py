@@ -17,6 +17,7 @@ def rlgames(tmp_path):
         return subprocess.run(
             [sys.executable, "-m", "rlgames", *words],
             cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=300,

@@ -128,7 +128,8 @@ def test_a_table_that_is_dropped_changes_no_value(most, monkeypatch):
         assert (again.value, again.exact) == (found.value, found.exact)
         # Which of the winning columns are found first does depend on the table.
         assert again.value == 1 or again.columns == found.columns
-        assert len(search._proven) + len(search._drawn) <= most + 8
+        # Between two looks: a position each, and those on the way back from the last one.
+        assert len(search._proven) + len(search._drawn) <= most + 8 + 20
 
 
 def some_bits():

@@ -164,6 +164,24 @@ def test_2048_alone_with_an_agents_hints(rlgames, tmp_path):
     assert terminal.ended() == 0
 
 
+def test_a_person_can_be_evaluated(tmp_path):
+    terminal = Terminal(tmp_path, "eval", "player=human", "game=tictactoe", "games=1")
+    cells = [column + row for row in "123" for column in "ABC"]
+    for cell in cells:
+        _, text = terminal.wait_for(ASKS, "won / drawn / lost")
+        if text != ASKS:
+            break
+        terminal.type(cell + "\n")
+    assert text != ASKS
+    assert terminal.ended() == 0
+
+
+def test_an_evaluation_without_its_person_ends_in_one_line(rlgames):
+    done = rlgames("eval", "player=human", "game=tictactoe", "games=1")
+    assert done.returncode == 2
+    assert done.stderr == "rlgames: the input ended before the game did\n"
+
+
 def test_a_seat_that_is_not_there_is_refused(rlgames):
     for words in (["game=tictactoe", "seat=3"], ["game=tictactoe", "seat=0"], []):
         done = rlgames("play", *words)

@@ -20,7 +20,7 @@ SHOWN = 8
 """So many of the likeliest moves are shown."""
 
 
-class Left(Exception):
+class Left(EOFError):
     """The person left before the game was over; `asked` tells that they said so."""
 
     def __init__(self, asked: bool) -> None:
