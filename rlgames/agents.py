@@ -52,10 +52,16 @@ def build_player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
     """
     if node.name == "run":
         agent = load_agent(Path(node.path))
-        theirs, ours = (build.arguments(c.game) for c in (trained_config(Path(node.path)), cfg))
+        trained = trained_config(Path(node.path))
+        if trained.game.name != cfg.game.name:
+            raise ConfigError(
+                f"{node.path} was trained on {trained.game.name}, and this is {cfg.game.name}",
+                "players can only meet in one game",
+            )
+        theirs, ours = build.arguments(trained.game), build.arguments(cfg.game)
         for name in ours:
-            # What a network is shown is its own affair.
-            if name not in ("encoding", "show") and theirs.get(name) != ours[name]:
+            # How the board is encoded for a network is its own affair.
+            if name not in ("encoding", "target") and theirs.get(name) != ours[name]:
                 raise ConfigError(
                     f"{node.path} was trained with {name}={theirs.get(name)}, "
                     f"and this game has {name}={ours[name]}",

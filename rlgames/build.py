@@ -120,6 +120,8 @@ def build_device(config: DictConfig) -> torch.device:
     torch.set_num_threads(config.threads)
     try:
         device = torch.device(config.device)
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         have = "cuda" if torch.cuda.is_available() else "cpu"

@@ -186,14 +186,16 @@ def sweep(words: list[str]) -> int:
     from hydra import main as hydra_main
     from omegaconf import DictConfig
 
-    from rlgames import build
     from rlgames.run_log import fresh_directory
+    from rlgames.training import check_parts
 
     out = next((word.partition("=")[2].strip("'") for word in words if word.startswith("out=")), "")
     words = [word for word in words if not word.startswith("out=")]
+    if out and (Path(out) / "run.json").exists():
+        raise ConfigError(f"{out} already holds a run", "name another out=")
     jobs = config.load_sweep("train", words)
     for job_words in jobs:
-        build.build_game(config.load("train", job_words))
+        check_parts(config.load("train", job_words))
     directory = Path(out) if out else fresh_directory(Path("outputs") / "sweeps")
     failed: list[str] = []
 
@@ -209,7 +211,7 @@ def sweep(words: list[str]) -> int:
             failed.append(here)
 
     where = "'" + str(directory).replace("'", "\\'") + "'"
-    sys.argv = [sys.argv[0], "-m", *config.prepared("train", words), f"hydra.sweep.dir={where}"]
+    sys.argv = [sys.argv[0], "-m", *config.readable(words), f"hydra.sweep.dir={where}"]
     job()
     for path in failed:
         print(f"rlgames: failed: {path}", file=sys.stderr)

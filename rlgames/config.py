@@ -51,9 +51,8 @@ def nearest(word: str, names: list[str]) -> str:
 
 def load(command: str, overrides: list[str]) -> DictConfig:
     """Compose and check a command's config; raises ConfigError for bad input."""
-    words = prepared(command, overrides)
-    parsed = _parse(words)
-    for override in parsed:
+    words = _with_experiment(command, readable(overrides))
+    for override in _parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
     return check(command, _with_own_settings(command, words, _compose(command, words)))
@@ -82,19 +81,19 @@ def load_sweep(command: str, overrides: list[str]) -> list[list[str]]:
     """The overrides of each job of a sweep, every one of them checked."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
-    words = prepared(command, overrides)
-    plain = [found for found in _parse(words) if not found.key_or_group.startswith("hydra")]
+    plain = [
+        found for found in _parse(readable(overrides)) if not found.key_or_group.startswith("hydra")
+    ]
     jobs = [list(job) for job in BasicSweeper.split_arguments(plain, max_batch_size=None)[0]]
     for job in jobs:
         load(command, job)
     return jobs
 
 
-def prepared(command: str, overrides: list[str]) -> list[str]:
+def readable(overrides: list[str]) -> list[str]:
     """The words as Hydra reads them.
 
-    Numbers that name an option are quoted (game=2048), a player may be the path of a run, and
-    training takes the game's own experiment where none is named.
+    Numbers that name an option are quoted (game=2048), and a player may be the path of a run.
     """
     words: list[str] = []
     for word in overrides:
@@ -105,12 +104,15 @@ def prepared(command: str, overrides: list[str]) -> list[str]:
             words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
         else:
             words.append(word)
-    if command == "train" and not any(word.startswith("experiment=") for word in words):
-        game = next((w.partition("=")[2] for w in words if w.startswith("game=")), "salvo")
-        own = [name for name in _choices(game) if name in options("experiment")]
-        if own:
-            words.insert(0, "experiment=" + ",".join(f"'{name}'" for name in own[:1]))
     return words
+
+
+def _with_experiment(command: str, words: list[str]) -> list[str]:
+    """Training takes the game's own experiment, if there is one, where none is named."""
+    if command != "train" or any(word.startswith("experiment=") for word in words):
+        return words
+    game = next((w.partition("=")[2].strip("'") for w in words if w.startswith("game=")), "salvo")
+    return [f"experiment='{game}'", *words] if game in options("experiment") else words
 
 
 def _choices(value: str) -> list[str]:
@@ -120,7 +122,9 @@ def _choices(value: str) -> list[str]:
 def _seated(name: str, value: str) -> list[str]:
     """The words for player=, opponent= and the like: an option of the group, or a run's path."""
     group = name if name == "player" else f"player@{name}"
-    if all(choice in options("player") or choice == "null" for choice in _choices(value)):
+    if value in ("run", "null", ""):
+        raise ConfigError(f"{name}={value} names nobody", f"write {name}=PATH, or a player's name")
+    if all(choice in options("player") for choice in _choices(value)):
         return [f"{group}={value}"]
     path = value.strip("'\"")
     if not Path(path).exists():
@@ -166,12 +170,12 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
             return compose(command, overrides)
-        except HydraException as error:
+        except (HydraException, ValueError) as error:
             choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
             wrong = [text for text in overrides if text not in choices]
             try:
                 known = compose(command, choices)
-            except HydraException:
+            except (HydraException, ValueError):
                 known = compose(command)
                 wrong = overrides
             names = [str(name) for name in known] + [*GROUPS[command], "experiment"]

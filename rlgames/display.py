@@ -24,7 +24,8 @@ def training(total: int) -> Iterator[Report]:
     shown = ("turns", "score", "points", "exploitability")
 
     def line() -> str:
-        parts = [f"{latest.get('time/games_per_s', 0):,.0f} games/s"]
+        speed = latest.get("time/games_per_s")
+        parts = [] if speed is None else [f"{speed:,.0f} games/s"]
         for name in shown:
             if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
                 parts.append(f"{name} {latest[f'train/{name}']:.2f}")

@@ -231,12 +231,14 @@ def trace(
         words.append(game.name_action(state, 0, int(action[0])))
         after = game.act(state, action)
         if game.spec.draws:
-            after = game.settle(after, torch.rand(1, game.spec.draws, generator=rng))
+            after = game.settle(
+                after, torch.rand(1, game.spec.draws, generator=rng, device=rng.device)
+            )
         if int(after.turn[0]) > int(state.turn[0]):
             gain = float(after.score[0, mover] - state.score[0, mover])
             who = f", seat {mover + 1}" if game.spec.seats > 1 else ""
             lines += [f"turn {int(after.turn[0])}{who}: {' '.join(words)}, scores {gain:g}"]
-            lines += [game.render(after, 0), ""]
+            lines += [game.render(game.from_seat(after, mover), 0), ""]
             words = []
         state = after
     return "\n".join(lines)

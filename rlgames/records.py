@@ -40,6 +40,14 @@ class Recorded:
     """Float32 [G, P]: how each game ended."""
 
 
+def check(path: Path, rules: dict[str, Any]) -> None:
+    """Raises BadRecord where games of these rules could not be added to the file."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise BadRecord(f"{path} cannot be written: its folder is missing, or it is one itself")
+    if path.exists() and path.stat().st_size and _header(path)["game"] != rules:
+        raise BadRecord(f"{path} holds games of other rules, {json.dumps(_header(path)['game'])}")
+
+
 def write(
     path: Path,
     game: Game[Any],
@@ -130,7 +138,7 @@ def _move(game: Game[Any], move: Any) -> tuple[State, int, int]:
     seat = move["seat"]
     if type(seat) is not int or seat != int(state.mover[0]) or bool(state.done[0]):
         raise ValueError(f"seat {seat!r} cannot move here")
-    return state, game.parse_action(state, 0, move["move"]), seat
+    return state, game.parse_action(state, 0, move["move"], exact=True), seat
 
 
 def _number(value: Any) -> float:

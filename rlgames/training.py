@@ -26,8 +26,8 @@ from rlgames.solvers.optimum import find_graph, find_optimum
 
 Progress = Callable[[int, dict[str, float]], None]
 
-LISTED_SECONDS = 2.0
-"""Exploitability is worked out while training where all positions are found within this time."""
+LISTED = 50_000
+"""Exploitability is worked out while training where there are at most so many positions."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,17 @@ class Examiner:
         if game.spec.seats == 2:
             self.opponent = build_player(cfg.eval_opponent, cfg, game)
             if game.spec.keyed and not game.spec.hidden and cfg.device == "cpu":
-                self.graph = find_graph(game, LISTED_SECONDS)
+                self.graph = find_graph(game, 60, most_positions=LISTED)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
         self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
-        if self.best_by == "exploitability" and self.graph is None:
+        if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise config.ConfigError(
                 f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
             )
-        if self.best_by == "points" and game.spec.seats == 1:
+        fitting = ("turns", "points", "exploitability") if self.opponent else ("turns", "score")
+        if self.best_by not in fitting:
             raise config.ConfigError(
-                f"best_by=points is for two seats; {game.spec.name} has one",
+                f"best_by={self.best_by} says nothing about {game.spec.name}",
                 f"best_by={usual} fits",
             )
 
@@ -108,9 +109,9 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     return [agent, build_player(cfg.opponent, cfg, game)]
 
 
-def both_seats(games: int, device: torch.device) -> Tensor:
-    """Int64 [games, 2]: the first player has seat 0 in the first half of the games, then seat 1."""
-    second = (torch.arange(games, device=device) * 2 >= games).long()[:, None]
+def both_seats(games: int, played: int, device: torch.device) -> Tensor:
+    """Int64 [games, 2]: the first player has seat 0 in every other game, counted from the start."""
+    second = ((torch.arange(games, device=device) + played) % 2)[:, None]
     return torch.cat([second, 1 - second], 1)
 
 
@@ -154,7 +155,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
             for player in players:
                 if isinstance(player, Past):
                     player.look_back(played, rng)
-            seating = both_seats(batch, device) if len(players) == 2 else None
+            seating = both_seats(batch, played, device) if len(players) == 2 else None
             moves, results = play(game, players, batch, rng, seating=seating)
             assert moves is not None
             metrics = learner.update(moves.of(0), results, agent.progress)
@@ -203,6 +204,18 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
         figures.get("exploitability"),
         time.perf_counter() - start,
     )
+
+
+def check_parts(cfg: DictConfig) -> None:
+    """Build everything once; raises ConfigError where the parts do not fit together."""
+    device = build.build_device(cfg)
+    game = build.build_game(cfg).to(device)
+    policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
+    sampling = build.build_sampling(cfg)
+    build.build_learner(cfg, game, policy, sampling, build.stream(cfg.seed, "learn", device))
+    agent = Agent(game, policy, sampling)
+    opponents(cfg, game, agent)
+    Examiner(cfg, game, agent)
 
 
 def _open_log(cfg: DictConfig) -> RunLog:

@@ -327,3 +327,56 @@ def test_what_does_not_fit_the_game_is_refused(words, hint, rlgames, tmp_path):
     assert hint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "outputs").exists()
+
+
+def test_a_sweep_over_games_starts_each_from_its_own_experiment(rlgames, tmp_path):
+    small = ["games=40", "batch=20", "solve_seconds=0"]
+    for order in ("2048,tictactoe", "tictactoe,2048"):
+        done = rlgames("train", "-m", f"game={order}", *small, f"out={order}")
+        assert done.returncode == 0, done.stderr + done.stdout
+        for job, name in enumerate(order.split(",")):
+            text = (tmp_path / order / str(job) / "config.yaml").read_text()
+            assert ("scored: outcome" in text) == (name == "tictactoe")
+
+
+def test_a_sweep_with_a_misfit_starts_nothing(rlgames, tmp_path):
+    for words in (["reward=outcome", "game=2048,tictactoe"], ["policy=table,mlp"]):
+        done = rlgames("train", "-m", *words, "games=20", "out=sweep")
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["eval", "player=random", "game=tictactoe", "opponent=run"], "PATH"),
+        (["eval", "player=random", "game=tictactoe", "opponent=null"], "PATH"),
+        (["train", "game=tictactoe", "best_by=score"], "best_by=points"),
+        (["train", "device=meta"], "cpu"),
+        (["train", "=5"], ""),
+        (["arena", "random", "run", "game=tictactoe"], "run"),
+        (["play", "game=tictactoe", "record=no folder/games"], "folder"),
+        (["train", "game=2048", "board=1", "columns=2"], "room"),
+    ],
+)
+def test_more_bad_words_are_refused_in_one_line(words, hint, rlgames):
+    done = rlgames(*words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
+    small = ["games=20", "batch=10", "solve_seconds=0", "policy.layers=[8]"]
+    assert rlgames("train", "game=tictactoe", *small, "out=ours").returncode == 0
+    done = rlgames("eval", "player=ours", "game=connect4")
+    assert done.returncode == 2
+    assert "trained on tictactoe" in done.stderr
+
+
+def test_a_trace_changes_no_figures(rlgames):
+    words = ["eval", "player=random", "game=2048", "board=2", "games=50"]
+    plain, traced = (rlgames(*words, *more).stdout for more in ([], ["trace=1"]))
+    score = next(line for line in plain.splitlines() if "│ random  " in line)
+    assert score in traced

@@ -10,6 +10,8 @@ import torch
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets import draw_layouts
 from rlgames.games.game import HIDDEN
+from rlgames.games.lines import Lines
+from rlgames.games.slide import Slide
 from rlgames.play import play
 from rlgames.players.player import Player, Random
 
@@ -222,3 +224,28 @@ def test_joining_batches_is_the_inverse_of_cutting_them():
 def test_aim_is_joint_while_there_are_few_sets_of_cells():
     assert Battleship(4, 4, [2], 2).spec.actions == 120
     assert Battleship(10, 10, [2], 5).spec.actions == 100
+
+
+def test_cells_are_read_as_they_are_named_and_nothing_else():
+    game = Battleship(1, 11, [2])
+    state = game.initial(1, rng())
+    assert game.parse_action(state, 0, "3") == 3
+    state = game.act(state, torch.tensor([3]))
+    state = game.act(state, torch.tensor([1]))
+    for spent in ("3", "1", "11"):
+        with pytest.raises(ValueError, match="not a move"):
+            game.parse_action(state, 0, spent)
+
+
+def test_moves_are_read_as_people_write_them():
+    board = Lines(3, 3, 3, False)
+    state = board.initial(1, rng())
+    assert [board.parse_action(state, 0, text) for text in ("b2", "B2", "5")] == [4, 4, 4]
+    tiles = Slide(4, 4).parse(". . . .\n. 2 . .\n. . 2 .\n. . . .")
+    names = ("u", "ri", "down", "LEFT", "2")
+    assert [Slide(4, 4).parse_action(tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
+    with pytest.raises(ValueError, match="not a move"):
+        Slide(4, 4).parse_action(tiles, 0, "u", exact=True)
+    sets = Battleship(4, 4, [2], 2)
+    state = sets.initial(1, rng())
+    assert sets.parse_action(state, 0, "B1 A1") == sets.parse_action(state, 0, "a1 b1")

@@ -20,7 +20,7 @@ def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
         raise ConfigError(
             "an arena needs two players or more", "as in: rlgames arena RUN random exact"
         )
-    names = config.options("player")
+    names = [name for name in config.options("player") if name in build.PLAYERS]
     runs = [Path(word) for word in who if word not in names]
     for path in runs:
         if not path.exists():

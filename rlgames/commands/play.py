@@ -16,7 +16,7 @@ from rlgames.games.game import Game
 from rlgames.play import Results, play
 from rlgames.players.human import Announced, Human, Left
 from rlgames.players.player import Agent, Player
-from rlgames.records import write
+from rlgames.records import check, write
 from rlgames.sampling import Stochastic
 
 
@@ -46,7 +46,10 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         if cfg.seat > game.spec.seats:
             raise ConfigError(f"seat={cfg.seat} is none of the two seats", "seat=1 moves first")
         players.append(Announced(game, opponent, print))
-        seating = torch.tensor([[0, 1] if cfg.seat == 1 else [1, 0]])
+        order = [0, 1] if cfg.seat == 1 else [1, 0]
+        seating = torch.tensor([order], device=device)
+    if cfg.record:
+        check(Path(cfg.record), config.plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
     rng = build.stream(seed, "play", device)
     for _ in range(cfg.games):
@@ -66,7 +69,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
 
 def _ending(game: Game, results: Results, seat: int) -> str:  # type: ignore[type-arg]
     """The last board, and how it went for the person."""
-    board = game.render(results.state, 0, reveal=True)
+    board = game.render(game.from_seat(results.state, seat), 0, reveal=True)
     turns, score = int(results.turns[0]), results.score[0]
     if game.spec.goal == "outcome":
         ahead = float(score[seat] - score[1 - seat])

@@ -167,6 +167,10 @@ class Duel(Game[DuelState]):
         """Bool [B, N] twice: where the mover has shot at, and where that hit."""
         return _of(state.shot, state.mover), _of(state.hit, state.mover)
 
+    def from_seat(self, state: DuelState, seat: int) -> DuelState:
+        mover = torch.full_like(state.mover, seat)
+        return replace(state, mover=mover, own=_of(state.ships, mover))
+
     def score_actions(self, cells: Tensor) -> Tensor:
         """Float32 [B, A]: what each action is worth, where cells, float [B, N], are worth that."""
         return cells

@@ -189,6 +189,10 @@ class Game(ABC, Generic[S]):
     def public(self, state: S) -> S:
         """The same positions with every hidden field replaced by HIDDEN."""
 
+    def from_seat(self, state: S, seat: int) -> S:
+        """Positions that are over, as one seat sees them; for drawing."""
+        return state
+
     def resample(self, state: S, rng: torch.Generator) -> S:
         """Public positions with a hidden truth drawn from all that agree with what was seen."""
         return state
@@ -208,11 +212,11 @@ class Game(ABC, Generic[S]):
     def name_action(self, state: S, row: int, action: int) -> str:
         """An action as a person writes it."""
 
-    def parse_action(self, state: S, row: int, text: str) -> int:
-        """The legal action that a person wrote.
+    def parse_action(self, state: S, row: int, text: str, exact: bool = False) -> int:
+        """The legal action that a person wrote: its name, in any order of its words.
 
-        That is its name, in any order of its words, or as much of it as no other legal action
-        begins with, or its number, counted from 1. Raises ValueError for anything else.
+        Unless exact, names that are words may be cut short, and where no name is a number a
+        number counts the actions from 1. Raises ValueError for anything else.
         """
         words = sorted(text.upper().split())
         legal = self.legal(state[row : row + 1])[0].nonzero()[:, 0].tolist()
@@ -220,11 +224,13 @@ class Game(ABC, Generic[S]):
         for action, name in names.items():
             if sorted(name.split()) == words:
                 return int(action)
-        begun = [action for action, name in names.items() if words and name.startswith(words[0])]
-        if len(begun) == len(words) == 1:
-            return int(begun[0])
-        if len(words) == 1 and words[0].isdecimal() and int(words[0]) - 1 in names:
-            return int(words[0]) - 1
+        if len(words) == 1 and not exact:
+            begun = [a for a, name in names.items() if name.isalpha() and name.startswith(words[0])]
+            if len(begun) == 1:
+                return int(begun[0])
+            numbered = any(name.isdecimal() for name in names.values())
+            if words[0].isdecimal() and not numbered and int(words[0]) - 1 in names:
+                return int(words[0]) - 1
         examples = ", ".join(self.name_action(state, row, action) for action in legal[:8])
         more = ", ..." if len(legal) > 8 else ""
         raise ValueError(f"{text!r} is not a move here; there is: {examples}{more}")

@@ -53,7 +53,7 @@ class Slide(Game[SlideState]):
         name: str = "2048",
     ) -> None:
         cells = rows * columns
-        if cells < 2 or max(rows, columns) < 2:
+        if cells < 3:
             raise ValueError(f"a board of {rows}x{columns} has no room to slide; take board=2")
         if target < 4 or target & (target - 1):
             raise ValueError(f"target={target} is not a tile; 4, 8, 16, ... 2048 are")

@@ -18,6 +18,7 @@ from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MOST_POSITIONS, Graph
+from rlgames.solvers.optimum import on_cpu
 
 
 class BestOfAll(OneOf):
@@ -87,6 +88,7 @@ def exact(game: Game[Any], seconds: float, memory_gb: float, move_seconds: float
     each move of Connect 4 where they are too many.
     """
     memory = int(memory_gb * 2**30)
+    game = on_cpu(game)
     try:
         if isinstance(game, Battleship):
             layouts = game.layouts()

@@ -17,9 +17,11 @@ from rlgames.players.player import Player
 class Gunner(Player):
     """Shoots where `wanted` is highest, ties broken at random."""
 
+    name: str
+
     def __init__(self, game: Game[Any]) -> None:
         if not isinstance(game, Battleship | Duel):
-            raise ValueError(f"{type(self).__name__} plays battleship, not {game.spec.name}")
+            raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
         self.game: Battleship | Duel = game
 
     def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
@@ -40,6 +42,8 @@ class Gunner(Player):
 
 class HuntTarget(Gunner):
     """Every second cell until there is a hit, then beside hits, first where two are in a row."""
+
+    name = "hunt_target"
 
     def __init__(self, game: Game[Any]) -> None:
         super().__init__(game)
@@ -76,6 +80,8 @@ class Density(Gunner):
 
     samples: layouts drawn for each board, where they are too many to be listed.
     """
+
+    name = "density"
 
     def __init__(self, game: Game[Any], samples: int) -> None:
         super().__init__(game)

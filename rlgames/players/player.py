@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -73,5 +74,7 @@ class Agent(Player):
 
     @torch.no_grad()
     def probabilities(self, state: State) -> Tensor:
+        weights = next(itertools.chain(self.policy.parameters(), self.policy.buffers()))
+        state = state.to(weights.device)
         scores, _ = self.policy.scores(self.game, state)
         return self.sampling.probabilities(scores, self.game.legal(state), self.progress)

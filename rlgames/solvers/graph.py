@@ -64,7 +64,13 @@ class Values:
 class Graph:
     """All positions of a game; raises OutOfBudget beyond the limits, ValueError without keys."""
 
-    def __init__(self, game: Game[Any], seconds: float, memory_bytes: int) -> None:
+    def __init__(
+        self,
+        game: Game[Any],
+        seconds: float,
+        memory_bytes: int,
+        most_positions: float = float("inf"),
+    ) -> None:
         if game.spec.hidden or not game.spec.keyed:
             raise ValueError(f"{game.spec.name} cannot be solved by listing its positions")
         openings = game.openings(10_000)
@@ -72,13 +78,15 @@ class Graph:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.ranks = game, dict[int, _Rank]()
         self._deadline = time.perf_counter() + seconds
-        self._memory = memory_bytes
+        self._memory, self._most = memory_bytes, most_positions
         self._openings, self._weight = openings
         waiting: dict[int, list[Tensor]] = {}
         self._wait(waiting, game.key(self._openings), game.rank(self._openings))
         while waiting:
             rank = min(waiting)
             keys = torch.cat(waiting.pop(rank)).unique()
+            if self.positions + len(keys) > self._most:
+                raise OutOfBudget(f"more than {self._most:,} positions")
             self.ranks[rank] = found = self._expand(keys)
             live = found.child_rank >= 0
             self._wait(waiting, found.child[live], found.child_rank[live])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +32,7 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
         return None
     start = time.perf_counter()
     memory = int(memory_gb * 2**30)
+    game = on_cpu(game)
     try:
         if isinstance(game, Battleship):
             layouts = game.layouts()
@@ -48,11 +51,18 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
     return Optimum(value, graph.positions, time.perf_counter() - start)
 
 
-def find_graph(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Graph | None:
+def on_cpu(game: Game[Any]) -> Game[Any]:
+    """A copy of the game with its tables on the CPU, where solvers work."""
+    return copy.deepcopy(game).to("cpu")
+
+
+def find_graph(
+    game: Game[Any], seconds: float, memory_gb: float = 4.0, most_positions: float = math.inf
+) -> Graph | None:
     """All positions of a game without hidden information, or None where the budget ends first."""
     if not seconds:
         return None
     try:
-        return Graph(game, seconds, int(memory_gb * 2**30))
+        return Graph(on_cpu(game), seconds, int(memory_gb * 2**30), most_positions)
     except (OutOfBudget, ValueError):
         return None
