@@ -57,8 +57,8 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "human": Human,
 }
 LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td}
-OF_VALUES = ("td",)
-"""Learners of value functions; the others teach networks."""
+TEACHES: dict[str, tuple[str, ...]] = {"reinforce": tuple(NETWORKS), "td": ("table",)}
+"""The policies that each learner can teach."""
 
 
 def build_game(config: DictConfig) -> Game[Any]:
@@ -85,19 +85,19 @@ def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
 def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
     """Raises ConfigError for a policy that does not fit the game or the learner."""
     name, learner = config.policy.name, config.learner.name
-    fitting = VALUE_FUNCTIONS if learner in OF_VALUES else NETWORKS
+    fitting = TEACHES[learner]
     if name not in fitting:
         raise ConfigError(
             f"learner={learner} does not teach policy={name}",
             "it teaches " + ", ".join(f"policy={other}" for other in fitting),
         )
-    if learner in OF_VALUES:
+    if name in VALUE_FUNCTIONS:
         try:
             gains = config.reward.scored == "gain"
             return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
-    value = config.learner.baseline == "value"
+    value = config.learner.get("baseline") == "value"
     return NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
 
 

@@ -68,7 +68,7 @@ class Reinforce(Learner):
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        observation = self.game.observe(moves.state)
+        inputs = self.policy.inputs(self.game, moves.state)
         legal = self.game.legal(moves.state)
         returns = self.reward.returns(moves, results)
         if not torch.isfinite(returns).all():
@@ -76,14 +76,14 @@ class Reinforce(Learner):
         reused = self.epochs * self.minibatches > 1
         if reused:
             with torch.no_grad():
-                scores, value = self.policy(observation)
+                scores, value = self.policy(inputs)
                 old = _of_action(self._log_probability(scores, legal), moves.action)
                 advantage = self._advantage(returns, value)
         # Sums over a game's moves, averaged over games, from means over moves.
         moves_a_game = len(moves) / moves.games
         losses, entropies, norms = [], [], []
         for part in self._parts(len(moves), returns.device):
-            scores, value = self.policy(observation[part])
+            scores, value = self.policy(inputs[part])
             log_p = self._log_probability(scores, legal[part])
             taken = _of_action(log_p, moves.action[part])
             if reused:

@@ -53,10 +53,10 @@ class Conv(Network):
         if value:
             self.value = head(width, 1, init, 0.01, rng)
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         assert isinstance(self.place, Tensor)
-        place = self.place.expand(len(observation), -1, -1, -1)
-        features = torch.cat([observation, place], 1)
+        place = self.place.expand(len(inputs), -1, -1, -1)
+        features = torch.cat([inputs, place], 1)
         for layer in self.layers:
             new = self.activation(layer(features))
             features = new + features if self.skip and new.shape == features.shape else new

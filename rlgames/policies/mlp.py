@@ -37,7 +37,7 @@ class Mlp(Network):
         if value:
             self.value = head(width, 1, init, 0.01, rng)
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
-        features = self.torso(observation)
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        features = self.torso(inputs)
         value = self.value(features)[:, 0] if self.has_value else None
         return self.logits(features), value

@@ -28,18 +28,22 @@ class Policy(nn.Module, ABC):
 
 
 class Network(Policy):
-    """A network that reads observations; its scores are logits."""
+    """A network that reads observations."""
+
+    def inputs(self, game: Game[Any], state: State) -> Tensor:
+        """What forward reads: the observations, float32 [B, C, H, W]."""
+        return game.observe(state)
 
     @abstractmethod
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Scores [B, A] and a value [B] or None from observations, float32 [B, C, H, W]."""
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Scores [B, A] and a value [B] or None."""
 
-    def __call__(self, observation: Tensor) -> tuple[Tensor, Tensor | None]:
-        result: tuple[Tensor, Tensor | None] = super().__call__(observation)
+    def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        result: tuple[Tensor, Tensor | None] = super().__call__(inputs)
         return result
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
-        return self(game.observe(state))
+        return self(self.inputs(game, state))
 
 
 class ValueFunction(Policy):
