@@ -92,6 +92,14 @@ class MlpConfig:
     layers: list[int] = key([256, 256], 0, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+    bias: bool = True
+
+
+@dataclass
+class StagedConfig(MlpConfig):
+    name: str = "staged"
+    by: str = "max_tile"
+    at: list[float] = key([512.0], -1e18, 1e18)
 
 
 @dataclass
@@ -130,9 +138,10 @@ class ArgmaxConfig:
 @dataclass
 class ReinforceConfig:
     name: str = "reinforce"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop"))
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     lr_end: float | None = key(None, 0, 100)
     baseline: str = key("value", of=("none", "mean", "standardised", "value"))
+    gae_lambda: float = key(1.0, 0, 1)
     masked: bool = True
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
@@ -141,6 +150,7 @@ class ReinforceConfig:
     minibatches: int = key(1, 1, 100_000)
     clip: float = key(0.2, POSITIVE, 1e6)
     max_norm: float | None = key(None, POSITIVE, 1e6)
+    rho: float = key(0.99, 0, 1)
 
 
 @dataclass
@@ -223,7 +233,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "hickman": RewardConfig,
         "score": RewardConfig,
     },
-    "policy": {"mlp": MlpConfig, "conv": ConvConfig, "table": TableConfig},
+    "policy": {"mlp": MlpConfig, "staged": StagedConfig, "conv": ConvConfig, "table": TableConfig},
     "sampling": {
         "stochastic": StochasticConfig,
         "epsilon_greedy": EpsilonGreedyConfig,

@@ -98,8 +98,10 @@ def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.
         nn.init.zeros_(layer.bias)
 
 
-def head(inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator) -> nn.Linear:
+def head(
+    inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator, bias: bool = True
+) -> nn.Linear:
     """A last layer. A small gain makes a new network play almost uniformly."""
-    layer = nn.Linear(inputs, outputs)
+    layer = nn.Linear(inputs, outputs, bias=bias)
     initialise(layer, init, gain, rng)
     return layer
