@@ -232,6 +232,8 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "outcome": RewardConfig,
         "hickman": RewardConfig,
         "score": RewardConfig,
+        "grid_sum": RewardConfig,
+        "win": RewardConfig,
     },
     "policy": {"mlp": MlpConfig, "staged": StagedConfig, "conv": ConvConfig, "table": TableConfig},
     "sampling": {

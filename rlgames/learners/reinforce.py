@@ -13,7 +13,7 @@ from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward, generalised_advantage
-from rlgames.sampling import Sampling
+from rlgames.sampling import Sampling, distance_to_certainty
 from rlgames.schedule import Schedule
 
 BASELINES = ("none", "mean", "standardised", "value")
@@ -118,7 +118,7 @@ class Reinforce(Learner):
             norms.append(step(self.optimizer, loss, self.max_norm))
             losses.append(loss.detach())
             entropies.append(entropy.detach())
-            doubt = distance_to_certainty(log_p.detach())
+            doubt = distance_to_certainty(log_p.detach().exp())
             doubts.append((doubt * share[part]).sum() / share[part].sum())
         return {
             "return": float(returns.mean()),
@@ -158,12 +158,6 @@ class Reinforce(Learner):
         size = -(-count // self.minibatches)
         for _ in range(self.epochs):
             yield from torch.randperm(count, generator=self.rng, device=device).split(size)
-
-
-def distance_to_certainty(log_p: Tensor) -> Tensor:
-    """Float32 [M]: 1 - p of the likeliest action + p of all others (section 3.3.2 of Dedieu and
-    Amar's paper): 0 for certainty, 1.5 for four equal actions. log_p: float32 [M, A]."""
-    return 2 * (1 - log_p.amax(1).exp())
 
 
 def _of_action(log_p: Tensor, action: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class ValueFunction(Policy):
     def learn(self, game: Game[Any], afterstate: State, target: Tensor, lr: float) -> Tensor:
         """Move the values by lr of the way to their targets, float32 [B]; the new values [B].
 
-        What several rows share moves by the mean of what they ask for.
+        What several rows share moves towards the mean of what they ask for.
         """
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
