@@ -21,7 +21,16 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.schemas import COMMANDS, GROUPS, POSITIVE, SCHEMAS, SEATED, TOP_LEVEL, schema_of
+from rlgames.schemas import (
+    COMMANDS,
+    GROUPS,
+    POSITIVE,
+    SCHEMAS,
+    SEATED,
+    TOP_LEVEL,
+    defaults,
+    schema_of,
+)
 
 
 class ConfigError(Exception):
@@ -281,13 +290,22 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def from_plain(values: dict[str, Any]) -> DictConfig:
-    """The inverse of plain, checked again: a checkpoint's config is text from a stranger."""
+    """The inverse of plain, checked again: a checkpoint's config is text from a stranger.
+
+    Keys that an older version did not have get the defaults of their schemas, which are what was
+    done before there was a choice.
+    """
     raw = OmegaConf.create()
     for name, value in values.items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value
-    return check("train", raw)
+    config = check("train", raw)
+    for group in GROUPS["train"]:
+        if group in config:
+            chosen = plain(config[group])
+            config[group] = defaults(schema_of(group, chosen["name"])) | chosen
+    return config
 
 
 def json_text(value: Any) -> str:

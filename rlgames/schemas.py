@@ -338,6 +338,17 @@ def schema_of(group: str, name: str) -> type:
     return SCHEMAS["player" if group in SEATED else group][name]
 
 
+def defaults(schema: type) -> dict[str, Any]:
+    """The keys of a schema that have a default, with it."""
+    found = {}
+    for item in fields(schema):
+        if item.default_factory is not MISSING:
+            found[item.name] = item.default_factory()
+        elif item.default is not MISSING:
+            found[item.name] = item.default
+    return found
+
+
 def known_keys(command: str) -> set[str]:
     """The groups and the keys at the top of a command's config."""
     return {*GROUPS[command], *(item.name for item in fields(COMMANDS[command]))}
