@@ -18,25 +18,22 @@ class Boards:
     """B boards, and the parts of them that features are made of.
 
     cells: uint8 [rows, columns, B], exponents with 0 for an empty cell, the batch last so that
-    cells are compared in long rows. crowned: bool [4, B], whether a corner holds the largest tile.
+    cells are compared in long rows. lines: uint8 [length, 4, B] three times, the edge down, the
+    edge across and the diagonal that start at each corner; the diagonal of a board that is not
+    square ends where it meets the other side. crowned: bool [4, B], whether a corner holds the
+    largest tile.
     """
 
     def __init__(self, tiles: Tensor, rows: int, columns: int) -> None:
         """tiles: uint8 [B, rows * columns]."""
         self.cells = tiles.T.contiguous().view(rows, columns, -1)
-        self.crowned = self.from_corners()[0][0] == self.cells.amax((0, 1))
-
-    def from_corners(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The edge down, the edge across and the diagonal that start at each corner.
-
-        Uint8 [length, 4, B] each; corners in the order top left, bottom left, top right, bottom
-        right. The diagonal of a board that is not square ends where it meets the other side.
-        """
         turned = [self.cells.flip(axes) for axes in ((), (0,), (1,), (0, 1))]
-        down = torch.stack([cells[:, 0] for cells in turned], 1)
-        across = torch.stack([cells[0] for cells in turned], 1)
-        diagonal = torch.stack([cells.diagonal().T for cells in turned], 1)
-        return down, across, diagonal
+        self.lines = (
+            torch.stack([cells[:, 0] for cells in turned], 1),
+            torch.stack([cells[0] for cells in turned], 1),
+            torch.stack([cells.diagonal().T for cells in turned], 1),
+        )
+        self.crowned: Tensor = self.lines[0][0] == self.cells.amax((0, 1))
 
     def neighbours(self) -> Tensor:
         """Uint8 [2, pairs, B]: all pairs of cells that touch."""
@@ -50,9 +47,8 @@ def _descending(line: int) -> Callable[[Boards], Tensor]:
     """Whether, from some corner with the largest tile, a line of cells never rises."""
 
     def feature(boards: Boards) -> Tensor:
-        cells = boards.from_corners()[line]
         falls = boards.crowned
-        for near, far in itertools.pairwise(cells):
+        for near, far in itertools.pairwise(boards.lines[line]):
             falls = falls & (near >= far)
         return _any(falls)
 

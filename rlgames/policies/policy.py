@@ -72,15 +72,14 @@ class ValueFunction(Policy):
         return (probability * value).sum(1).float()
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
-        columns = []
-        for action in range(game.spec.actions):
-            after = game.act(state, torch.full_like(state.mover, action))
-            score = self.expected(game, after)
-            if self.gains:
-                gain = (after.score - state.score).gather(1, state.mover[:, None])[:, 0]
-                score = score + gain
-            columns.append(score)
-        return torch.stack(columns, 1), None
+        actions = game.spec.actions
+        every = torch.arange(len(state) * actions, device=state.done.device)
+        before = state[every // actions]
+        after = game.act(before, every % actions)
+        score = self.expected(game, after)
+        if self.gains:
+            score = score + (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
+        return score.view(-1, actions), None
 
 
 class AfterstateValues(ValueFunction):
