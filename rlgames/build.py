@@ -31,6 +31,7 @@ from rlgames.policies.basis import Basis
 from rlgames.policies.conv import Conv
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy, ValueFunction
+from rlgames.policies.staged import Staged
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
@@ -43,7 +44,7 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
-NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv}
+NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv, "staged": Staged}
 VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
@@ -111,7 +112,12 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
     value = config.learner.get("baseline") == "value"
-    return NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
+    try:
+        network = NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
+        network.inputs(game, game.initial(1, torch.Generator()))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return network
 
 
 def build_learner(

@@ -93,6 +93,13 @@ def evaluation(report: dict[str, Any]) -> None:
         moves = report["moves"]
         rows.append(("turns a game", _interval(moves["mean"], moves["ci95"], report["exact"])))
         rows.append(("exploitability", _number(report["exploitability"])))
+        if report["exact_seats"]:
+            rows.append(("worked out exactly", "won / drawn / lost"))
+            for name, seat in zip(
+                ("first seat", "second seat"), report["exact_seats"], strict=True
+            ):
+                shares = [seat[result] for result in ("win", "draw", "loss")]
+                rows.append((name, " / ".join(f"{share:.2%}" for share in shares)))
         if "proven_moves" in report:
             rows.append(("moves proven to be best", f"{report['proven_moves']:.1%}"))
         _table(f"{report['player']} against {report['opponent']}, {what}", rows)

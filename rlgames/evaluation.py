@@ -13,7 +13,10 @@ from torch import Tensor
 from rlgames.config import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.play import play
-from rlgames.players.player import Player
+from rlgames.players.player import Agent, Player, Random
+from rlgames.policies.policy import Policy, ValueFunction
+from rlgames.sampling import Stochastic, distance_to_certainty
+from rlgames.solvers.graph import Graph
 
 ALL_LAYOUTS = 5000
 """Deterministic players are played on every layout while there are at most this many."""
@@ -242,3 +245,47 @@ def trace(
             words = []
         state = after
     return "\n".join(lines)
+
+
+def certainty(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
+    """Float32 [T]: the distance to certainty at each move of one game, drawn by the policy."""
+    agent = Agent(game, policy, Stochastic())
+    moves, _ = play(game, [agent], 1, rng)
+    assert moves is not None
+    return distance_to_certainty(agent.probabilities(moves.state).float())
+
+
+def values_of_boards(
+    game: Game[Any], policy: ValueFunction, graph: Graph | None, rng: torch.Generator
+) -> dict[str, Tensor]:
+    """What the boards that a move can lead to are worth to its mover: float32 [N] by kind.
+
+    "won": the move wins the game; "other". They are all boards that can be reached where graph
+    lists them, else those of 200 random games; each board counts once.
+    """
+    if graph is None:
+        moves, _ = play(game, [Random(game)], 200, rng)
+        assert moves is not None
+        states = [moves.state]
+    else:
+        states = [game.unkey(rank.keys) for rank in graph.ranks.values()]
+    found: dict[tuple[int, bool], float] = {}
+    for state in states:
+        legal = game.legal(state)
+        for action in range(game.spec.actions):
+            rows = state[(legal[:, action] & ~state.done).nonzero()[:, 0]]
+            after = game.act(rows, torch.full_like(rows.mover, action))
+            won = after.done & (after.score.gather(1, rows.mover[:, None])[:, 0] > 0)
+            worth = policy.value(game, after)
+            found |= dict(
+                zip(
+                    zip(game.key(after).tolist(), won.tolist(), strict=True),
+                    worth.tolist(),
+                    strict=True,
+                )
+            )
+    kinds = {"won": True, "other": False}
+    return {
+        name: torch.tensor([worth for (_, won), worth in found.items() if won == kind])
+        for name, kind in kinds.items()
+    }

@@ -130,6 +130,28 @@ def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
     return result
 
 
+def generalised_advantage(
+    reward: Tensor, value: Tensor, moves: Moves, discount: float, decay: float
+) -> Tensor:
+    """Float32 [M]: equation 16 of Schulman et al. 2016, over each seat's later moves.
+
+    reward, value: float32 [M]. decay: λ; at 1 it is the discounted return less the value.
+    """
+    result = torch.empty_like(reward)
+    owner = _owner(moves)
+    ahead = torch.zeros(2, int(owner.max()) + 1, device=reward.device)  # value, advantage
+    weight = torch.where(moves.ends_turn, discount, 1.0)
+    stop = len(moves)
+    for size in reversed(moves.steps):
+        now = slice(stop - size, stop)
+        stop -= size
+        own = owner[now]
+        error = reward[now] + weight[now] * ahead[0, own] - value[now]
+        result[now] = error + weight[now] * decay * ahead[1, own]
+        ahead[:, own] = torch.stack([value[now], result[now]])
+    return result
+
+
 def _owner(moves: Moves) -> Tensor:
     """Int64 [M]: one number for each seat of each game."""
     return moves.game * moves.state.score.shape[1] + moves.seat

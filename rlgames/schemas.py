@@ -92,6 +92,14 @@ class MlpConfig:
     layers: list[int] = key([256, 256], 0, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+    bias: bool = True
+
+
+@dataclass
+class StagedConfig(MlpConfig):
+    name: str = "staged"
+    by: str = "max_tile"
+    at: list[float] = key([512.0], -1e18, 1e18)
 
 
 @dataclass
@@ -143,9 +151,10 @@ class ArgmaxConfig:
 @dataclass
 class ReinforceConfig:
     name: str = "reinforce"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop"))
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     lr_end: float | None = key(None, 0, 100)
     baseline: str = key("value", of=("none", "mean", "standardised", "value"))
+    gae_lambda: float = key(1.0, 0, 1)
     masked: bool = True
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
@@ -154,6 +163,7 @@ class ReinforceConfig:
     minibatches: int = key(1, 1, 100_000)
     clip: float = key(0.2, POSITIVE, 1e6)
     max_norm: float | None = key(None, POSITIVE, 1e6)
+    rho: float = key(0.99, 0, 1)
 
 
 @dataclass
@@ -173,7 +183,8 @@ class AdpConfig:
 @dataclass
 class QConfig:
     name: str = "q"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop"))
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
     lr_end: float | None = key(None, 0, 100)
     memory: int = key(200_000, 1, 10**8)
     updates: int = key(32, 1, 100_000)
@@ -257,8 +268,16 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "outcome": RewardConfig,
         "hickman": RewardConfig,
         "score": RewardConfig,
+        "grid_sum": RewardConfig,
+        "win": RewardConfig,
     },
-    "policy": {"mlp": MlpConfig, "conv": ConvConfig, "table": TableConfig, "basis": BasisConfig},
+    "policy": {
+        "mlp": MlpConfig,
+        "staged": StagedConfig,
+        "conv": ConvConfig,
+        "table": TableConfig,
+        "basis": BasisConfig,
+    },
     "sampling": {
         "stochastic": StochasticConfig,
         "epsilon_greedy": EpsilonGreedyConfig,

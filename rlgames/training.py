@@ -12,13 +12,14 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, checkpoint, config
+from rlgames import build, checkpoint, config, pictures
 from rlgames.agents import build_player
-from rlgames.evaluation import Evaluation, evaluate
+from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
 from rlgames.play import play
 from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import ValueFunction
 from rlgames.run_log import RunLog, fresh_directory
 from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph, exploitability
@@ -83,6 +84,23 @@ class Examiner:
         if self.graph is not None:
             figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
         return found, figures
+
+    def draw(self, log: RunLog, played: int, doubts: bool) -> None:
+        """Pictures of what is learnt. doubts: the policy's scores are logits, so that how sure it
+        is of each move of a game can be told."""
+        game, policy = self.game, self.greedy.policy
+        rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
+        if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
+            groups = values_of_boards(game, policy, self.graph, rng)
+            spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
+            for name, values in spread.items():
+                log.spread(played, f"values/{name}", values)
+            title = f"values of the boards a move leads to, after {played:,} games"
+            log.picture(played, "values", pictures.density(title, spread))
+        if doubts:
+            doubt = certainty(game, policy, rng).double().cpu().numpy()
+            title = f"distance to certainty at each move of a game, after {played:,} games"
+            log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
 
     def better(
         self, figures: dict[str, float], best: tuple[float, float] | None
@@ -177,6 +195,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                 log.log.info("games %d, greedy: %s", played, told)
                 if progress:
                     progress(played, shown)
+                examiner.draw(log, played, "distance_to_certainty" in metrics)
                 ahead = examiner.better(figures, best)
                 if ahead is not None:
                     best = ahead

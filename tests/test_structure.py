@@ -17,7 +17,7 @@ ORDER = [
     ["play"],
     ["rewards"],
     ["learners"],
-    ["schemas", "config", "checkpoint", "run_log"],
+    ["schemas", "config", "checkpoint", "run_log", "pictures"],
     ["build"],
     ["records", "agents", "evaluation"],
     ["arena"],

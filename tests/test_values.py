@@ -38,7 +38,7 @@ def learner(game, *words):
 
 
 def adp(game, *words):
-    return learner(game, "game=2048", "policy=basis", "learner=adp", "reward=score", *words)
+    return learner(game, "game=2048", "policy=basis", "learner=adp", *words)
 
 
 # Features
@@ -153,7 +153,7 @@ def test_least_squares_is_numpys_also_where_features_depend_on_each_other():
 
 def test_adp_goes_its_step_towards_the_least_squares_of_the_games():
     game = Slide(3, 3)
-    policy, taught = adp(game, "reward.scored=grid_sum", "reward.discount=1", "lr=0.5")
+    policy, taught = adp(game, "reward=grid_sum", "lr=0.5")
     moves, results = play(game, [Random(game)], 20, rng(6))
     features = policy.features(game, moves.state)
     target = game.measures(results.state)["grid_sum"][moves.game]
@@ -168,7 +168,7 @@ def test_adp_goes_its_step_towards_the_least_squares_of_the_games():
 def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
     game = Slide(3, 3)
     policy, taught = adp(
-        game, "reward.scored=grid_sum", "reward.discount=1", "lr=0.01",
+        game, "reward=grid_sum", "lr=0.01",
         "learner.fit=gradient", f"learner.standardise={standardise}",
     )  # fmt: skip
     moves, results = play(game, [Random(game)], 20, rng(7))
@@ -188,7 +188,7 @@ def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
 @pytest.mark.parametrize("fit", ["gradient", "least_squares"])
 def test_adp_keeps_bad_numbers_from_its_weights(fit):
     game = Slide(3, 3)
-    policy, taught = adp(game, f"learner.fit={fit}")
+    policy, taught = adp(game, "reward=score", f"learner.fit={fit}")
     moves, results = play(game, [Random(game)], 5, rng(8))
     moves.gain[3] = math.inf
     with pytest.raises(BadNumber):

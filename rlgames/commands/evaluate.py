@@ -16,7 +16,7 @@ from rlgames.config import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, trace
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
-from rlgames.solvers.graph import exploitability
+from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
 
 LARGE = 1e40
@@ -78,7 +78,11 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         "seed": cfg.seed,
         "moves": found.turns.as_dict(),
         **results(game, found),
-        **reference(game, player, found, cfg.solve_seconds),
+        **(
+            against(game, player, opponent, cfg.solve_seconds)
+            if game.spec.goal == "outcome"
+            else reference(game, found, cfg.solve_seconds)
+        ),
         **player.facts(),
         "seconds": found.seconds,
         "moves_per_s": found.moves / max(found.seconds, 1e-9),
@@ -111,17 +115,31 @@ def results(game: Game[Any], found: Evaluation) -> dict[str, Any]:
     return parts
 
 
-def reference(game: Game[Any], player: Player, found: Evaluation, seconds: float) -> dict[str, Any]:
-    """Random play, the optimum and how far from it; for two seats the exploitability."""
-    if game.spec.goal == "outcome":
-        graph = find_graph(game, seconds)
-        if graph is None:
-            return {"exploitability": None}
-        try:
-            value, by_seat = exploitability(graph, player.probabilities)
-        except NotImplementedError:
-            return {"exploitability": None}
-        return {"exploitability": value, "exploitability_seats": by_seat}
+def against(
+    game: Game[Any], player: Player, opponent: Player | None, seconds: float
+) -> dict[str, Any]:
+    """What can be worked out over all positions of a game of two, None for what cannot.
+
+    The exploitability, and the exact results against the opponent, in each seat.
+    """
+    parts: dict[str, Any] = {"exploitability": None, "exact_seats": None}
+    graph = find_graph(game, seconds)
+    if graph is None:
+        return parts
+    try:
+        parts["exploitability"], by_seat = exploitability(graph, player.probabilities)
+        parts["exploitability_seats"] = by_seat
+        if opponent is not None:
+            parts["exact_seats"] = exact_results(
+                graph, player.probabilities, opponent.probabilities
+            )
+    except NotImplementedError:  # somebody does not tell how likely their moves are
+        pass
+    return parts
+
+
+def reference(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, Any]:
+    """Random play, the optimum and how far from it."""
     optimum = find_optimum(game, seconds)
     optimal = None if optimum is None else optimum.value
     mean = found.turns.mean if game.spec.goal == "turns" else found.score.mean

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
-from rlgames.learners.learner import OPTIMIZERS, BadNumber, Learner, step
+from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.learners.replay import Replay, Steps
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
@@ -45,6 +45,7 @@ class Q(Learner):
         lr: float,
         lr_end: float | None,
         optimizer: str,
+        rho: float,
         memory: int,
         updates: int,
         minibatch: int,
@@ -55,7 +56,7 @@ class Q(Learner):
     ) -> None:
         self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
         self.lr = Schedule(lr, lr_end)
-        self.optimizer = OPTIMIZERS[optimizer](policy.parameters(), lr=lr)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
         self.replay = Replay(memory)
         self.updates, self.minibatch, self.rewards = updates, minibatch, rewards
         self.target = copy.deepcopy(policy).requires_grad_(False)

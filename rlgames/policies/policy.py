@@ -92,7 +92,7 @@ class AfterstateValues(ValueFunction):
     def learn(self, game: Game[Any], afterstate: State, target: Tensor, lr: float) -> Tensor:
         """Move the values by lr of the way to their targets, float32 [B]; the new values [B].
 
-        What several rows share moves by the mean of what they ask for.
+        What several rows share moves towards the mean of what they ask for.
         """
 
 
@@ -112,8 +112,10 @@ def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.
         nn.init.zeros_(layer.bias)
 
 
-def head(inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator) -> nn.Linear:
+def head(
+    inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator, bias: bool = True
+) -> nn.Linear:
     """A last layer. A small gain makes a new network play almost uniformly."""
-    layer = nn.Linear(inputs, outputs)
+    layer = nn.Linear(inputs, outputs, bias=bias)
     initialise(layer, init, gain, rng)
     return layer

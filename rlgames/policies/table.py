@@ -51,5 +51,6 @@ class Table(AfterstateValues):
         asked = target - self.values[number]
         boards, where, count = number.unique(return_inverse=True, return_counts=True)
         mean = torch.zeros(len(boards), device=asked.device).index_add_(0, where, asked) / count
-        self.values[boards] += lr * mean
+        # As far as if they had asked one after another, in no particular order.
+        self.values[boards] += (1 - (1 - lr) ** count) * mean
         return self.values[number]
