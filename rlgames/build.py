@@ -17,7 +17,9 @@ from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
+from rlgames.learners.adp import Adp
 from rlgames.learners.learner import Learner
+from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.players.exact import exact
@@ -25,6 +27,7 @@ from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.policies.basis import Basis
 from rlgames.policies.conv import Conv
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy, ValueFunction
@@ -42,7 +45,7 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
 NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv, "staged": Staged}
-VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table}
+VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
     "epsilon_greedy": EpsilonGreedy,
@@ -57,8 +60,18 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "exact": exact,
     "human": Human,
 }
-LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td}
-TEACHES: dict[str, tuple[str, ...]] = {"reinforce": tuple(NETWORKS), "td": ("table",)}
+LEARNERS: dict[str, Callable[..., Learner]] = {
+    "reinforce": Reinforce,
+    "td": Td,
+    "adp": Adp,
+    "q": Q,
+}
+TEACHES: dict[str, tuple[str, ...]] = {
+    "reinforce": tuple(NETWORKS),
+    "td": ("table",),
+    "adp": ("basis",),
+    "q": tuple(NETWORKS),
+}
 """The policies that each learner can teach."""
 
 
@@ -110,7 +123,14 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
 def build_learner(
     config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
 ) -> Learner:
-    return LEARNERS[config.learner.name](
+    """Raises ConfigError for moves that would be drawn from values as if these were logits."""
+    name = config.learner.name
+    if name in ("adp", "q") and config.sampling.get("temperature") == 1:
+        raise ConfigError(
+            f"learner={name} learns values, and sampling=stochastic takes scores for logits",
+            "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
+        )
+    return LEARNERS[name](
         game,
         policy,
         sampling,

@@ -119,7 +119,7 @@ def readable(overrides: list[str]) -> list[str]:
 def _with_experiment(command: str, words: list[str]) -> list[str]:
     """Training takes the game's own experiment, if there is one, where none is named."""
     if command != "train" or any(word.startswith("experiment=") for word in words):
-        return words
+        return [word for word in words if word != "experiment=null"]  # as the file has it
     game = next((w.partition("=")[2].strip("'") for w in words if w.startswith("game=")), "salvo")
     return [f"experiment='{game}'", *words] if game in options("experiment") else words
 

@@ -102,6 +102,18 @@ def last(moves: Moves) -> Tensor:
     return latest[owner] == place
 
 
+def following(moves: Moves) -> tuple[Tensor, Tensor]:
+    """Int64 [M]: the place of the same seat's next move; and bool [M]: whether there is one."""
+    owner = _owner(moves)
+    # Moves lie in the order they were made: a stable sort puts each seat's side by side.
+    order = owner.argsort(stable=True)
+    exists = torch.zeros_like(owner, dtype=torch.bool)
+    exists[order[:-1]] = owner[order[1:]] == owner[order[:-1]]
+    place = torch.empty_like(owner)
+    place[order] = order.roll(-1)
+    return place, exists
+
+
 def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
     """Float32 [M]: the discounted sum of reward, float32 [M], over each seat's later moves."""
     result = torch.empty_like(reward)

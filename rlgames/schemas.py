@@ -118,6 +118,19 @@ class TableConfig:
 
 
 @dataclass
+class BasisConfig:
+    name: str = "basis"
+    features: list[str] = key(
+        ["corner", "vertical", "horizontal", "diagonal"],
+        of=(
+            *("corner", "vertical", "horizontal", "diagonal"),
+            *("one", "empty", "pairs", "ordered", "rough"),
+        ),
+    )
+    start: float = key(1.0, -1e6, 1e6)
+
+
+@dataclass
 class StochasticConfig:
     name: str = "stochastic"
     temperature: float = key(1.0, POSITIVE, 1e6)
@@ -157,6 +170,29 @@ class ReinforceConfig:
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
+
+
+@dataclass
+class AdpConfig:
+    name: str = "adp"
+    lr_end: float | None = key(None, 0, 100)
+    fit: str = key("least_squares", of=("gradient", "least_squares"))
+    standardise: bool = False
+
+
+@dataclass
+class QConfig:
+    name: str = "q"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    memory: int = key(200_000, 1, 10**8)
+    updates: int = key(32, 1, 100_000)
+    minibatch: int = key(256, 1, 10**7)
+    rewards: int = key(1, 1, 10_000)
+    target_every: int = key(1, 1, 10**9)
+    target_step: float = key(0.01, POSITIVE, 1)
+    max_norm: float | None = key(10.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -235,13 +271,19 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "grid_sum": RewardConfig,
         "win": RewardConfig,
     },
-    "policy": {"mlp": MlpConfig, "staged": StagedConfig, "conv": ConvConfig, "table": TableConfig},
+    "policy": {
+        "mlp": MlpConfig,
+        "staged": StagedConfig,
+        "conv": ConvConfig,
+        "table": TableConfig,
+        "basis": BasisConfig,
+    },
     "sampling": {
         "stochastic": StochasticConfig,
         "epsilon_greedy": EpsilonGreedyConfig,
         "argmax": ArgmaxConfig,
     },
-    "learner": {"reinforce": ReinforceConfig, "td": TdConfig},
+    "learner": {"reinforce": ReinforceConfig, "td": TdConfig, "adp": AdpConfig, "q": QConfig},
     "player": {
         "random": RandomConfig,
         "win_or_block": WinOrBlockConfig,
