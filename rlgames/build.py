@@ -17,6 +17,7 @@ from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
+from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
@@ -56,8 +57,12 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "exact": exact,
     "human": Human,
 }
-LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td}
-TEACHES: dict[str, tuple[str, ...]] = {"reinforce": tuple(NETWORKS), "td": ("table",)}
+LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td, "clone": Clone}
+TEACHES: dict[str, tuple[str, ...]] = {
+    "reinforce": tuple(NETWORKS),
+    "td": ("table",),
+    "clone": tuple(NETWORKS),
+}
 """The policies that each learner can teach."""
 
 

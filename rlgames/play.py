@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -55,7 +56,7 @@ class Moves:
         length = count[chosen]
         game = torch.arange(len(chosen), device=length.device).repeat_interleave(length)
         within = torch.arange(len(game), device=length.device) - (length.cumsum(0) - length)[game]
-        rows = self.game.argsort(stable=True)[begin[chosen][game] + within]
+        rows = self._by_game[begin[chosen][game] + within]
         return self._rows(rows, game, len(chosen)).ordered(self._step()[rows])
 
     def join(self, other: Moves) -> Moves:
@@ -84,6 +85,11 @@ class Moves:
         columns = {name: getattr(self, name)[rows] for name in ("state", *COLUMNS)}
         return replace(self, **columns, game=game, games=games)
 
+    @cached_property
+    def _by_game(self) -> Tensor:
+        """Int64 [M]: the rows of the first game's moves, then the second's, each in order."""
+        return self.game.argsort(stable=True)
+
     def _step(self) -> Tensor:
         """Int64 [M]: at which step of the loop each move was made."""
         return torch.repeat_interleave(torch.tensor(self.steps, device=self.game.device))
@@ -99,10 +105,6 @@ class Results:
 
     state: State
     moves: int
-
-    def of_games(self, chosen: Tensor, moves: int) -> Results:
-        """The results of the chosen games, int64 [H], in which so many moves were made."""
-        return Results(self.state[chosen], moves)
 
     def join(self, other: Results) -> Results:
         state = type(self.state).cat([self.state, other.state])

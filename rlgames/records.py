@@ -117,13 +117,13 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
 
     Raises BadRecord, naming the line, for what does not follow the rules or the format.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises for names that are too long
         raise BadRecord(f"{path} is not a file")
     if path.stat().st_size > MOST_BYTES:
         raise BadRecord(f"{path} is larger than {MOST_BYTES} bytes")
     _check_header(path, rules)
     game = on_cpu(game)
-    parts = []
+    parts: list[_Part] = []
     with open(path, "rb") as file:
         lines = ((n, line) for n, line in enumerate(file, 1) if n > 1 and line.strip())
         while some := list(islice(lines, LINES)):

@@ -34,6 +34,8 @@ class Reinforce(Learner):
     max_norm: longest gradient, or None.
     """
 
+    learns_from_records = True
+
     def __init__(
         self,
         game: Game[Any],
