@@ -189,7 +189,8 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
             except (HydraException, ValueError):
                 known = compose(command)
                 wrong = overrides
-            names = [str(name) for name in known] + [*GROUPS[command], "experiment"]
+            names = [str(name) for name in known if name != "experiment"] + [*GROUPS[command]]
+            names += ["experiment"] * (command == "train")
             for name, node in ((str(name), node) for name, node in known.items()):
                 if isinstance(node, DictConfig):
                     names += [name + "." + str(inner) for inner in node]
@@ -198,9 +199,13 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
                 if name.startswith("player@"):
                     name = name.removeprefix("player@")
                 if name not in names:
-                    raise ConfigError(
-                        f"no key is called {name!r} here", nearest(name, names)
-                    ) from None
+                    hint = nearest(name, names)
+                    if hint.startswith("there is"):  # too many to read
+                        game = known.get("game")
+                        own = [str(key) for key in game or () if key != "name"]
+                        has = f"{game.name} has " + ", ".join(own) + "; " if game else ""
+                        hint = f"{has}rlgames {command} --help lists the others"
+                    raise ConfigError(f"no key is called {name!r} here", hint) from None
             raise ConfigError(str(error).splitlines()[0]) from None
 
 
