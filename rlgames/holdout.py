@@ -32,9 +32,9 @@ def split(game: Game[Any], share: float, seed: int) -> Split | None:
     one_hides = spec.hidden and spec.seats == 1 and not spec.draws
     openings = game.openings(10**9) if one_hides else None
     if openings is None:
-        why = "has too many to list" if one_hides else "has none"
         raise ConfigError(
-            f"holdout={share:g} needs hidden layouts that can be listed, and {spec.name} {why}",
+            f"holdout={share:g} needs hidden layouts, for one player, that can be listed; "
+            f"{spec.name} with these rules has none",
             "leave holdout= out",
         )
     layouts = openings[0]

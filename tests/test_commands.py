@@ -199,6 +199,7 @@ FITTING = {
     "reward=hickman": ["game=tictactoe"],
     "policy=table": ["game=tictactoe", "learner=td"],
     "learner=td": ["game=tictactoe", "policy=table"],
+    "learner=clone": ["game=2048", "teacher=corner"],
 }
 """What an option needs beside it."""
 
