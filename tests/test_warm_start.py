@@ -1,6 +1,7 @@
 """Recorded games as lessons, cloning, weights of earlier runs, layouts held out."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -172,10 +173,11 @@ def test_joined_games_have_the_returns_that_they_had_apart():
 
 
 def test_games_are_drawn_whole_and_evenly():
-    game, _ = built("game=2048", "board=2")
-    moves, results = play(game, [Random(game)], 5, rng(1))
+    game, _ = built("game=2048", "board=3")
+    moves, results = play(game, [Random(game)], 5, rng(2))
     source = Demonstrations(moves, results, rng(2))
     wanted = torch.bincount(moves.game)
+    assert len(results.score.unique()) == 5
     for count in (3, 5, 12):
         drawn, ended = source.draw(count)
         assert drawn.games == count == len(ended.state)
@@ -237,18 +239,17 @@ def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_p
 
 
 def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
-    table = package.train(
-        ["experiment=hickman", "games=2000", "batch=20", "lr=0.3", *TINY, f"out={tmp_path}/table"]
-    )
-    words = ["game=tictactoe", "learner=clone", f"teacher={table}", "policy.layers=[64]", *TINY]
-    words += ["games=4000", "batch=50", "eval_every=500", "lr=0.005", "opponent=random"]
-    run = package.train([*words, f"out={tmp_path}/clone"])
-    assert last_value(run, "eval/agreement") > 0.95
-    start = read_metrics(run / "metrics.jsonl")
-    assert start[-1]["games"] == 4000
-    words = [*words, "learner.patience=1", "lr=1e-30", "batch=10", "eval_every=10"]
+    words = ["game=battleship", "board=6", "ships=[2]", "policy.layers=[16]", *TINY, "batch=50"]
+    teacher = package.train([*words, "games=200", f"out={tmp_path}/teacher"])
+    words += ["learner=clone", f"teacher={teacher}", "lr=0.01"]
+    run = package.train([*words, "games=1500", f"out={tmp_path}/clone"])
+    assert last_value(run, "eval/agreement") == 1.0
+    latest = run / "checkpoints" / "latest.safetensors"
+    moves = [package.evaluate(path, ["solve_seconds=0"])["moves"] for path in (latest, teacher)]
+    assert moves[0] == moves[1]
+    words = [*words, "learner.patience=1", "lr=1e-30", "eval_every=50", "games=1500"]
     stopped = package.train([*words, f"out={tmp_path}/stopped"])
-    assert read_metrics(stopped / "metrics.jsonl")[-1]["games"] < 4000
+    assert read_metrics(stopped / "metrics.jsonl")[-1]["games"] < 1500
     assert (stopped / "checkpoints" / "latest.safetensors").is_file()
     assert json.loads((stopped / "run.json").read_text())["status"] == "done"
 
@@ -280,7 +281,7 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
         scores = policy.scores(game, moves.state[row : row + 1])[0][0]
         legal = game.legal(moves.state[row : row + 1])[0]
         chances = (scores.exp() * legal) / (scores.exp() * legal).sum()
-        total -= float(chances[moves.action[row]].log())
+        total -= chances[moves.action[row]].log().item()
         agreed += int(chances.argmax()) == int(moves.action[row])
     found = clone.examine(moves)
     assert found["loss"] == pytest.approx(total / len(moves), rel=1e-5)
@@ -310,7 +311,7 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
 
 def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):
     small = ["experiment=hickman", "lr=0.3", *TINY]
-    run = package.train([*small, "games=3000", "batch=10", f"out={tmp_path}/run"])
+    run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
     words = [*small, f"start={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
     again = package.train([*words, f"out={tmp_path}/again"])
     lines = [line for line in read_metrics(again / "metrics.jsonl") if "train/draws" in line]
@@ -338,9 +339,11 @@ def test_layouts_that_are_held_out_are_never_met(tmp_path):
     everything = rows(parts.game.openings(10**6)[0].ships)
     assert met | kept == everything
     assert not met & kept
-    assert len(kept) == round(0.25 * len(everything))
+    assert abs(len(kept) - 0.25 * len(everything)) < 1
     _, results = parts.lessons.play(3000, rng())
     assert rows(results.state.ships) == met
+    # Two ships end to end may change places, and look the same: those are held out together.
+    assert len(everything) < len(cut.trained_on) + len(cut.held_out)
     often = torch.unique(results.state.ships, dim=0, return_counts=True)[1]
     assert float(often.float().std()) < 2 * (3000 / len(met)) ** 0.5
 
@@ -465,9 +468,11 @@ MISFITS = [
 @pytest.mark.parametrize(("words", "told"), MISFITS, ids=lambda value: str(value)[:60])
 def test_what_does_not_fit_is_refused_before_anything_starts(words, told, things):
     words = [word.replace("@", str(things)) for word in words]
-    with pytest.raises(ConfigError, match=told) as caught:
+    with pytest.raises(ConfigError) as caught:
         check_parts(load(*words))
-    assert "\n" not in f"{caught.value.error}{caught.value.hint}"
+    line = f"{caught.value.error}; {caught.value.hint}"
+    assert re.search(told, line), line
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize(
