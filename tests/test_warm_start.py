@@ -340,7 +340,7 @@ def test_layouts_that_are_held_out_are_never_met(tmp_path):
     assert met | kept == everything
     assert not met & kept
     assert abs(len(kept) - 0.25 * len(everything)) < 1
-    _, results = parts.lessons.play(3000, rng())
+    _, results = parts.lessons.play(3000, 0, rng())
     assert rows(results.state.ships) == met
     # Two ships end to end may change places, and look the same: those are held out together.
     assert len(everything) < len(cut.trained_on) + len(cut.held_out)
@@ -385,6 +385,7 @@ def test_both_sets_are_reported_and_add_up(tmp_path, rlgames):
 def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     name = "games of both=(é)"
     words = ["eval", "player=win_or_block", "game=tictactoe", "games=30", f"record={name}"]
+    words.append("solve_seconds=0")
     for count in (30, 60):
         done = rlgames(*words, "format=json")
         assert done.returncode == 0, done.stderr
@@ -396,14 +397,13 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     report = json.loads(done.stdout)
     assert int(ahead[::2].sum()) == report["seats"][0]["win"]["count"]
     before = (tmp_path / name).read_bytes()
-    for bad in (
-        [*words, "board=4"],
-        [*words[:-1], "record=no folder/games"],
-        ["eval", "player=random", "game=battleship", "show=[sunk]", "record=sunk"],
+    for bad, told in (
+        (["game=tictactoe", "board=4", f"record='{tmp_path}/{name}'"], "other rules"),
+        (["game=tictactoe", "record=no folder/games"], "folder"),
+        (["game=battleship", "show=[sunk]", f"record={tmp_path}/sunk"], "shown beside"),
     ):
-        done = rlgames(*bad)
-        assert done.returncode == 2
-        assert len(done.stderr.strip().splitlines()) == 1
+        with pytest.raises(ConfigError, match=told):
+            package.evaluate(None, ["player=random", *bad])
     assert (tmp_path / name).read_bytes() == before
     assert not (tmp_path / "sunk").exists()
 
