@@ -80,8 +80,8 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
             continue
         chosen, own = config[group].name, _compose(command, [*experiment, *game]).get(group)
         if own is None or own.name != chosen:
-            rest = [word for word in words if word not in experiment]
-            found = _compose(command, [*rest, f"game='{config.game.name}'"])
+            about = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
+            found = _compose(command, [*about, f"game='{config.game.name}'"])
             config[group] = found[group]
     return config
 
@@ -131,8 +131,6 @@ def _choices(value: str) -> list[str]:
 def _seated(name: str, value: str) -> list[str]:
     """The words for player=, opponent= and the like: an option of the group, or a run's path."""
     group = name if name == "player" else f"player@{name}"
-    if name == "teacher" and value == "null":  # an experiment may name one
-        return [f"{group}=null"]
     if value in ("run", "null", ""):
         raise ConfigError(f"{name}={value} names nobody", f"write {name}=PATH, or a player's name")
     if all(choice in options("player") for choice in _choices(value)):
