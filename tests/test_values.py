@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import rlgames as package
 from rlgames import build, config, training
 from rlgames.config import ConfigError
 from rlgames.games.battleship import Battleship
@@ -406,3 +407,33 @@ def test_a_refusal_is_one_line(rlgames, tmp_path):
     assert "2048" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "outputs").exists()
+
+
+# What the presets reach
+
+
+def reached(words):
+    """Train, then evaluate over other games."""
+    run = package.train([*words, "solve_seconds=0"])
+    return package.evaluate(run, ["games=2000", "seed=1", "solve_seconds=0"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
+    words = ["experiment=ramesh_case1_q", f"seed={seed}", f"out={tmp_path}/run"]
+    assert reached(words)["moves"]["mean"] == pytest.approx(6.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_q_never_loses_tic_tac_toe_to_random_play(seed, tmp_path):
+    report = reached(["experiment=tictactoe_q", f"seed={seed}", f"out={tmp_path}/run"])
+    assert report["loss"]["count"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("adp", 0.6), ("adp_tuned", 8), ("q", 2)])
+def test_2048_by_values_against_random_play(name, least, tmp_path):
+    report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
+    assert report["score"]["mean"] >= least * report["reference"]["random"]
