@@ -125,7 +125,7 @@ def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, gains):
     basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
     found, _ = basis.scores(game, moves.state)
     legal = game.legal(moves.state)
-    for row in range(0, len(moves), 3):
+    for row in range(0, len(moves), 5):
         state = moves.state[row : row + 1]
         for action in legal[row].nonzero()[:, 0].tolist():
             after = game.act(state, torch.tensor([action]))
@@ -229,7 +229,7 @@ KINDS = {
 def test_targets_are_those_of_a_naive_loop(kind, rewards):
     game, words = KINDS[kind]
     policy, taught, moves, results = remembered(
-        game, *words, "reward.discount=0.7", f"learner.rewards={rewards}"
+        game, *words, "reward.discount=0.7", f"learner.rewards={rewards}", games=4
     )
     steps = taught.steps_of(moves, results)
     found = taught.wanted(steps, moves.state[steps.following])
@@ -373,7 +373,7 @@ def test_q_teaches_both_networks_every_game(game, policy):
     before = [p.detach().clone() for p in network.parameters()]
     for seed in range(2):
         agent = Agent(rules, network, EpsilonGreedy(0.5))
-        moves, results = play(rules, [agent], 8, rng(seed))
+        moves, results = play(rules, [agent], 4, rng(seed))
         taught.update(moves, results, 0.0)
     assert any((a != b).any() for a, b in zip(before, network.parameters(), strict=True))
 
