@@ -18,6 +18,7 @@ from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.adp import Adp
+from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
 from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
@@ -65,12 +66,14 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "td": Td,
     "adp": Adp,
     "q": Q,
+    "clone": Clone,
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
     "td": ("table",),
     "adp": ("basis",),
     "q": tuple(NETWORKS),
+    "clone": tuple(NETWORKS),
 }
 """The policies that each learner can teach."""
 

@@ -31,7 +31,7 @@ COMMANDS = {
 BESIDE_A_RUN = ("eval", "play")
 """Commands whose first word may be a run."""
 
-PATHS = ("out", "record")
+PATHS = ("out", "record", "start", "demonstrations")
 """Keys that hold a path, which may have any characters in it."""
 
 

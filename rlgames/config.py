@@ -21,7 +21,16 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.schemas import COMMANDS, GROUPS, POSITIVE, SCHEMAS, SEATED, TOP_LEVEL, schema_of
+from rlgames.schemas import (
+    COMMANDS,
+    GROUPS,
+    POSITIVE,
+    SCHEMAS,
+    SEATED,
+    TOP_LEVEL,
+    defaults,
+    schema_of,
+)
 
 
 class ConfigError(Exception):
@@ -69,8 +78,8 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
         typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
         if not experiment or not typed_in or group == "game":
             continue
-        chosen = config[group].name
-        if _compose(command, [*experiment, *game])[group].name != chosen:
+        chosen, own = config[group].name, _compose(command, [*experiment, *game]).get(group)
+        if own is None or own.name != chosen:
             rest = [word for word in words if word not in experiment]
             found = _compose(command, [*rest, f"game='{config.game.name}'"])
             config[group] = found[group]
@@ -122,6 +131,8 @@ def _choices(value: str) -> list[str]:
 def _seated(name: str, value: str) -> list[str]:
     """The words for player=, opponent= and the like: an option of the group, or a run's path."""
     group = name if name == "player" else f"player@{name}"
+    if name == "teacher" and value == "null":  # an experiment may name one
+        return [f"{group}=null"]
     if value in ("run", "null", ""):
         raise ConfigError(f"{name}={value} names nobody", f"write {name}=PATH, or a player's name")
     if all(choice in options("player") for choice in _choices(value)):
@@ -281,13 +292,22 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def from_plain(values: dict[str, Any]) -> DictConfig:
-    """The inverse of plain, checked again: a checkpoint's config is text from a stranger."""
+    """The inverse of plain, checked again: a checkpoint's config is text from a stranger.
+
+    Keys that an older version did not have get the defaults of their schemas, which are what was
+    done before there was a choice.
+    """
     raw = OmegaConf.create()
     for name, value in values.items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value
-    return check("train", raw)
+    config = check("train", raw)
+    for group in GROUPS["train"]:
+        if group in config:
+            chosen = plain(config[group])
+            config[group] = defaults(schema_of(group, chosen["name"])) | chosen
+    return config
 
 
 def json_text(value: Any) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 POSITIVE = 1e-300
 """As the low end of a range: more than 0."""
 
+MAX_BATCH = 1 << 24
+
 
 def key(
     default: Any = MISSING, low: float = -math.inf, high: float = math.inf, of: Any = ()
@@ -196,6 +198,18 @@ class QConfig:
 
 
 @dataclass
+class CloneConfig:
+    name: str = "clone"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    epochs: int = key(1, 1, 1000)
+    minibatch: int = key(256, 1, MAX_BATCH)
+    max_norm: float | None = key(1.0, POSITIVE, 1e6)
+    patience: int | None = key(None, 1, 10**9)
+
+
+@dataclass
 class RandomConfig:
     name: str = "random"
     observe: bool = False
@@ -283,7 +297,13 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "epsilon_greedy": EpsilonGreedyConfig,
         "argmax": ArgmaxConfig,
     },
-    "learner": {"reinforce": ReinforceConfig, "td": TdConfig, "adp": AdpConfig, "q": QConfig},
+    "learner": {
+        "reinforce": ReinforceConfig,
+        "td": TdConfig,
+        "adp": AdpConfig,
+        "q": QConfig,
+        "clone": CloneConfig,
+    },
     "player": {
         "random": RandomConfig,
         "win_or_block": WinOrBlockConfig,
@@ -297,11 +317,10 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "past": PastConfig,
     },
 }
-SEATED = ("player", "opponent", "eval_opponent")
+SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""
 
 SEED_END = 2**64
-MAX_BATCH = 1 << 24
 
 
 @dataclass
@@ -324,6 +343,12 @@ class TrainConfig(RunConfig):
     save_every: int | None = key(None, 1, 10**12)
     best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
     solve_seconds: float = key(20.0, 0, 1e6)
+    start: str | None = None
+    demonstrations: str | None = None
+    demonstrator: str | None = None
+    demonstrated: int = key(0, 0, MAX_BATCH)
+    clone_epochs: int = key(0, 0, 10**6)
+    holdout: float = key(0.0, 0, 1)
     out: str | None = None
 
 
@@ -332,6 +357,7 @@ class EvalConfig(RunConfig):
     games: str | int = "auto"
     batch: int = key(4096, 1, MAX_BATCH)
     trace: int = key(0, 0, 1000)
+    record: str | None = None
     solve_seconds: float = key(20.0, 0, 1e6)
     format: str = key("table", of=("table", "json"))
 
@@ -365,7 +391,16 @@ COMMANDS: dict[str, type] = {
     "solve": SolveConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
-    "train": ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent"),
+    "train": (
+        "game",
+        "reward",
+        "policy",
+        "sampling",
+        "learner",
+        "opponent",
+        "eval_opponent",
+        "teacher",
+    ),
     "eval": ("game", "player", "opponent", "sampling"),
     "play": ("game", "opponent", "sampling"),
     "arena": ("game",),
@@ -378,6 +413,17 @@ TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields
 def schema_of(group: str, name: str) -> type:
     """The schema of an option; KeyError where there is none."""
     return SCHEMAS["player" if group in SEATED else group][name]
+
+
+def defaults(schema: type) -> dict[str, Any]:
+    """The keys of a schema that have a default, with it."""
+    found = {}
+    for item in fields(schema):
+        if item.default_factory is not MISSING:
+            found[item.name] = item.default_factory()
+        elif item.default is not MISSING:
+            found[item.name] = item.default
+    return found
 
 
 def known_keys(command: str) -> set[str]:

@@ -222,7 +222,178 @@ def connect_zero(found: Found) -> str:
     return "## Connect-Zero: Connect 4, greedy, both seats\n\n" + rows(head, body)
 
 
-PARTS: list[Callable[[Found], str]] = [landy, ramesh, hickman, connect_zero]
+def dedieu_amar(found: Found) -> str:
+    """Each claim of the 2048 paper, and what runs here say of it."""
+    name = "dedieu_amar_{}".format
+    played = {
+        run: found.reports(name(run), "played")
+        for run in (
+            "stochastic",
+            "stochastic_faster",
+            "epsilon_greedy",
+            "epsilon_greedy_faster",
+            "win",
+            "stochastic_tuned",
+            "staged",
+            "q",
+            "adp",
+            "adp_tuned",
+            "adp_clone",
+        )
+    }
+    random = [report for report in [found.report("2048_random_twos")] if report]
+    random_fours = [report for report in [found.report("2048_random")] if report]
+
+    def score(reports: list[dict[str, Any]]) -> str:
+        return over(reports, "score", "mean", digits=0)
+
+    def most(reports: list[dict[str, Any]]) -> str:
+        return over(reports, "score", "max", digits=0)
+
+    def reached(reports: list[dict[str, Any]], tile: int) -> str:
+        rates = [r["reach"].get(str(tile), {"rate": 0.0})["rate"] for r in reports]
+        return mean([100 * rate for rate in rates], 1)
+
+    def grid(run: str) -> str:
+        """Mean sum of the grid in training: first and last 200 games; each game's return is it."""
+        runs = [[x for x in m if "train/return" in x] for m in found.metrics(name(run))]
+        return (
+            "; ".join(f"{m[0]['train/score']:,.0f} → {m[-1]['train/score']:,.0f}" for m in runs)
+            or MISSING
+        )
+
+    def doubt(run: str) -> str:
+        key = "train/distance_to_certainty"
+        runs = [[x[key] for x in m if key in x] for m in found.metrics(name(run))]
+        return "; ".join(f"{m[0]:.2f} → {m[-1]:.2f}" for m in runs) or MISSING
+
+    settings, faster, tuned = (
+        played[run] for run in ("stochastic", "stochastic_faster", "stochastic_tuned")
+    )
+    head = (
+        "figure",
+        "theirs",
+        "ours, their settings",
+        "the same, α from 0.1",
+        "ours, tuned",
+        "random",
+    )
+    body = [
+        (
+            "mean score, greedy",
+            MISSING,
+            score(settings),
+            score(faster),
+            score(tuned),
+            f"{score(random)}; with fours {score(random_fours)}",
+        ),
+        (
+            "highest score of 1 000 games",
+            "4 times random's",
+            most(settings),
+            most(faster),
+            most(tuned),
+            f"{most(random)}; with fours {most(random_fours)}",
+        ),
+        *(
+            (
+                f"games that reach {tile}, %",
+                theirs,
+                reached(settings, tile),
+                reached(faster, tile),
+                reached(tuned, tile),
+                reached(random, tile),
+            )
+            for tile, theirs in (
+                (256, "random: never"),
+                (512, MISSING),
+                (1024, "“a significant number”"),
+                (2048, "never"),
+            )
+        ),
+        (
+            "mean score while training, first and last games",
+            "rises within some hundred batches",
+            grid("stochastic"),
+            grid("stochastic_faster"),
+            grid("stochastic_tuned"),
+            MISSING,
+        ),
+        (
+            "distance to certainty while training",
+            "near 1.5 → near 0",
+            doubt("stochastic"),
+            doubt("stochastic_faster"),
+            doubt("stochastic_tuned"),
+            "1.5 for four moves",
+        ),
+        (
+            "seconds",
+            MISSING,
+            *(
+                mean(found.seconds(name(run)), 0)
+                for run in ("stochastic", "stochastic_faster", "stochastic_tuned")
+            ),
+            MISSING,
+        ),
+    ]
+    others = [
+        (what, said, score(played[run]), grid(run), mean(found.seconds(name(run)), 0))
+        for what, said, run in (
+            ("ε-greedy training", "no better than random after 600 batches", "epsilon_greedy"),
+            ("the same, α from 0.1", MISSING, "epsilon_greedy_faster"),
+            ("1 for a win, else 0, as reward", "too rare to learn from", "win"),
+            ("ADP, four features", "not satisfactory; some weights negative", "adp"),
+            ("ADP, tuned", MISSING, "adp_tuned"),
+            ("their network fitted to the ADP's moves", MISSING, "adp_clone"),
+            ("networks before and after 512", "left for later", "staged"),
+            ("Q network", "left for later", "q"),
+        )
+    ]
+    weights = [_weights(lines) for lines in found.metrics(name("adp"))]
+    adp = "; ".join(", ".join(f"{k} {v:+.0f}" for k, v in w.items()) for w in weights) or MISSING
+    search = []
+    for step, what in (
+        ("search", "MCTS, 100 simulations a move, 20 games"),
+        ("greedy20", "the same policy, greedy"),
+    ):
+        reports = found.reports(name("stochastic_tuned"), step)
+        search.append(
+            (
+                what,
+                score(reports),
+                reached(reports, 1024),
+                reached(reports, 2048),
+                over(reports, "wall_seconds", digits=0),
+            )
+        )
+    return "\n\n".join(
+        [
+            "## Dedieu and Amar: 2048",
+            rows(head, body),
+            rows(
+                ("method", "theirs", "mean score, greedy", "score while training", "seconds"),
+                others,
+            ),
+            f"Weights of the ADP after training, by seed: {adp}.",
+            rows(
+                ("play of the tuned policy", "mean score", "1024, %", "2048, %", "seconds"), search
+            ),
+            CLAIMS,
+        ]
+    )
+
+
+def _weights(lines: list[dict[str, float]]) -> dict[str, float]:
+    """The last logged weights of a linear value, by feature."""
+    prefix = "train/weight_"
+    found = [x for x in lines if any(key.startswith(prefix) for key in x)]
+    return {k.removeprefix(prefix): v for k, v in found[-1].items() if k.startswith(prefix)}
+
+
+CLAIMS = """PLACEHOLDER"""
+
+PARTS: list[Callable[[Found], str]] = [landy, ramesh, hickman, connect_zero, dedieu_amar]
 
 
 def table(out: Path) -> str:

@@ -380,3 +380,11 @@ def test_a_trace_changes_no_figures(rlgames):
     plain, traced = (rlgames(*words, *more).stdout for more in ([], ["trace=1"]))
     score = next(line for line in plain.splitlines() if "│ random  " in line)
     assert score in traced
+
+
+def test_a_checkpoint_of_an_older_version_gets_the_keys_it_did_not_have():
+    cfg = config.plain(config.load("train", ["game=2048"]))
+    del cfg["policy"]["bias"], cfg["learner"]["gae_lambda"]
+    found = config.from_plain(cfg)
+    assert found.policy.bias is True
+    assert found.learner.gae_lambda == 1.0

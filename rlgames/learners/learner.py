@@ -56,6 +56,9 @@ class Learner(ABC):
     needs_value = False
     """Whether the policy must have a value head."""
 
+    learns_from_records = False
+    """Whether it learns from recorded games as from those just played."""
+
     optimizer: torch.optim.Optimizer
 
     @abstractmethod

@@ -25,6 +25,8 @@ class Td(Learner):
     article, where all is paid at the end). Many games side by side are learnt from together.
     """
 
+    learns_from_records = True
+
     def __init__(
         self,
         game: Game[Any],

@@ -10,7 +10,7 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import AfterstateValues
 
-MOST_ENTRIES = 20_000_000
+MOST_ENTRIES = 50_000_000
 
 
 class Table(AfterstateValues):
