@@ -200,6 +200,12 @@ FITTING = {
     "policy=table": ["game=tictactoe", "learner=td"],
     "learner=td": ["game=tictactoe", "policy=table"],
     "learner=clone": ["game=2048", "teacher=corner"],
+    "learner=adp": ["game=2048", "policy=basis", "sampling=argmax"],
+    "learner=q": ["sampling=epsilon_greedy"],
+    "policy=basis": ["game=2048", "learner=adp", "sampling=argmax"],
+    "policy=staged": ["game=2048"],
+    "reward=grid_sum": ["game=2048"],
+    "reward=win": ["game=2048"],
 }
 """What an option needs beside it."""
 

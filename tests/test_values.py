@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import rlgames as package
 from rlgames import build, config, training
 from rlgames.config import ConfigError
 from rlgames.games.battleship import Battleship
@@ -124,7 +125,7 @@ def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, gains):
     basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
     found, _ = basis.scores(game, moves.state)
     legal = game.legal(moves.state)
-    for row in range(0, len(moves), 3):
+    for row in range(0, len(moves), 5):
         state = moves.state[row : row + 1]
         for action in legal[row].nonzero()[:, 0].tolist():
             after = game.act(state, torch.tensor([action]))
@@ -228,7 +229,7 @@ KINDS = {
 def test_targets_are_those_of_a_naive_loop(kind, rewards):
     game, words = KINDS[kind]
     policy, taught, moves, results = remembered(
-        game, *words, "reward.discount=0.7", f"learner.rewards={rewards}"
+        game, *words, "reward.discount=0.7", f"learner.rewards={rewards}", games=4
     )
     steps = taught.steps_of(moves, results)
     found = taught.wanted(steps, moves.state[steps.following])
@@ -372,7 +373,7 @@ def test_q_teaches_both_networks_every_game(game, policy):
     before = [p.detach().clone() for p in network.parameters()]
     for seed in range(2):
         agent = Agent(rules, network, EpsilonGreedy(0.5))
-        moves, results = play(rules, [agent], 8, rng(seed))
+        moves, results = play(rules, [agent], 4, rng(seed))
         taught.update(moves, results, 0.0)
     assert any((a != b).any() for a, b in zip(before, network.parameters(), strict=True))
 
@@ -406,3 +407,33 @@ def test_a_refusal_is_one_line(rlgames, tmp_path):
     assert "2048" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "outputs").exists()
+
+
+# What the presets reach
+
+
+def reached(words):
+    """Train, then evaluate over other games."""
+    run = package.train([*words, "solve_seconds=0"])
+    return package.evaluate(run, ["games=2000", "seed=1", "solve_seconds=0"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
+    words = ["experiment=ramesh_case1_q", f"seed={seed}", f"out={tmp_path}/run"]
+    assert reached(words)["moves"]["mean"] == pytest.approx(6.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_q_never_loses_tic_tac_toe_to_random_play(seed, tmp_path):
+    report = reached(["experiment=tictactoe_q", f"seed={seed}", f"out={tmp_path}/run"])
+    assert report["loss"]["count"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "least"), [("adp", 0.6), ("adp_tuned", 8), ("q", 2)])
+def test_2048_by_values_against_random_play(name, least, tmp_path):
+    report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
+    assert report["score"]["mean"] >= least * report["reference"]["random"]

@@ -62,7 +62,7 @@ class Q(Learner):
         self.target = copy.deepcopy(policy).requires_grad_(False)
         self.target_every, self.target_step = target_every, target_step
         self.max_norm = max_norm
-        self.steps = 0
+        self.taken = 0
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
@@ -110,8 +110,8 @@ class Q(Learner):
     @torch.no_grad()
     def _follow(self) -> None:
         """Now and then, bring the target network nearer to the one that learns."""
-        self.steps += 1
-        if self.steps % self.target_every:
+        self.taken += 1
+        if self.taken % self.target_every:
             return
         for old, new in zip(self.target.parameters(), self.policy.parameters(), strict=True):
             old.lerp_(new, self.target_step)
