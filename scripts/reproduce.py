@@ -22,7 +22,9 @@ from pathlib import Path
 import results
 
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS = range(3)
+SEEDS, ONE = range(3), range(1)
+EVAL_2048 = ("eval", "game=2048", "solve_seconds=0", "format=json")
+RANDOM_2048 = (*EVAL_2048, "player=random", "games=1000")
 CASES = [
     ("board=4", "ships=[4]", "shots=1"),
     ("board=5", "ships=[4,2]", "shots=1", "seconds=1200", "memory_gb=12"),
@@ -37,17 +39,20 @@ CASES = [
 class Step:
     """One command: a training whose directory is `name`, or anything else whose JSON is kept.
 
-    words: the command; a word in braces is replaced by the path of the step it names. weight: about
-    how many seconds it takes, so that long ones begin first.
+    words: the command; {NAME} in a word stands for the path of that step, which comes first, and
+    OUT for the directory of all of them. after: other steps that come first. weight: about how
+    many seconds it takes, so that long ones begin first.
     """
 
     name: str
     words: tuple[str, ...]
     weight: float = 30.0
+    after: tuple[str, ...] = ()
 
     @property
     def needs(self) -> list[str]:
-        return [word.partition("{")[2].partition("}")[0] for word in self.words if "{" in word]
+        named = [word.partition("{")[2].partition("}")[0] for word in self.words if "{" in word]
+        return [*named, *self.after]
 
     def path(self, out: Path) -> Path:
         return out / (self.name if self.words[0] == "train" else self.name + ".json")
@@ -89,18 +94,26 @@ class Step:
 
 
 def _filled(word: str, out: Path) -> str:
+    word = word.replace("OUT", str(out))
     before, brace, rest = word.partition("{")
     name, _, after = rest.partition("}")
     return before + str(out / name) + after if brace else word
 
 
-def train(name: str, *words: str, weight: float = 30.0, seeds: range = SEEDS) -> list[Step]:
+def train(
+    name: str,
+    *words: str,
+    weight: float = 30.0,
+    seeds: range = SEEDS,
+    after: tuple[str, ...] = (),
+) -> list[Step]:
     """One training for each seed, named <name>/<seed>; SEED in a word stands for it."""
     return [
         Step(
             f"{name}/{seed}",
             ("train", *(word.replace("SEED", str(seed)) for word in words), f"seed={seed}"),
             weight,
+            after,
         )
         for seed in seeds
     ]
@@ -120,8 +133,8 @@ def measure(
     ]
 
 
-def steps() -> list[Step]:
-    """Everything that the table is made of."""
+def battleship() -> list[Step]:
+    """Landy's and Ramesh's documents."""
     found: list[Step] = []
     for name in ("landy", "landy_tuned"):
         found += train(name, f"experiment={name}", weight=40)
@@ -133,32 +146,80 @@ def steps() -> list[Step]:
             found += measure("greedy", name, "games=all", "solve_seconds=0")
     for case, rules in enumerate(CASES, 1):
         weight = 300.0 if case == 2 else 5.0
-        found.append(
-            Step(f"solve_case{case}", ("solve", "game=salvo", *rules, "format=json"), weight)
-        )
-    found += train("hickman", "experiment=hickman", "eval_every=50000", weight=15)
-    found += train(
-        "hickman_greedy",
-        "experiment=hickman",
-        "start={hickman/SEED}",
-        "games=2500",
-        "batch=1",
-        "sampling=argmax",
-        "log_every=500",
-        "eval_every=2500",
-        weight=30,
-    )
-    for name in ("random", "exact"):
-        words = ("eval", f"player={name}", "game=tictactoe", "games=2000", "format=json")
-        found.append(Step(f"tictactoe_{name}", words))
+        words = ("solve", "game=salvo", *rules, "format=json")
+        found.append(Step(f"solve_case{case}", words, weight))
+    held_out = ("experiment=ramesh_case2_tuned", "holdout=0.2", "solve_seconds=0")
+    found += train("ramesh_case2_holdout", *held_out, weight=100, seeds=ONE)
+    found += measure("greedy", "ramesh_case2_holdout", "solve_seconds=0", seeds=ONE)
+    return found
+
+
+def lines() -> list[Step]:
+    """Hickman's document and Connect-Zero."""
+    found = train("hickman", "experiment=hickman", "eval_every=50000", weight=15)
+    still_learning = ("sampling=argmax", "batch=1", "log_every=500", "eval_every=2500")
+    start = ("experiment=hickman", "start={hickman/SEED}", "games=2500")
+    found += train("hickman_greedy", *start, *still_learning)
     found += train("hickman_tuned", "experiment=hickman_tuned", weight=40)
     for name in ("hickman", "hickman_tuned"):
         found += measure("frozen", name, "games=2000")
+    for name in ("random", "exact"):
+        words = ("eval", f"player={name}", "game=tictactoe", "games=2000", "format=json")
+        found.append(Step(f"tictactoe_{name}", words))
     for name in ("connect_zero", "connect_zero_tuned"):
         found += train(name, f"experiment={name}", weight=90)
         for whom in ("random", "win_or_block"):
             found += measure(whom, name, f"opponent={whom}", "games=2000")
     return found
+
+
+def tiles() -> list[Step]:
+    """Dedieu and Amar's paper."""
+    paper, faster = "experiment=dedieu_amar_{}".format, ("lr=0.1", "learner.lr_end=0.01")
+    corner = "demonstrations=OUT/corner_games.jsonl"
+    runs = {
+        "stochastic": (SEEDS, 150, [paper("stochastic")]),
+        "stochastic_faster": (SEEDS, 250, [paper("stochastic"), *faster]),
+        "epsilon_greedy": (SEEDS, 120, [paper("epsilon_greedy")]),
+        "epsilon_greedy_faster": (SEEDS, 150, [paper("epsilon_greedy"), *faster]),
+        "win": (ONE, 150, [paper("win"), *faster]),
+        "warm_start": (ONE, 250, [paper("stochastic"), *faster, corner, "demonstrated=5"]),
+        "adp": (SEEDS, 60, [paper("adp")]),
+        "adp_tuned": (ONE, 100, [paper("adp_tuned")]),
+        "adp_clone": (ONE, 60, [paper("adp_clone"), "teacher={dedieu_amar_adp/0}"]),
+        "stochastic_tuned": (range(2), 500, [paper("stochastic_tuned")]),
+        "staged": (ONE, 250, [paper("staged"), "games=20000"]),
+        "q": (ONE, 150, [paper("q")]),
+    }
+    found = [
+        Step("2048_random", (*RANDOM_2048, "fours=0.1")),
+        Step("2048_random_twos", (*RANDOM_2048, "fours=0.0")),
+        Step(
+            "corner_games",
+            (
+                *EVAL_2048,
+                "player=corner",
+                "fours=0.0",
+                "games=100",
+                "record=OUT/corner_games.jsonl",
+            ),
+        ),
+    ]
+    for name, (seeds, weight, words) in runs.items():
+        run = f"dedieu_amar_{name}"
+        after = ("corner_games",) if name == "warm_start" else ()
+        found += train(run, *words, weight=weight, seeds=seeds, after=after)
+        found += measure("played", run, "games=1000", "solve_seconds=0", weight=10, seeds=seeds)
+    search = ("search=mcts", "search.simulations=100", "search.leaf=value", "games=20")
+    found += measure(
+        "search", "dedieu_amar_stochastic_tuned", *search, "solve_seconds=0", weight=200, seeds=ONE
+    )
+    return found
+
+
+def steps() -> list[Step]:
+    """Everything that the table is made of."""
+    return [*battleship(), *lines(), *tiles()]
 
 
 def main() -> int:
