@@ -97,7 +97,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
     read = records.read(
         tmp_path / "my games.jsonl", build.build_game(cfg), config.plain(cfg)["game"]
     )
-    assert len(read.action) == len(players)
+    assert len(read.moves) == len(players)
     assert float(read.gain[read.seat == seat - 1].sum()) == score
 
 
