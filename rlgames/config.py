@@ -80,8 +80,8 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
             continue
         chosen, own = config[group].name, _compose(command, [*experiment, *game]).get(group)
         if own is None or own.name != chosen:
-            rest = [word for word in words if word not in experiment]
-            found = _compose(command, [*rest, f"game='{config.game.name}'"])
+            about = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
+            found = _compose(command, [*about, f"game='{config.game.name}'"])
             config[group] = found[group]
     return config
 
@@ -131,8 +131,6 @@ def _choices(value: str) -> list[str]:
 def _seated(name: str, value: str) -> list[str]:
     """The words for player=, opponent= and the like: an option of the group, or a run's path."""
     group = name if name == "player" else f"player@{name}"
-    if name == "teacher" and value == "null":  # an experiment may name one
-        return [f"{group}=null"]
     if value in ("run", "null", ""):
         raise ConfigError(f"{name}={value} names nobody", f"write {name}=PATH, or a player's name")
     if all(choice in options("player") for choice in _choices(value)):
@@ -189,7 +187,8 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
             except (HydraException, ValueError):
                 known = compose(command)
                 wrong = overrides
-            names = [str(name) for name in known] + [*GROUPS[command], "experiment"]
+            names = [str(name) for name in known if name != "experiment"] + [*GROUPS[command]]
+            names += ["experiment"] * (command == "train")
             for name, node in ((str(name), node) for name, node in known.items()):
                 if isinstance(node, DictConfig):
                     names += [name + "." + str(inner) for inner in node]
@@ -198,9 +197,13 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
                 if name.startswith("player@"):
                     name = name.removeprefix("player@")
                 if name not in names:
-                    raise ConfigError(
-                        f"no key is called {name!r} here", nearest(name, names)
-                    ) from None
+                    hint = nearest(name, names)
+                    if hint.startswith("there is"):  # too many to read
+                        game = known.get("game")
+                        own = [str(key) for key in game or () if key != "name"]
+                        has = f"{game.name} has " + ", ".join(own) + "; " if game else ""
+                        hint = f"{has}rlgames {command} --help lists the others"
+                    raise ConfigError(f"no key is called {name!r} here", hint) from None
             raise ConfigError(str(error).splitlines()[0]) from None
 
 

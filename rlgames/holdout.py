@@ -9,6 +9,7 @@ import torch
 
 from rlgames.build import stream
 from rlgames.config import ConfigError
+from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
 from rlgames.play import Start
 
@@ -22,34 +23,33 @@ class Split:
 
 
 def split(game: Game[Any], share: float, seed: int) -> Split | None:
-    """Hold out this share of the layouts; the same seed holds out the same ones. None for 0.
+    """Hold out this share of the sets of cells that a fleet can lie on; None for 0.
 
-    Raises ConfigError where the layouts cannot be listed, and where one set would be empty.
+    The same seed holds out the same ones. Raises ConfigError where the layouts cannot be listed,
+    and where one of the sets would be empty.
     """
     if not share:
         return None
-    spec = game.spec
-    one_hides = spec.hidden and spec.seats == 1 and not spec.draws
-    openings = game.openings(10**9) if one_hides else None
-    if openings is None:
-        why = "has too many to list" if one_hides else "has none"
+    cells = game.layouts() if isinstance(game, Battleship) else None
+    openings = game.openings(10**9) if cells is not None else None
+    if cells is None or openings is None:
         raise ConfigError(
-            f"holdout={share:g} needs hidden layouts that can be listed, and {spec.name} {why}",
+            f"holdout={share:g} needs the layouts of battleship or salvo, where they can be "
+            f"listed; {game.spec.name} with these rules has none",
             "leave holdout= out",
         )
-    layouts = openings[0]
-    count = round(share * len(layouts))
-    if not 0 < count < len(layouts):
+    # Ships end to end may change places: to the player those layouts are one.
+    group = cells.unique(dim=0, return_inverse=True)[1]
+    groups = int(group.max()) + 1
+    count = round(share * groups)
+    if not 0 < count < groups:
         raise ConfigError(
-            f"holdout={share:g} would hold out {count} of {len(layouts)} layouts",
-            f"holdout={1 / len(layouts):.3g} holds out one"
-            if len(layouts) > 1
-            else "leave holdout= out",
+            f"holdout={share:g} would hold out {count} of {groups} layouts",
+            f"holdout={1 / groups:.2g} holds out one" if groups > 1 else "leave holdout= out",
         )
-    order = torch.randperm(len(layouts), generator=stream(seed, "holdout"))
-    order = order.to(layouts.done.device)
-    held_out, trained_on = order[:count].sort().values, order[count:].sort().values
-    return Split(layouts[trained_on], layouts[held_out])
+    chosen = torch.randperm(groups, generator=stream(seed, "holdout"))[:count]
+    out = torch.isin(group, chosen.to(group.device))
+    return Split(openings[0][~out], openings[0][out])
 
 
 def drawn_from(layouts: State, rng: torch.Generator) -> Start:

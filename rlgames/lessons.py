@@ -79,6 +79,12 @@ class Demonstrations:
         return moves, Results(self.results.state[chosen], len(moves))
 
 
+def both_seats(games: int, played: int, device: torch.device) -> Tensor:
+    """Int64 [games, 2]: the first player has seat 0 in every other game, counted from the start."""
+    second = ((torch.arange(games, device=device) + played) % 2)[:, None]
+    return torch.cat([second, 1 - second], 1)
+
+
 class Lessons:
     """Plays or draws the games of each batch.
 
@@ -110,13 +116,16 @@ class Lessons:
         if self.from_record and self.recorded:
             self.recorded, self._held_out = self.recorded.held_out()
 
-    def play(
-        self, count: int, rng: torch.Generator, seating: Tensor | None = None
-    ) -> tuple[Moves, Results]:
-        """So many games, played now or recorded; the moves to learn from are those of player 0."""
+    def play(self, count: int, played: int, rng: torch.Generator) -> tuple[Moves, Results]:
+        """So many games after those already played, with rng, or recorded ones.
+
+        The moves to learn from are those of player 0.
+        """
         if self.from_record and self.recorded:
             return self.recorded.draw(count)
         start = None if self.split is None else drawn_from(self.split.trained_on, rng)
+        two = len(self.players) == 2
+        seating = both_seats(count, played, rng.device) if two else None
         moves, results = play(self.game, self.players, count, rng, start=start, seating=seating)
         assert moves is not None
         return moves, results
@@ -129,12 +138,12 @@ class Lessons:
         public = replace(results, state=self.game.public(results.state))
         return moves.join(more), public.join(ended)
 
-    def held_out(self, seating: Tensor | None) -> Moves:
+    def held_out(self) -> Moves:
         """Moves of the teacher that are not learnt from; its games are played when first asked."""
         if self._held_out is None:
             rng = build.stream(self.cfg.seed, "held out", self.rng.device)
             count = min(self.cfg.batch, self.cfg.eval_games)
-            self._held_out = self.play(count, rng, seating)[0].of(0)
+            self._held_out = self.play(count, 0, rng)[0].of(0)
         return self._held_out
 
     def clone(self) -> Iterator[dict[str, float]]:

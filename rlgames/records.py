@@ -181,10 +181,22 @@ def _part(game: Game[Any], lines: list[Any]) -> _Part:
     player = [_text(move["player"]) for move in moves]
     if not all("final" in line for line in lines):
         raise ValueError("no final position: an older version wrote this; record the game anew")
+    _add_up(moves=played, score=score)
     final = game.parse_all([_text(line["final"]) for line in lines])
     if not bool(final.done.all()):
         raise ValueError("the final position is not the end of a game")
     return _Part([len(each) for each in played], score, final, state, action, player, gain)
+
+
+def _add_up(moves: list[list[Any]], score: list[list[float]]) -> None:
+    """Raises ValueError where a seat's gains are not its score, for seats that have moved."""
+    for each, final in zip(moves, score, strict=True):
+        total: dict[int, float] = {}
+        for move in each:
+            total[move["seat"]] = total.get(move["seat"], 0.0) + move["gain"]
+        for seat, gained in total.items():
+            if abs(gained - final[seat]) > 1e-4 * max(1.0, abs(final[seat])):
+                raise ValueError(f"the gains of seat {seat} do not add up to its score")
 
 
 def _joined(game: Game[Any], parts: list[_Part]) -> Recorded:

@@ -152,12 +152,6 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     return [agent, build_player(cfg.opponent, cfg, game)]
 
 
-def both_seats(games: int, played: int, device: torch.device) -> Tensor:
-    """Int64 [games, 2]: the first player has seat 0 in every other game, counted from the start."""
-    second = ((torch.arange(games, device=device) + played) % 2)[:, None]
-    return torch.cat([second, 1 - second], 1)
-
-
 def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     """Run a checked config to its end; progress is told games and the latest metrics.
 
@@ -192,8 +186,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
             for player in players:
                 if isinstance(player, Past):
                     player.look_back(played, rng)
-            seating = both_seats(batch, played, device) if len(players) == 2 else None
-            moves, results = lessons.play(batch, rng, seating)
+            moves, results = lessons.play(batch, played, rng)
             metrics = learner.update(*lessons.joined(moves.of(0), results), agent.progress)
             played += batch
             window.add(batch, results.moves, metrics | _lengths(game, results.score, results.turns))
@@ -208,7 +201,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                 due_eval = played
                 *_, figures = examiner.examine(cfg.eval_games, "eval")
                 if isinstance(learner, Clone):
-                    figures |= learner.examine(lessons.held_out(seating))
+                    figures |= learner.examine(lessons.held_out())
                     converged = learner.converged(figures["loss"])
                     last = last or converged
                 shown = {f"eval/{name}": value for name, value in figures.items()}

@@ -199,6 +199,10 @@ FITTING = {
     "reward=hickman": ["game=tictactoe"],
     "policy=table": ["game=tictactoe", "learner=td"],
     "learner=td": ["game=tictactoe", "policy=table"],
+    "policy=basis": ["game=2048", "sampling=argmax", "learner=adp"],
+    "learner=adp": ["game=2048", "sampling=argmax", "policy=basis"],
+    "learner=q": ["sampling=epsilon_greedy"],
+    "learner=clone": ["game=2048", "teacher=corner"],
 }
 """What an option needs beside it."""
 
@@ -217,6 +221,7 @@ def test_every_file_of_every_group_trains(group, option, tmp_path):
 def test_every_experiment_runs_two_updates(name, tmp_path):
     cfg = config.load("train", [f"experiment={name}"])
     words = [f"experiment={name}", f"games={2 * cfg.batch}", "solve_seconds=0"]
+    words += ["teacher=corner"] if cfg.learner.name == "clone" else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
