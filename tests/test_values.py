@@ -340,17 +340,18 @@ def test_q_learns_to_shoot_at_the_ship():
     assert metrics["memory"] > 1000
 
 
-def test_q_remembers_what_it_needs_and_no_more():
+def test_the_target_network_follows_in_steps():
     game = Lines(3, 3, 3, gravity=False)
     _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
-    before = [p.clone() for p in taught.target.parameters()]
-    taught.target_every, taught.target_step, taught.updates = 3, 1.0, 2
+    first = [p.detach().clone() for p in taught.policy.parameters()]
+    taught.target_every, taught.target_step, taught.updates = 3, 0.25, 2
     taught.update(moves, results, 0.0)
-    assert all(torch.equal(a, b) for a, b in zip(before, taught.target.parameters(), strict=True))
+    target, online = list(taught.target.parameters()), list(taught.policy.parameters())
+    assert all(torch.equal(a, b) for a, b in zip(first, target, strict=True))
     taught.updates = 1
     taught.update(moves, results, 0.0)
-    copied = zip(taught.policy.parameters(), taught.target.parameters(), strict=True)
-    assert all(torch.equal(a, b) for a, b in copied)
+    for begun, old, new in zip(first, target, online, strict=True):
+        assert torch.allclose(old, begun + 0.25 * (new - begun), atol=1e-7)
 
 
 def test_q_keeps_bad_numbers_from_its_weights():

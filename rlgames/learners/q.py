@@ -69,6 +69,8 @@ class Q(Learner):
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.replay.add(self.steps_of(moves, results))
+        if not self.taken:  # the policy may have been given other weights since this was made
+            self.target.load_state_dict(self.policy.state_dict())
         totals = torch.zeros(3, device=moves.action.device)
         norm = 0.0
         for _ in range(self.updates):
@@ -81,11 +83,8 @@ class Q(Learner):
             self._follow()
             error = (found - wanted).detach().abs().mean()
             totals += torch.stack([loss.detach(), error, wanted.mean()])
-        loss_, error_, value = (totals / self.updates).tolist()
-        return {
-            "loss": loss_,
-            "error": error_,
-            "value": value,
+        means = (totals / self.updates).tolist()
+        return dict(zip(("loss", "error", "value"), means, strict=True)) | {
             "grad_norm": norm / self.updates,
             "lr": lr,
             "memory": float(len(self.replay)),
