@@ -21,7 +21,16 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.schemas import COMMANDS, GROUPS, POSITIVE, SCHEMAS, SEATED, TOP_LEVEL, schema_of
+from rlgames.schemas import (
+    COMMANDS,
+    GROUPS,
+    POSITIVE,
+    SCHEMAS,
+    SEATED,
+    SHARED,
+    TOP_LEVEL,
+    schema_of,
+)
 
 
 class ConfigError(Exception):
@@ -100,6 +109,8 @@ def readable(overrides: list[str]) -> list[str]:
         name, equals, value = word.partition("=")
         if name in SEATED and equals:
             words += _seated(name, value)
+        elif name in SHARED and equals:
+            words.append(f"{SHARED[name]}@{word}")
         elif name in SCHEMAS or name == "experiment":
             words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
         else:
@@ -183,9 +194,7 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
                 if isinstance(node, DictConfig):
                     names += [name + "." + str(inner) for inner in node]
             for text in wrong:
-                name = text.split("=")[0]
-                if name.startswith("player@"):
-                    name = name.removeprefix("player@")
+                name = text.split("=")[0].split("@")[-1]
                 if name not in names:
                     raise ConfigError(
                         f"no key is called {name!r} here", nearest(name, names)
@@ -204,7 +213,7 @@ def check(command: str, config: DictConfig) -> DictConfig:
         try:
             schema = schema_of(group, name)
         except KeyError:
-            known = list(SCHEMAS["player" if group in SEATED else group])
+            known = list(SCHEMAS[SHARED.get(group, group)])
             raise ConfigError(f"no {group} is called {name!r}", nearest(name, known)) from None
         result[group] = typed(schema, node, group)
     command_schema = COMMANDS[command]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
-from rlgames.sampling import Stochastic
+from rlgames.sampling import Stochastic, draw
 from rlgames.search.forest import Forest
 from rlgames.search.worth import Worth
 
@@ -240,11 +240,26 @@ class Mcts(Player):
         return type(state).cat([part for _, part in ended])[order]
 
     def _move(self, state: State, action: Tensor, rng: torch.Generator) -> State:
-        after = self.game.act(state, action)
-        if not self.game.spec.draws:
-            return after
-        u = torch.rand(len(after), self.game.spec.draws, generator=rng, device=rng.device)
-        return self.game.settle(after, u)
+        after: State = self.game.act(state, action)
+        if self.game.spec.draws:
+            u = torch.rand(len(after), self.game.spec.draws, generator=rng, device=rng.device)
+            after = self.game.settle(after, u)
+        return after
+
+
+class Weighed(Player):
+    """A search as one that makes each move as often as it looked at it."""
+
+    def __init__(self, search: Mcts) -> None:
+        self.search = search
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return draw(self.probabilities(state, rng).log(), rng)
+
+    def probabilities(self, state: State, rng: torch.Generator | None = None) -> Tensor:
+        rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
+        visits, _ = self.search.search(state, rng)
+        return (visits / visits.sum(1, keepdim=True)).double()
 
 
 def _place(node: Tensor) -> Tensor:
