@@ -211,10 +211,10 @@ class PastConfig:
 class MctsConfig:
     name: str = "mcts"
     simulations: int = key(100, 1, 10**6)
-    parallel: int = key(8, 1, 10**4)
+    parallel: int = key(4, 1, 10**4)
     depth: int | None = key(None, 1, 10**9)
     rule: str = key("puct", of=("fading", "puct"))
-    exploration: float = key(1.0, POSITIVE, 1e6)
+    exploration: float = key(2.0, POSITIVE, 1e6)
     leaf: str = key("rollout", of=("rollout", "value"))
     rollout: int | None = key(None, 0, 10**9)
     rollout_policy: str = key("policy", of=("policy", "uniform"))

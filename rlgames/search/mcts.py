@@ -59,7 +59,7 @@ class Mcts(Player):
         parallel: int = 4,
         depth: int | None = None,
         rule: str = "puct",
-        exploration: float = 1.0,
+        exploration: float = 2.0,
         leaf: str = "rollout",
         rollout: int | None = None,
         rollout_policy: str = "policy",
