@@ -30,19 +30,22 @@ class Forest:
         self._node = torch.full((slots,), -1, dtype=torch.int64, device=device)
 
     def child(self, node: Tensor, action: Tensor, outcome: Tensor) -> tuple[Tensor, Tensor]:
-        """Int64 [R], where this outcome of these actions leads, and bool [R], whether it is new.
+        """Int64 [R], where this outcome of these actions leads; bool [R], whether it is new.
 
-        Equal rows get the same new node.
+        Equal rows get the same new node, and only for the first of them it counts as new.
         """
         slot = self._slot(_mixed(_mixed(outcome) + node * self.actions + action))
         child = self._node[slot]
-        new = child < 0
-        if bool(new.any()):
-            fresh = slot[new].unique()
+        rows = (child < 0).nonzero()[:, 0]
+        new = torch.zeros_like(slot, dtype=torch.bool)
+        if len(rows):
+            fresh, where = slot[rows].unique(return_inverse=True)
             stop = self.count + len(fresh)
             self._node[fresh] = torch.arange(self.count, stop, device=slot.device)
             self.count = stop
             child = self._node[slot]
+            first = torch.full_like(fresh, len(slot)).scatter_reduce_(0, where, rows, "amin")
+            new[first] = True
         return child, new
 
     def back_up(self, edge: Tensor, worth: Tensor) -> None:

@@ -123,13 +123,18 @@ class Mcts(Player):
     def _wave(
         self, forest: Forest, roots: State, wide: int, bounds: Tensor, rng: torch.Generator
     ) -> Tensor:
-        """One descent after the other of each tree, W side by side; what they came to, [R]."""
+        """W descents of each tree side by side; what they came to for seat 0, float32 [R].
+
+        Each ends at the node that it adds, so that several at one new node go on below it, as they
+        would one after the other.
+        """
         game = self.game
         row = torch.arange(len(roots) * wide, device=bounds.device)
         tree = node = row // wide
         starts = roots[tree]
         state = game.resample(starts, rng) if game.spec.hidden else starts
-        rows, edges, leaves = [], [], []
+        future = torch.zeros(len(row), device=bounds.device)
+        rows, edges, ended = [], [], []
         ply = 0
         while len(row):
             action = self._pick(forest, node, bounds[tree[row]], wide)
@@ -139,42 +144,24 @@ class Mcts(Player):
             before, state = state, self._move(state, action, rng)
             rows.append(row)
             edges.append(node * game.spec.actions + action)
-            node, new = forest.child(node, action, game.outcome(before, action, state))
+            node, ends = forest.child(node, action, game.outcome(before, action, state))
             ply += 1
-            ends = new | state.done
             if ply >= self.depth:
                 ends = torch.ones_like(ends)
-            leaf = ends.nonzero()[:, 0]
-            leaves.append((row[leaf], node[leaf], new[leaf], state[leaf]))
-            on = (~ends).nonzero()[:, 0]
+            leaf = (ends & ~state.done).nonzero()[:, 0]
+            if len(leaf):
+                future[row[leaf]] = self._open(forest, node[leaf], state[leaf])
+            ends = ends | state.done
+            over, on = ends.nonzero()[:, 0], (~ends).nonzero()[:, 0]
+            ended.append((row[over], state[over]))
             row, node, state = row[on], node[on], state[on]
-        at, nodes, fresh = (torch.cat(column) for column in list(zip(*leaves, strict=True))[:3])
-        state = type(state).cat([leaf[3] for leaf in leaves])
-        worth = torch.empty(len(at), device=bounds.device)
-        worth[at] = self._value(forest, starts[at], state, nodes, fresh, rng)
+        last = _joined(ended)
+        if self.leaf == "value":
+            worth = self.worth.expected(starts, last, future)
+        else:
+            worth = self.worth.so_far(starts, self._roll_out(last, rng))
         forest.back_up(torch.cat(edges), worth[torch.cat(rows)])
         return worth
-
-    def _value(
-        self,
-        forest: Forest,
-        starts: State,
-        state: State,
-        node: Tensor,
-        new: Tensor,
-        rng: torch.Generator,
-    ) -> Tensor:
-        """Float32 [R]: what the leaves are worth; the new ones get their priors."""
-        live = (~state.done).nonzero()[:, 0]
-        future = torch.zeros(len(node), device=node.device)
-        if self.leaf == "value":
-            if len(live):
-                future[live] = self._open(forest, node[live], state[live])
-            return self.worth.expected(starts, state, future)
-        fresh = (new & ~state.done).nonzero()[:, 0]
-        if len(fresh):
-            self._open(forest, node[fresh], state[fresh])
-        return self.worth.so_far(starts, self._roll_out(state, rng))
 
     def _open(self, forest: Forest, node: Tensor, state: State) -> Tensor:
         """Ask the policy about nodes; what each mover still expects, 0 without a value head."""
@@ -236,8 +223,7 @@ class Mcts(Player):
                 row, state = row[live], state[live]
             state = self._move(state, self.roller.choose(self.game.public(state), rng), rng)
             ply += 1
-        order = torch.cat([rows for rows, _ in ended]).argsort()
-        return type(state).cat([part for _, part in ended])[order]
+        return _joined(ended)
 
     def _move(self, state: State, action: Tensor, rng: torch.Generator) -> State:
         after: State = self.game.act(state, action)
@@ -260,6 +246,12 @@ class Weighed(Player):
         rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
         visits, _ = self.search.search(state, rng)
         return (visits / visits.sum(1, keepdim=True)).double()
+
+
+def _joined(parts: list[tuple[Tensor, State]]) -> State:
+    """Rows [R] in order, from their numbers and states."""
+    states = [state for _, state in parts]
+    return type(states[0]).cat(states)[torch.cat([row for row, _ in parts]).argsort()]
 
 
 def _place(node: Tensor) -> Tensor:
