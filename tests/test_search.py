@@ -263,13 +263,25 @@ def test_descents_side_by_side_share_out_as_one_after_the_other():
     forest.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
     search = Mcts(game, Random(game), rule="fading")
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    together = search._pick(forest, root, bounds.expand(12, 2), 12).tolist()
+    together = search._pick(forest, root, bounds.expand(12, 2)).tolist()
     alone = []
     for _ in range(12):
-        action = search._pick(forest, root[:1], bounds, 1)
+        action = search._pick(forest, root[:1], bounds)
         alone.append(int(action))
         forest.back_up(action, torch.tensor([0.5]))
     assert together == alone
+
+
+def test_luck_in_one_visit_does_not_draw_all_descents_under_way():
+    game = Slide(2, 2)
+    forest = Forest(1, 50, 4, torch.device("cpu"))
+    forest.prior[0] = 0.25
+    forest.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    search = Mcts(game, Random(game), exploration=2.0)
+    root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
+    count = torch.bincount(search._pick(forest, root, bounds.expand(12, 2)), minlength=4)
+    assert int(count[0]) == int(count.max()) < 12
+    assert (count > 0).all()
 
 
 def test_children_are_found_again_and_equal_ones_are_one():

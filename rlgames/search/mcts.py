@@ -33,7 +33,8 @@ class Mcts(Player):
     player: whose policy guides the search; anyone who tells probabilities. An agent's scores
         are made into probabilities by softmax(scores ÷ temperature).
     simulations: descents for each move. parallel: how many of them go down side by side in one
-        tree; each counts as a visit at once, which keeps them apart.
+        tree, kept apart by counting each as a visit at once. More is faster; a twentieth of the
+        simulations costs little strength.
     depth: the most plies of a descent, None: no limit.
     rule: "fading", the rule above; "puct" multiplies the bonus by √Σ_b N(s, b), so that no action
         is forgotten. exploration: α. Q is brought to [0, 1], for an outcome from [-1, 1], for
@@ -137,7 +138,7 @@ class Mcts(Player):
         rows, edges, ended = [], [], []
         ply = 0
         while len(row):
-            action = self._pick(forest, node, bounds[tree[row]], wide)
+            action = self._pick(forest, node, bounds[tree[row]])
             if self.veiled:
                 theirs = (state.mover != starts.mover[row]).nonzero()[:, 0]
                 action[theirs] = self.guide.choose(game.public(state[theirs]), rng)
@@ -176,24 +177,31 @@ class Mcts(Player):
         forest.side[node] = (1.0 - 2.0 * state.mover)[:, None]
         return torch.zeros(len(node), device=node.device) if value is None else value * self.unit
 
-    def _pick(self, forest: Forest, node: Tensor, bounds: Tensor, wide: int) -> Tensor:
+    def _pick(self, forest: Forest, node: Tensor, bounds: Tensor) -> Tensor:
         """Int64 [R]: an action for each descent at its node.
 
         Of several descents at one node the first takes the best action, the next the best once
         that one has a visit more, and so on: the j-th takes the j-th best of all (action, further
-        visits), since each further visit makes an action less wanted.
+        visits). Visits under way are taken to come to their node's mean where an action is above
+        it, so that each makes an action less wanted and luck in few visits does not draw them all.
         """
         visits = forest.visits[node]
         bonus = self.exploration * forest.prior[node]
         if self.rule == "puct":
             bonus = bonus * visits.sum(1, keepdim=True).clamp(min=1).sqrt()
         quality = self._quality(forest, node, bounds)
-        place = _place(node) if wide > 1 else None
-        most = 0 if place is None else int(place.max())
-        if place is None or not most:
+        place = _place(node)
+        most = int(place.max())
+        if not most:
             return (quality + bonus / (1 + visits)).argmax(1)
-        further = torch.arange(1, most + 2, device=node.device)
-        wanted = quality[:, :, None] + bonus[:, :, None] / (visits[:, :, None] + further)
+        mean = (visits * quality).sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
+        ahead = (quality - mean).clamp(min=0)
+        under_way = torch.arange(most + 1, device=node.device)
+        all_visits = visits[:, :, None] + under_way
+        share = under_way / all_visits.clamp(min=1)
+        wanted = (
+            quality[:, :, None] - ahead[:, :, None] * share + bonus[:, :, None] / (1 + all_visits)
+        )
         order = wanted.flatten(1).topk(most + 1).indices
         return order.gather(1, place[:, None])[:, 0] // (most + 1)
 
