@@ -83,11 +83,28 @@ def _in_head(name: str) -> bool:
     return name.startswith("value.")
 
 
-def build_player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
-    """The player that a node of cfg names, for cfg's game.
+def build_player(
+    node: DictConfig, cfg: DictConfig, game: Game[Any], search: DictConfig | None = None
+) -> Player:
+    """The player that a node of cfg names, for cfg's game, looking ahead as search says.
 
     Raises ConfigError for one that does not play it.
     """
+    player = _player(node, cfg, game)
+    return searching(player, game, search, Path(node.path) if node.name == "run" else None)
+
+
+def searching(
+    player: Player, game: Game[Any], search: DictConfig | None, run: Path | None
+) -> Player:
+    """The player, looking ahead as search says; run: where it was trained, if it was."""
+    if search is None:
+        return player
+    reward = None if run is None else trained_config(run).reward
+    return build.build_search(search, game, player, reward)
+
+
+def _player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
     if node.name == "run":
         agent = load_agent(Path(node.path))
         trained = trained_config(Path(node.path))

@@ -36,6 +36,7 @@ from rlgames.policies.staged import Staged
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
+from rlgames.search.mcts import Mcts
 
 GAMES: dict[str, Callable[..., Game[Any]]] = {
     "battleship": lambda board, **rules: Battleship(1, board, name="battleship", **rules),
@@ -61,6 +62,7 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "exact": exact,
     "human": Human,
 }
+SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts}
 LEARNERS: dict[str, Callable[..., Learner]] = {
     "reinforce": Reinforce,
     "td": Td,
@@ -142,6 +144,37 @@ def build_learner(
         lr=config.lr,
         **arguments(config.learner),
     )
+
+
+def build_search(
+    node: DictConfig, game: Game[Any], player: Player, reward: DictConfig | None
+) -> Player:
+    """The player, looking ahead; reward: what a trained one learnt from.
+
+    Raises ConfigError where search, player and game do not fit together.
+    """
+    settings = arguments(node)
+    if node.leaf == "value" and reward is not None:
+        settings |= _learnt_value(node, game, reward)
+    try:
+        return SEARCHES[node.name](game, player, **settings)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:
+    """What a value head counts, and how much of it one unit is."""
+    two = game.spec.seats == 2
+    value = ("outcome" if two else "score") if reward.scored == "gain" else reward.scored
+    even = reward.win == -reward.loss and not any(reward.draws)
+    if reward.minus != "nothing" or reward.scored == "score" or (two and not even):
+        raise ConfigError(
+            f"search.leaf=value cannot tell what reward={reward.name} has taught the value head",
+            "search.leaf=rollout fits",
+        )
+    if node.value not in (None, value):
+        raise ConfigError(f"search.value={node.value} is not what the run has learnt: {value}")
+    return {"value": value, "unit": 1 / (reward.scale * (reward.win if two else 1))}
 
 
 def build_device(config: DictConfig) -> torch.device:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlgames import config
 from rlgames.config import ConfigError
-from rlgames.schemas import GROUPS, SEATED
+from rlgames.schemas import GROUPS, SHARED
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
@@ -24,7 +24,7 @@ COMMANDS = {
     ),
     "arena": (
         "everybody against everybody: cross table and ratings",
-        "rlgames arena RUN RUN random win_or_block",
+        "rlgames arena RUN RUN+mcts random win_or_block",
     ),
     "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
 }
@@ -236,12 +236,12 @@ def command_help(command: str) -> str:
     lines = [f"rlgames {command}: {what}", f"  {example}", "", "groups"]
     groups = (*GROUPS[command], *(["experiment"] if command == "train" else []))
     for group in groups:
-        if group in SEATED and "player" in groups and group != "player":
-            lines.append(f"  {group}=  as player=")
+        folder = SHARED.get(group, group)
+        if folder in groups and folder != group:
+            lines.append(f"  {group}=  as {folder}=")
             continue
         lines.append(f"  {group}=")
-        for option in config.options("player" if group in SEATED else group):
-            folder = "player" if group in SEATED else group
+        for option in config.options(folder):
             first = (config.conf_dir() / folder / f"{option}.yaml").read_text(encoding="utf-8")
             about = next(
                 (

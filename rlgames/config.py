@@ -27,6 +27,7 @@ from rlgames.schemas import (
     POSITIVE,
     SCHEMAS,
     SEATED,
+    SHARED,
     TOP_LEVEL,
     defaults,
     schema_of,
@@ -109,6 +110,8 @@ def readable(overrides: list[str]) -> list[str]:
         name, equals, value = word.partition("=")
         if name in SEATED and equals:
             words += _seated(name, value)
+        elif name in SHARED and equals:
+            words.append(f"{SHARED[name]}@{word}")
         elif name in SCHEMAS or name == "experiment":
             words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
         else:
@@ -193,9 +196,7 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
                 if isinstance(node, DictConfig):
                     names += [name + "." + str(inner) for inner in node]
             for text in wrong:
-                name = text.split("=")[0]
-                if name.startswith("player@"):
-                    name = name.removeprefix("player@")
+                name = text.split("=")[0].split("@")[-1]
                 if name not in names:
                     hint = nearest(name, names)
                     if hint.startswith("there is"):  # too many to read
@@ -218,7 +219,7 @@ def check(command: str, config: DictConfig) -> DictConfig:
         try:
             schema = schema_of(group, name)
         except KeyError:
-            known = list(SCHEMAS["player" if group in SEATED else group])
+            known = list(SCHEMAS[SHARED.get(group, group)])
             raise ConfigError(f"no {group} is called {name!r}", nearest(name, known)) from None
         result[group] = typed(schema, node, group)
     command_schema = COMMANDS[command]

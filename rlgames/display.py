@@ -107,7 +107,9 @@ def evaluation(report: dict[str, Any]) -> None:
                 rows.append((name, " / ".join(f"{share:.2%}" for share in shares)))
         if "proven_moves" in report:
             rows.append(("moves proven to be best", f"{report['proven_moves']:.1%}"))
-        _table(f"{report['player']} against {report['opponent']}, {what}", rows)
+        player = report["player"] + _by(report["search"])
+        opponent = report["opponent"] + _by(report["opponent_search"])
+        _table(f"{player} against {opponent}, {what}", rows)
     else:
         goal = "score" if "score" in report else "turns"
         figure = report["score" if goal == "score" else "moves"]
@@ -128,8 +130,12 @@ def evaluation(report: dict[str, Any]) -> None:
         if reference["gap_to_optimal"] is not None:
             rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
         rows += _reach_rows(report.get("reach", {}))
-        _table(f"{goal} a game, over {what}", rows)
+        _table(f"{goal} a game{_by(report['search'])}, over {what}", rows)
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
+
+
+def _by(search: dict[str, Any] | None) -> str:
+    return "" if search is None else f" by {search['name']} of {search['simulations']:,}"
 
 
 def arena(report: dict[str, Any]) -> None:

@@ -267,6 +267,21 @@ class PastConfig:
     keep: int = key(10, 1, 1000)
 
 
+@dataclass
+class MctsConfig:
+    name: str = "mcts"
+    simulations: int = key(100, 1, 10**6)
+    parallel: int = key(4, 1, 10**4)
+    depth: int | None = key(None, 1, 10**9)
+    rule: str = key("puct", of=("fading", "puct"))
+    exploration: float = key(2.0, POSITIVE, 1e6)
+    leaf: str = key("rollout", of=("rollout", "value"))
+    rollout: int | None = key(None, 0, 10**9)
+    rollout_policy: str = key("policy", of=("policy", "uniform"))
+    temperature: float = key(1.0, POSITIVE, 1e6)
+    value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+
+
 SCHEMAS: dict[str, dict[str, type]] = {
     "game": {
         "battleship": BattleshipConfig,
@@ -316,9 +331,13 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "self": SelfConfig,
         "past": PastConfig,
     },
+    "search": {"mcts": MctsConfig},
 }
 SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""
+
+SHARED = {**dict.fromkeys(SEATED, "player"), "opponent_search": "search"}
+"""The group whose options a key has, where that is not the group of its own name."""
 
 SEED_END = 2**64
 
@@ -401,9 +420,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "eval_opponent",
         "teacher",
     ),
-    "eval": ("game", "player", "opponent", "sampling"),
-    "play": ("game", "opponent", "sampling"),
-    "arena": ("game",),
+    "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
+    "play": ("game", "opponent", "sampling", "search"),
+    "arena": ("game", "search"),
     "solve": ("game",),
 }
 TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields(schema)} - {"name"}
@@ -412,7 +431,7 @@ TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields
 
 def schema_of(group: str, name: str) -> type:
     """The schema of an option; KeyError where there is none."""
-    return SCHEMAS["player" if group in SEATED else group][name]
+    return SCHEMAS[SHARED.get(group, group)][name]
 
 
 def defaults(schema: type) -> dict[str, Any]:

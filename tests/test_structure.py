@@ -14,7 +14,7 @@ ORDER = [
     ["games", "schedule", "sampling", "solvers"],
     ["policies"],
     ["players"],
-    ["play"],
+    ["play", "search"],
     ["rewards"],
     ["learners"],
     ["schemas", "config", "checkpoint", "run_log", "pictures"],

@@ -15,26 +15,34 @@ from rlgames.config import ConfigError
 
 
 def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
-    """The cross table and the ratings; who: names of players and paths of runs."""
+    """The cross table and the ratings; who: names of players and paths of runs.
+
+    A word that ends in +mcts stands for the player before it, looking ahead.
+    """
     if len(who) < 2:
         raise ConfigError(
             "an arena needs two players or more", "as in: rlgames arena RUN random exact"
         )
     names = [name for name in config.options("player") if name in build.PLAYERS]
-    runs = [Path(word) for word in who if word not in names]
+    parts = [_parts(word) for word in who]
+    runs = [Path(word) for word, _ in parts if word not in names]
     for path in runs:
         if not path.exists():
             raise ConfigError(
                 f"no player is called {str(path)!r}, and there is no run there",
                 config.nearest(str(path), names),
             )
-    cfg = config_beside("arena", runs[0] if runs else None, overrides)
+    searches = {f"search={search}" for _, search in parts if search}
+    cfg = config_beside("arena", runs[0] if runs else None, [*searches, *overrides])
     game = build.build_game(cfg).to(build.build_device(cfg))
     if game.spec.seats != 2:
         raise ConfigError(
             f"{game.spec.name} is played alone, so that nobody meets", "compare by rlgames eval"
         )
-    players = [build_player(_node(word, names), cfg, game) for word in who]
+    players = [
+        build_player(_node(word, names), cfg, game, cfg.search if search else None)
+        for word, search in parts
+    ]
     rng = build.stream(cfg.seed, "eval", cfg.device)
     found = compete(game, who, players, cfg.games, rng)
     points = [[None if value != value else float(value) for value in row] for row in found.points]
@@ -52,6 +60,13 @@ def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
             for one in range(len(who))
         ],
     }
+
+
+def _parts(word: str) -> tuple[str, str]:
+    """A player's name or path, and the search that it asks for, "" for none."""
+    player, _, search = word.rpartition("+")
+    searches = player and search in config.options("search") and not Path(word).exists()
+    return (player, search) if searches else (word, "")
 
 
 def _node(word: str, names: list[str]) -> DictConfig:

@@ -11,7 +11,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from rlgames import build, config, records
-from rlgames.agents import build_player, load_agent, trained_config
+from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.commands.beside import config_beside
 from rlgames.config import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, trace
@@ -49,19 +49,22 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         )
     games = number_of_games(cfg.games)
     device = build.build_device(cfg)
+    search, opponent_search = cfg.get("search"), cfg.get("opponent_search")
     player: Player
     if run is None:
         game = build.build_game(cfg).to(device)
-        player = build_player(cfg.player, cfg, game)
+        player = build_player(cfg.player, cfg, game, search)
     else:
-        player = load_agent(run, cfg)
-        game = player.game
+        agent = load_agent(run, cfg)
+        game = agent.game
+        player = searching(agent, game, search, run)
     opponent = None
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         same = run is None and node.name == cfg.player.name == "random"
-        opponent = player if same else build_player(node, cfg, game)
-    elif cfg.get("opponent") is not None:
+        same = same and search is None and opponent_search is None
+        opponent = player if same else build_player(node, cfg, game, opponent_search)
+    elif cfg.get("opponent") is not None or opponent_search is not None:
         raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
     rng = build.stream(cfg.seed, "final", device)
     if cfg.trace and cfg.format == "table":
@@ -76,7 +79,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         "player": _name(cfg.player) if run is None else str(run),
         "opponent": None if opponent is None else _name(cfg.get("opponent")),
         "sampling": None if run is None else cfg.sampling.name,
-        "search": None,
+        "search": config.plain(cfg).get("search"),
+        "opponent_search": config.plain(cfg).get("opponent_search"),
         "games": found.games,
         "exact": found.exact,
         "seed": cfg.seed,

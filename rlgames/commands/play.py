@@ -9,7 +9,7 @@ import torch
 from omegaconf import OmegaConf
 
 from rlgames import build, config
-from rlgames.agents import build_player, load_agent
+from rlgames.agents import build_player, load_agent, searching
 from rlgames.commands.beside import config_beside
 from rlgames.config import ConfigError
 from rlgames.games.game import Game
@@ -18,6 +18,7 @@ from rlgames.players.human import Announced, Human, Left
 from rlgames.players.player import Agent, Player
 from rlgames.records import check, write
 from rlgames.sampling import Stochastic
+from rlgames.search.mcts import Mcts, Weighed
 
 
 def play_command(run: Path | None, overrides: list[str]) -> int:
@@ -30,14 +31,18 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         game = agent.game
     else:
         game = build.build_game(cfg).to(device)
-    opponent: Player | None = agent
-    if cfg.get("opponent") is not None:
-        opponent = build_player(cfg.opponent, cfg, game)
+    search = cfg.get("search")
+    opponent = None if agent is None else searching(agent, game, search, run)
     two = game.spec.seats == 2
-    if two and opponent is None:
-        opponent = build_player(OmegaConf.create({"name": "random"}), cfg, game)
+    if cfg.get("opponent") is not None or (opponent is None and (two or search is not None)):
+        node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
+        opponent = build_player(node, cfg, game, search)
+    advisor = opponent
     # A greedy agent is certain of everything; what it weighed is more use to a person.
-    advisor = opponent if agent is None else Agent(game, agent.policy, Stochastic())
+    if isinstance(opponent, Mcts):
+        advisor = Weighed(opponent)
+    elif agent is not None:
+        advisor = Agent(game, agent.policy, Stochastic())
     human = Human(game, advisor)
     players: list[Player] = [human]
     seating = None

@@ -24,6 +24,9 @@ LISTED = 20_000
 CHUNK = 1 << 12
 """Samples worked on at once, so that their arrays stay in the processor's cache."""
 
+DRAWS = 16
+"""A listed layout is drawn so often before all of them are asked whether they agree."""
+
 PULL = 6.0
 """A placement is drawn so many times as often for each open hit that it covers."""
 
@@ -182,12 +185,21 @@ class Posterior:
     ) -> Tensor:
         assert self._numbered is not None
         agree = self._agreeing(shot, hit)
+        drawn = _draw(agree, rng)
         if agrees is not None:
-            row, layout = agree.nonzero().T
-            agree[row, layout] = agrees(row, self._numbered[layout]).float()
+            waiting = torch.arange(len(agree))
+            for _ in range(DRAWS):
+                waiting = waiting[~agrees(waiting, self._numbered[drawn[waiting]])]
+                if not len(waiting):
+                    break
+                drawn[waiting] = _draw(agree[waiting], rng)
+            # What was turned down so often is rare: ask about every layout.
+            row, layout = agree[waiting].nonzero().T
+            agree[waiting[row], layout] = agrees(waiting[row], self._numbered[layout]).float()
+            drawn[waiting] = _draw(agree[waiting], rng)
         if not bool((agree.amax(1) > 0).all()):
             raise RuntimeError("no layout agrees with what was seen")
-        return self._numbered[_draw(agree, rng)]
+        return self._numbered[drawn]
 
     def _draw_sampled(
         self,

@@ -1,0 +1,1 @@
+"""Better choices by looking ahead."""
