@@ -1,6 +1,6 @@
 """Runs the presets of the five documents and writes docs/results.md from what they reach.
 
-Each step is one command of rlgames, as a process of its own; as many run side by side as there are
+Each step is one command of rlgames in a process of its own; as many run side by side as there are
 cores, and a step that is done is not done again. Usage:
 
     python scripts/reproduce.py [--out outputs/reproduce] [--only landy hickman ...] [--table]
@@ -9,20 +9,25 @@ cores, and a step that is done is not done again. Usage:
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import results
 
+from rlgames import cli, config
+from rlgames.config import ConfigError
+
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS, ONE = range(3), range(1)
+SEEDS, TWO, ONE = range(3), range(2), range(1)
 EVAL_2048 = ("eval", "game=2048", "solve_seconds=0", "format=json")
 RANDOM_2048 = (*EVAL_2048, "player=random", "games=1000")
 CASES = [
@@ -67,30 +72,34 @@ class Step:
             return False
         return bool(found["status"] == "done")
 
-    def run(self, out: Path) -> float:
-        """Seconds it took; raises CalledProcessError where it failed."""
-        start = time.perf_counter()
+    def command(self, out: Path) -> list[str]:
         words = [_filled(word, out) for word in self.words]
-        path = self.path(out)
+        return [*words, f"out={self.path(out)}"] if self.words[0] == "train" else words
+
+    def run(self, out: Path) -> None:
+        """In a process of its own: run the command and keep what it printed; exit with its code."""
+        path, start = self.path(out), time.perf_counter()
         path.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "rlgames", *words]
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
         if self.words[0] == "train":
             shutil.rmtree(path, ignore_errors=True)  # what was broken off
-            command.append(f"out={path}")
-            with open(path.with_suffix(".log"), "w", encoding="utf-8") as log:
-                subprocess.run(command, check=True, stdout=log, stderr=log, env=environment)
-        else:
-            text = subprocess.run(
-                command, check=True, stdout=subprocess.PIPE, text=True, env=environment
-            ).stdout
-            # What comes before the JSON, such as a table, is of no use here.
-            found = json.loads(text.splitlines()[-1])
+        printed = path.with_name(path.name + ".log")
+        with open(printed, "w", encoding="utf-8") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            words = self.command(out)
+            try:
+                code = cli.run(words[0], words[1:])
+            except ConfigError as error:
+                code = config.stop(error, as_json=False)
+            sys.stdout.flush()
+        if code == 0 and self.words[0] != "train":
+            # The JSON is the last line: nothing else is kept.
+            found = json.loads(printed.read_text(encoding="utf-8").splitlines()[-1])
             found["wall_seconds"] = time.perf_counter() - start
             unfinished = path.with_suffix(".tmp")
             unfinished.write_text(json.dumps(found), encoding="utf-8")
             unfinished.replace(path)
-        return time.perf_counter() - start
+        sys.exit(code)
 
 
 def _filled(word: str, out: Path) -> str:
@@ -175,20 +184,21 @@ def lines() -> list[Step]:
 
 def tiles() -> list[Step]:
     """Dedieu and Amar's paper."""
-    paper, faster = "experiment=dedieu_amar_{}".format, ("lr=0.1", "learner.lr_end=0.01")
+    paper = "experiment=dedieu_amar_{}".format
+    faster = ("lr=0.1", "learner.lr_end=0.01", "games=3000")
     corner = "demonstrations=OUT/corner_games.jsonl"
     runs = {
-        "stochastic": (SEEDS, 150, [paper("stochastic")]),
-        "stochastic_faster": (SEEDS, 250, [paper("stochastic"), *faster]),
-        "epsilon_greedy": (SEEDS, 120, [paper("epsilon_greedy")]),
-        "epsilon_greedy_faster": (SEEDS, 150, [paper("epsilon_greedy"), *faster]),
-        "win": (ONE, 150, [paper("win"), *faster]),
-        "warm_start": (ONE, 250, [paper("stochastic"), *faster, corner, "demonstrated=5"]),
+        "stochastic": (TWO, 100, [paper("stochastic")]),
+        "stochastic_faster": (TWO, 150, [paper("stochastic"), *faster]),
+        "epsilon_greedy": (ONE, 100, [paper("epsilon_greedy")]),
+        "epsilon_greedy_faster": (ONE, 150, [paper("epsilon_greedy"), *faster]),
+        "win": (ONE, 100, [paper("win"), *faster]),
+        "warm_start": (ONE, 150, [paper("stochastic"), *faster, corner, "demonstrated=5"]),
         "adp": (SEEDS, 60, [paper("adp")]),
         "adp_tuned": (ONE, 100, [paper("adp_tuned")]),
         "adp_clone": (ONE, 60, [paper("adp_clone"), "teacher={dedieu_amar_adp/0}"]),
-        "stochastic_tuned": (range(2), 500, [paper("stochastic_tuned")]),
-        "staged": (ONE, 250, [paper("staged"), "games=20000"]),
+        "stochastic_tuned": (TWO, 500, [paper("stochastic_tuned")]),
+        "staged": (ONE, 250, [paper("staged"), "games=15000"]),
         "q": (ONE, 150, [paper("q")]),
     }
     found = [
@@ -239,32 +249,38 @@ def main() -> int:
 
 
 def run_all(wanted: list[Step], out: Path) -> bool:
-    """Run what is not done, long ones first, each after what it needs; whether all succeeded."""
+    """Run what is not done, long ones first, each after what it needs; whether all succeeded.
+
+    Steps are forked from this process, which has loaded everything and computes nothing itself.
+    """
+    for module in ("commands.evaluate", "commands.solve", "display", "training"):
+        importlib.import_module(f"rlgames.{module}")
     waiting = sorted((step for step in wanted if not step.done(out)), key=lambda step: -step.weight)
     finished = {step.name for step in wanted if step.done(out)}
     print(f"{len(finished)} of {len(wanted)} steps are done", flush=True)
-    start, failed = time.perf_counter(), set[str]()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        running: dict[Future[float], Step] = {}
-        while waiting or running:
-            ready = [step for step in waiting if set(step.needs) <= finished]
-            free = (os.cpu_count() or 1) - len(running)
-            for step in ready[:free]:
-                waiting.remove(step)
-                running[pool.submit(step.run, out)] = step
-            if not running:
-                break  # what is left waits for something that failed
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                step = running.pop(future)
-                minutes = (time.perf_counter() - start) / 60
-                try:
-                    seconds = future.result()
-                except (subprocess.CalledProcessError, ValueError, IndexError) as error:
-                    failed.add(step.name)
-                    print(f"{minutes:5.1f} min  FAILED {step.name}: {error}", flush=True)
-                    continue
+    start, failed = time.perf_counter(), 0
+    running: dict[int, tuple[ForkProcess, Step, float]] = {}
+    while True:
+        ready = [step for step in waiting if set(step.needs) <= finished]
+        for step in ready[: (os.cpu_count() or 1) - len(running)]:
+            waiting.remove(step)
+            process = get_context("fork").Process(target=step.run, args=(out,))
+            process.start()
+            running[process.sentinel] = process, step, time.perf_counter()
+        if not running:
+            break  # all is done, or what is left waits for something that failed
+        for sentinel in wait(list(running)):
+            assert isinstance(sentinel, int)
+            process, step, began = running.pop(sentinel)
+            process.join()
+            now = time.perf_counter()
+            how = "" if process.exitcode == 0 else f"FAILED ({process.exitcode}) "
+            print(
+                f"{(now - start) / 60:5.1f} min  {how}{step.name}, {now - began:.0f} s", flush=True
+            )
+            if process.exitcode == 0:
                 finished.add(step.name)
-                print(f"{minutes:5.1f} min  {step.name}, {seconds:.0f} s", flush=True)
+            failed += process.exitcode != 0
     for step in waiting:
         print(f"left out: {step.name}", flush=True)
     return not failed and not waiting

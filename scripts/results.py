@@ -237,17 +237,17 @@ def connect_zero(found: Found) -> str:
 
 TILES = (256, 512, 1024, 2048)
 PLAYED = {
-    "stochastic": "stochastic policy, as printed",
-    "stochastic_faster": "the same, steps from 0.1 to 0.01",
-    "epsilon_greedy": "ε-greedy, as printed",
-    "epsilon_greedy_faster": "the same, steps from 0.1 to 0.01",
+    "stochastic": "stochastic policy, as printed, 600 batches",
+    "stochastic_faster": "the same, steps from 0.1 to 0.01, 300 batches",
+    "epsilon_greedy": "ε-greedy, as printed, 600 batches",
+    "epsilon_greedy_faster": "ε-greedy, steps from 0.1 to 0.01, 300 batches",
     "win": "1 for a win as reward, steps as before",
     "warm_start": "five games of `corner` added to each batch, steps as before",
     "adp": "ADP, four features",
     "adp_clone": "the network fitted to its moves",
     "adp_tuned": "ADP, tuned",
     "stochastic_tuned": "stochastic policy, the paper's network, tuned",
-    "staged": "the same with a network of its own from 512 on, 20 000 games",
+    "staged": "the same with a network of its own from 512 on, 15 000 games",
     "q": "Q network",
 }
 """The trainings for the 2048 paper, in the order of its table."""
