@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow check bench clean
+.PHONY: demo test test-engines test-slow check bench reproduce clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -28,6 +28,9 @@ check: .venv/installed
 bench: .venv/installed
 	$(BIN)/python scripts/bench_play.py
 	$(BIN)/python scripts/bench.py
+
+reproduce: .venv/installed
+	$(BIN)/python scripts/reproduce.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

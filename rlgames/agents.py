@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rlgames import build, checkpoint, config
 from rlgames.config import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import Policy
 from rlgames.sampling import Argmax
 
 
@@ -43,6 +45,42 @@ def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
     checkpoint.restore(policy, tensors)
     sampling = Argmax() if cfg is None else build.build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)
+
+
+def start_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
+    """Give the policy that cfg describes the weights of a run.
+
+    A value head that only one of the two has begins anew, or is left out. Raises ConfigError
+    where the run is of another game or policy, or has met layouts that cfg holds out.
+    """
+    if not os.path.exists(run):  # Path.exists raises for names that are too long
+        raise ConfigError(f"there is no run at {run}", "start= names a run or a checkpoint file")
+    tensors, trained = checkpoint.read(checkpoint_path(run))
+    own = config.from_plain(trained)
+    for group, aside in (("game", "target"), ("policy", "init")):
+        theirs, ours = dict(own[group]), dict(cfg[group])
+        for name in ours:
+            if name != aside and theirs.get(name) != ours[name]:
+                has = f"{group} {name}={theirs.get(name)}"
+                raise ConfigError(
+                    f"{run} has {has}, and this run {name}={ours[name]}",
+                    "start= goes on with the same game and policy",
+                )
+    met = own.get("holdout", 0.0), own.seed
+    if cfg.holdout and met != (cfg.holdout, cfg.seed):
+        raise ConfigError(
+            f"{run} may have met the layouts that holdout={cfg.holdout:g} holds out",
+            f"it was trained with holdout={met[0]:g} seed={met[1]}",
+        )
+    fresh = policy.state_dict()
+    kept = {name: value for name, value in tensors.items() if name in fresh or not _in_head(name)}
+    new = {name: value for name, value in fresh.items() if name not in tensors and _in_head(name)}
+    checkpoint.restore(policy, kept | new)
+
+
+def _in_head(name: str) -> bool:
+    """Whether a tensor belongs to a network's value head."""
+    return name.startswith("value.")
 
 
 def build_player(

@@ -17,7 +17,10 @@ from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
+from rlgames.learners.adp import Adp
+from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
+from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.players.exact import exact
@@ -25,9 +28,11 @@ from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.policies.basis import Basis
 from rlgames.policies.conv import Conv
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy, ValueFunction
+from rlgames.policies.staged import Staged
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
@@ -41,8 +46,8 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
-NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv}
-VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table}
+NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv, "staged": Staged}
+VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
     "epsilon_greedy": EpsilonGreedy,
@@ -58,8 +63,20 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "human": Human,
 }
 SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts}
-LEARNERS: dict[str, Callable[..., Learner]] = {"reinforce": Reinforce, "td": Td}
-TEACHES: dict[str, tuple[str, ...]] = {"reinforce": tuple(NETWORKS), "td": ("table",)}
+LEARNERS: dict[str, Callable[..., Learner]] = {
+    "reinforce": Reinforce,
+    "td": Td,
+    "adp": Adp,
+    "q": Q,
+    "clone": Clone,
+}
+TEACHES: dict[str, tuple[str, ...]] = {
+    "reinforce": tuple(NETWORKS),
+    "td": ("table",),
+    "adp": ("basis",),
+    "q": tuple(NETWORKS),
+    "clone": tuple(NETWORKS),
+}
 """The policies that each learner can teach."""
 
 
@@ -100,13 +117,25 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
     value = config.learner.get("baseline") == "value"
-    return NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
+    try:
+        network = NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
+        network.inputs(game, game.initial(1, torch.Generator()))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return network
 
 
 def build_learner(
     config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
 ) -> Learner:
-    return LEARNERS[config.learner.name](
+    """Raises ConfigError for moves that would be drawn from values as if these were logits."""
+    name = config.learner.name
+    if name in ("adp", "q") and config.sampling.get("temperature") == 1:
+        raise ConfigError(
+            f"learner={name} learns values, and sampling=stochastic takes scores for logits",
+            "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
+        )
+    return LEARNERS[name](
         game,
         policy,
         sampling,

@@ -31,8 +31,8 @@ COMMANDS = {
 BESIDE_A_RUN = ("eval", "play")
 """Commands whose first word may be a run."""
 
-PATHS = ("out", "record")
-"""Keys that hold a path, which may have any characters in it."""
+PATHS = ("out", "record", "start", "demonstrations", "demonstrator")
+"""Keys that hold a path, or are named by one, which may have any characters in it."""
 
 
 def main() -> None:

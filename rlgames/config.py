@@ -29,6 +29,7 @@ from rlgames.schemas import (
     SEATED,
     SHARED,
     TOP_LEVEL,
+    defaults,
     schema_of,
 )
 
@@ -78,10 +79,10 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
         typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
         if not experiment or not typed_in or group == "game":
             continue
-        chosen = config[group].name
-        if _compose(command, [*experiment, *game])[group].name != chosen:
-            rest = [word for word in words if word not in experiment]
-            found = _compose(command, [*rest, f"game='{config.game.name}'"])
+        chosen, own = config[group].name, _compose(command, [*experiment, *game]).get(group)
+        if own is None or own.name != chosen:
+            about = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
+            found = _compose(command, [*about, f"game='{config.game.name}'"])
             config[group] = found[group]
     return config
 
@@ -121,7 +122,7 @@ def readable(overrides: list[str]) -> list[str]:
 def _with_experiment(command: str, words: list[str]) -> list[str]:
     """Training takes the game's own experiment, if there is one, where none is named."""
     if command != "train" or any(word.startswith("experiment=") for word in words):
-        return words
+        return [word for word in words if word != "experiment=null"]  # as the file has it
     game = next((w.partition("=")[2].strip("'") for w in words if w.startswith("game=")), "salvo")
     return [f"experiment='{game}'", *words] if game in options("experiment") else words
 
@@ -189,16 +190,21 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
             except (HydraException, ValueError):
                 known = compose(command)
                 wrong = overrides
-            names = [str(name) for name in known] + [*GROUPS[command], "experiment"]
+            names = [str(name) for name in known if name != "experiment"] + [*GROUPS[command]]
+            names += ["experiment"] * (command == "train")
             for name, node in ((str(name), node) for name, node in known.items()):
                 if isinstance(node, DictConfig):
                     names += [name + "." + str(inner) for inner in node]
             for text in wrong:
                 name = text.split("=")[0].split("@")[-1]
                 if name not in names:
-                    raise ConfigError(
-                        f"no key is called {name!r} here", nearest(name, names)
-                    ) from None
+                    hint = nearest(name, names)
+                    if hint.startswith("there is"):  # too many to read
+                        game = known.get("game")
+                        own = [str(key) for key in game or () if key != "name"]
+                        has = f"{game.name} has " + ", ".join(own) + "; " if game else ""
+                        hint = f"{has}rlgames {command} --help lists the others"
+                    raise ConfigError(f"no key is called {name!r} here", hint) from None
             raise ConfigError(str(error).splitlines()[0]) from None
 
 
@@ -290,13 +296,22 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def from_plain(values: dict[str, Any]) -> DictConfig:
-    """The inverse of plain, checked again: a checkpoint's config is text from a stranger."""
+    """The inverse of plain, checked again: a checkpoint's config is text from a stranger.
+
+    Keys that an older version did not have get the defaults of their schemas, which are what was
+    done before there was a choice.
+    """
     raw = OmegaConf.create()
     for name, value in values.items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value
-    return check("train", raw)
+    config = check("train", raw)
+    for group in GROUPS["train"]:
+        if group in config:
+            chosen = plain(config[group])
+            config[group] = defaults(schema_of(group, chosen["name"])) | chosen
+    return config
 
 
 def json_text(value: Any) -> str:

@@ -79,6 +79,11 @@ def closing(trained: Trained) -> None:
             _interval(figure.mean, [figure.low, figure.high], found.exact),
             trained.optimal,
         )
+        if trained.held_out is not None:
+            figure, exact = trained.held_out.turns, trained.held_out.exact
+            value = _interval(figure.mean, [figure.low, figure.high], exact)
+            rows.append(("the same, layouts held out", value))
+            what += " trained on"
         if found.reach:
             rows += _reach_rows(results(game, found)["reach"])
         _table(f"{game.spec.goal} a game, over {what}", rows)
@@ -93,6 +98,13 @@ def evaluation(report: dict[str, Any]) -> None:
         moves = report["moves"]
         rows.append(("turns a game", _interval(moves["mean"], moves["ci95"], report["exact"])))
         rows.append(("exploitability", _number(report["exploitability"])))
+        if report["exact_seats"]:
+            rows.append(("worked out exactly", "won / drawn / lost"))
+            for name, seat in zip(
+                ("first seat", "second seat"), report["exact_seats"], strict=True
+            ):
+                shares = [seat[result] for result in ("win", "draw", "loss")]
+                rows.append((name, " / ".join(f"{share:.2%}" for share in shares)))
         if "proven_moves" in report:
             rows.append(("moves proven to be best", f"{report['proven_moves']:.1%}"))
         player = report["player"] + _by(report["search"])
@@ -111,6 +123,10 @@ def evaluation(report: dict[str, Any]) -> None:
         rows.append(
             ("median, least, most", f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}")
         )
+        for part, name in (("trained_on", "layouts trained on"), ("held_out", "layouts held out")):
+            if part in report:
+                own = report[part]
+                rows.append((name, _interval(own["mean"], own["ci95"], own["exact"])))
         if reference["gap_to_optimal"] is not None:
             rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
         rows += _reach_rows(report.get("reach", {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +13,12 @@ from torch import Tensor
 
 from rlgames.config import ConfigError
 from rlgames.games.game import Game, State
-from rlgames.play import play
-from rlgames.players.player import Player
+from rlgames.holdout import drawn_from
+from rlgames.play import Moves, Results, play
+from rlgames.players.player import Agent, Player, Random
+from rlgames.policies.policy import Policy, ValueFunction
+from rlgames.sampling import Stochastic, distance_to_certainty
+from rlgames.solvers.graph import Graph
 
 ALL_LAYOUTS = 5000
 """Deterministic players are played on every layout while there are at most this many."""
@@ -136,23 +141,25 @@ def evaluate(
     rng: torch.Generator,
     opponent: Player | None = None,
     batch: int = BATCH,
+    layouts: State | None = None,
+    record: Callable[[Moves, Results], None] | None = None,
 ) -> Evaluation:
     """Play and count.
 
     games: a number of games with fresh layouts; "all" plays every layout, weighted by the prior;
         "auto" plays all where that is exact and they are few, otherwise `sampled` games.
     opponent: who sits in the other seat of a game of two; each has either seat in half the games.
+    layouts: the only openings to play, all equally likely. record: is handed the games played.
     Raises ConfigError for "all" where the layouts cannot be listed.
     """
     two = game.spec.seats == 2
     openings = None
-    listed = game.spec.hidden and not two and not game.spec.draws
-    if games == "all" or (games == "auto" and player.deterministic and listed):
-        openings = game.openings(10**9 if games == "all" else ALL_LAYOUTS) if listed else None
+    if games == "all" or (games == "auto" and player.deterministic):
+        openings = _openings(game, 10**9 if games == "all" else ALL_LAYOUTS, layouts)
         if openings is None and games == "all":
             raise ConfigError("games=all: the ways a game can go cannot be listed", "give a number")
     count = sampled if isinstance(games, str) else games
-    start = None
+    start = None if layouts is None else drawn_from(layouts, rng)
     if openings is not None:
         states, weight = openings[0].to(rng.device), openings[1]
         count = len(states)
@@ -166,7 +173,7 @@ def evaluate(
         second = (torch.arange(count, device=rng.device) % 2)[:, None]
         seating = torch.cat([second, 1 - second], 1)
     begin = time.perf_counter()
-    _, found = play(
+    moves, found = play(
         game,
         players,
         count,
@@ -175,9 +182,11 @@ def evaluate(
         start=start,
         # Whoever plays against itself has no need to be told apart.
         seating=None if opponent is player else seating,
-        record=False,
+        record=record is not None,
     )
     seconds = time.perf_counter() - begin
+    if record is not None and moves is not None:
+        record(moves, found)
     exact = openings is not None and player.deterministic
     seat = torch.zeros(count, dtype=torch.int64) if seating is None else seating[:, 0].cpu()
     score = found.score.cpu().gather(1, seat[:, None])[:, 0].double()
@@ -195,6 +204,16 @@ def evaluate(
         seconds=seconds,
         final=found.state,
     )
+
+
+def _openings(game: Game[Any], most: int, layouts: State | None) -> tuple[State, Tensor] | None:
+    """What can be hidden and its probability, float64; None for more ways than most, and where
+    that does not settle how a game goes."""
+    if layouts is not None:
+        equal = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
+        return (layouts, equal) if len(layouts) <= most else None
+    settled = game.spec.hidden and game.spec.seats == 1 and not game.spec.draws
+    return game.openings(most) if settled else None
 
 
 def _reach(most: Tensor) -> dict[str, Share]:
@@ -242,3 +261,47 @@ def trace(
             words = []
         state = after
     return "\n".join(lines)
+
+
+def certainty(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
+    """Float32 [T]: the distance to certainty at each move of one game, drawn by the policy."""
+    agent = Agent(game, policy, Stochastic())
+    moves, _ = play(game, [agent], 1, rng)
+    assert moves is not None
+    return distance_to_certainty(agent.probabilities(moves.state).float())
+
+
+def values_of_boards(
+    game: Game[Any], policy: ValueFunction, graph: Graph | None, rng: torch.Generator
+) -> dict[str, Tensor]:
+    """What the boards that a move can lead to are worth to its mover: float32 [N] by kind.
+
+    "won": the move wins the game; "other". They are all boards that can be reached where graph
+    lists them, else those of 200 random games; each board counts once.
+    """
+    if graph is None:
+        moves, _ = play(game, [Random(game)], 200, rng)
+        assert moves is not None
+        states = [moves.state]
+    else:
+        states = [game.unkey(rank.keys) for rank in graph.ranks.values()]
+    found: dict[tuple[int, bool], float] = {}
+    for state in states:
+        legal = game.legal(state)
+        for action in range(game.spec.actions):
+            rows = state[(legal[:, action] & ~state.done).nonzero()[:, 0]]
+            after = game.act(rows, torch.full_like(rows.mover, action))
+            won = after.done & (after.score.gather(1, rows.mover[:, None])[:, 0] > 0)
+            worth = policy.value(game, after)
+            found |= dict(
+                zip(
+                    zip(game.key(after).tolist(), won.tolist(), strict=True),
+                    worth.tolist(),
+                    strict=True,
+                )
+            )
+    kinds = {"won": True, "other": False}
+    return {
+        name: torch.tensor([worth for (_, won), worth in found.items() if won == kind])
+        for name, kind in kinds.items()
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -45,13 +46,57 @@ class Moves:
         mine = self.player == player
         if bool(mine.all()):
             return self
-        step = torch.repeat_interleave(torch.tensor(self.steps, device=mine.device))
-        columns = {
-            name: getattr(self, name)[mine]
-            for name in ("state", "action", "game", "seat", "player", "gain", "ends_turn")
-        }
-        steps = torch.bincount(step[mine], minlength=len(self.steps)).tolist()
-        return replace(self, **columns, steps=steps)
+        rows = mine.nonzero()[:, 0]
+        return self._rows(rows, self.game[rows], self.games).ordered(self._step()[rows])
+
+    def of_games(self, chosen: Tensor) -> Moves:
+        """Whole games by number, int64 [H], each as often as it is chosen; numbered 0 to H-1."""
+        count = torch.bincount(self.game, minlength=self.games)
+        begin = count.cumsum(0) - count
+        length = count[chosen]
+        game = torch.arange(len(chosen), device=length.device).repeat_interleave(length)
+        within = torch.arange(len(game), device=length.device) - (length.cumsum(0) - length)[game]
+        rows = self._by_game[begin[chosen][game] + within]
+        return self._rows(rows, game, len(chosen)).ordered(self._step()[rows])
+
+    def join(self, other: Moves) -> Moves:
+        """These games and the other's, which are numbered on, as if played side by side."""
+        columns = {name: torch.cat([getattr(self, name), getattr(other, name)]) for name in COLUMNS}
+        both = Moves(
+            state=type(self.state).cat([self.state, other.state]),
+            game=torch.cat([self.game, other.game + self.games]),
+            steps=[len(self) + len(other)],
+            games=self.games + other.games,
+            **columns,
+        )
+        return both.ordered(torch.cat([self._step(), other._step()]))
+
+    def ordered(self, step: Tensor) -> Moves:
+        """The moves in order of step, int64 [M], and within a step as they were."""
+        order = step.argsort(stable=True)
+        steps = torch.bincount(step).tolist()
+        return replace(self._rows(order, self.game[order], self.games), steps=steps)
+
+    def to(self, device: torch.device | str) -> Moves:
+        columns = {name: getattr(self, name).to(device) for name in ("state", "game", *COLUMNS)}
+        return replace(self, **columns)
+
+    def _rows(self, rows: Tensor, game: Tensor, games: int) -> Moves:
+        columns = {name: getattr(self, name)[rows] for name in ("state", *COLUMNS)}
+        return replace(self, **columns, game=game, games=games)
+
+    @cached_property
+    def _by_game(self) -> Tensor:
+        """Int64 [M]: the rows of the first game's moves, then the second's, each in order."""
+        return self.game.argsort(stable=True)
+
+    def _step(self) -> Tensor:
+        """Int64 [M]: at which step of the loop each move was made."""
+        return torch.repeat_interleave(torch.tensor(self.steps, device=self.game.device))
+
+
+COLUMNS = ("action", "seat", "player", "gain", "ends_turn")
+"""The tensors of Moves that have a value for each move, beside the number of its game."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +105,10 @@ class Results:
 
     state: State
     moves: int
+
+    def join(self, other: Results) -> Results:
+        state = type(self.state).cat([self.state, other.state])
+        return Results(state, self.moves + other.moves)
 
     @property
     def score(self) -> Tensor:

@@ -1,13 +1,17 @@
 """Recorded games: a text file of JSON lines, the rules first, then a line a game.
 
 A move is kept as the position in front of the player, as the game draws it, and the action's name,
-so that a person can read a record, and reading one back checks every word of it.
+so that a person can read a record, and reading one back checks every word of it. The final
+position comes with each game.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +20,44 @@ import torch
 from rlgames.config import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.play import Moves, Results
+from rlgames.solvers.optimum import on_cpu
 
 FORMAT = 1
 
 MOST_BYTES = 1 << 30
 """Larger files are not read."""
 
+LINES = 64
+"""So many games are read at once; only where one of them is wrong is each looked at alone."""
+
+BESIDE_THE_RULES = ("encoding", "target")
+"""Keys of a game that change nothing of what may be played."""
+
+WRONG = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What reading a line of odd text can raise."""
+
 
 class BadRecord(ConfigError):
     """A file that is not a record of this game; the message names the line and what is wrong."""
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """The moves of recorded games, in order: public positions [M], and int64 or float32 [M]."""
-
-    state: State
-    action: torch.Tensor
-    game: torch.Tensor
-    seat: torch.Tensor
-    gain: torch.Tensor
-    score: torch.Tensor
-    """Float32 [G, P]: how each game ended."""
-
-
-def check(path: Path, rules: dict[str, Any]) -> None:
+def check(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
     """Raises BadRecord where games of these rules could not be added to the file."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise BadRecord(f"{path} cannot be written: its folder is missing, or it is one itself")
-    if path.exists() and path.stat().st_size and _header(path)["game"] != rules:
-        raise BadRecord(f"{path} holds games of other rules, {json.dumps(_header(path)['game'])}")
+    try:
+        file = path.exists()
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise BadRecord(f"{path} cannot be written: its folder is missing, or it is one itself")
+        if not os.access(path if file else path.absolute().parent, os.W_OK):
+            raise BadRecord(f"{path} cannot be written: permission denied")
+        if file and path.stat().st_size:
+            _check_header(path, rules)
+    except OSError as error:
+        raise BadRecord(f"{path} cannot be written: {error.strerror}") from None
+    here = on_cpu(game)
+    try:
+        here.parse(here.render(here.initial(1, torch.Generator()), 0))
+    except ValueError as error:
+        raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
 
 
 def write(
@@ -58,87 +70,173 @@ def write(
 ) -> None:
     """Append the games to a record, which is begun where there is none.
 
-    rules: the game's config. players: the names by Moves.player. Raises BadRecord where the file
-    holds games of other rules.
+    rules: the game's config. players: the names by Moves.player. Raises BadRecord where that
+    cannot be.
     """
-    header = {"rlgames_record": FORMAT, "game": rules}
+    check(path, game, rules)
     lines = []
     if not path.exists() or not path.stat().st_size:
-        lines.append(json.dumps(header))
-    elif _header(path) != header:
-        raise BadRecord(f"{path} holds games of other rules, {json.dumps(_header(path)['game'])}")
+        lines.append(json.dumps({"rlgames_record": FORMAT, "game": rules}))
     else:
         _mend(path)
-    state = moves.state.to("cpu")
-    try:
-        game.parse(game.render(state, 0))
-    except ValueError as error:
-        raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
-    by_game: list[list[int]] = [[] for _ in range(moves.games)]
-    for row, number in enumerate(moves.game.tolist()):
-        by_game[number].append(row)
-    for number, rows in enumerate(by_game):
-        played = [
+    game, moves, final = on_cpu(game), moves.to("cpu"), results.state.to("cpu")
+    played: list[list[dict[str, Any]]] = [[] for _ in range(moves.games)]
+    columns = (moves.game, moves.action, moves.seat, moves.player, moves.gain)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for row, (number, action, seat, player, gain) in enumerate(rows):
+        played[number].append(
             {
-                "position": game.render(state, row),
-                "move": game.name_action(state, row, int(moves.action[row])),
-                "seat": int(moves.seat[row]),
-                "player": players[int(moves.player[row])],
-                "gain": float(moves.gain[row]),
+                "position": game.render(moves.state, row),
+                "move": game.name_action(moves.state, row, action),
+                "seat": seat,
+                "player": players[player],
+                "gain": gain,
             }
-            for row in rows
-        ]
-        lines.append(json.dumps({"score": results.score[number].tolist(), "moves": played}))
+        )
+    for number, (score, each) in enumerate(zip(final.score.tolist(), played, strict=True)):
+        line = {"score": score, "final": game.render(final, number), "moves": each}
+        lines.append(json.dumps(line))
     with open(path, "a", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """Games as they were played, public positions only.
+
+    players: the names of those who played, by Moves.player.
+    """
+
+    moves: Moves
+    results: Results
+    players: list[str]
+
+
 def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
-    """All games of a record.
+    """All games of a record, on the CPU.
 
     Raises BadRecord, naming the line, for what does not follow the rules or the format.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file raises for names that are too long
         raise BadRecord(f"{path} is not a file")
     if path.stat().st_size > MOST_BYTES:
         raise BadRecord(f"{path} is larger than {MOST_BYTES} bytes")
-    if _header(path)["game"] != rules:
-        raise BadRecord(f"{path} holds games of other rules, {json.dumps(_header(path)['game'])}")
-    states: list[State] = []
-    columns: list[tuple[int, int, int, float]] = []
-    scores: list[list[float]] = []
+    _check_header(path, rules)
+    game = on_cpu(game)
+    parts: list[_Part] = []
     with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if number == 1 or not line.strip():
-                continue
-            try:
-                found = json.loads(line.decode("utf-8"))
-                score = [_number(value) for value in _list(found["score"])]
-                if len(score) != game.spec.seats:
-                    raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
-                for move in _list(found["moves"]):
-                    state, action, seat = _move(game, move)
-                    columns.append((action, len(scores), seat, _number(move["gain"])))
-                    states.append(state)
-                scores.append(score)
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise BadRecord(f"{path}, line {number}: {error}") from None
-    if not states:
+        lines = ((n, line) for n, line in enumerate(file, 1) if n > 1 and line.strip())
+        while some := list(islice(lines, LINES)):
+            parts += _parts(path, game, some)
+    if not parts:
         raise BadRecord(f"{path} holds no moves")
-    actions, games, seats, gain = (torch.tensor(column) for column in zip(*columns, strict=True))
-    joined = type(states[0]).cat(states)
-    return Recorded(joined, actions, games, seats, gain.float(), torch.tensor(scores))
+    return _joined(game, parts)
 
 
-def _move(game: Game[Any], move: Any) -> tuple[State, int, int]:
-    """The position, the action and the seat of a recorded move; ValueError where they are none."""
-    if not isinstance(move["position"], str) or not isinstance(move["move"], str):
-        raise ValueError("a position and a move should be text")
-    state = game.parse(move["position"])
-    seat = move["seat"]
-    if type(seat) is not int or seat != int(state.mover[0]) or bool(state.done[0]):
-        raise ValueError(f"seat {seat!r} cannot move here")
-    return state, game.parse_action(state, 0, move["move"], exact=True), seat
+@dataclass(frozen=True)
+class _Part:
+    """What some lines tell of G games with M moves, line by line.
+
+    length: moves of each game [G]. score: final scores [G, P]. final: final positions [G].
+    state, action: positions and int64 [M]. player, gain: of each move [M].
+    """
+
+    length: list[int]
+    score: list[list[float]]
+    final: State
+    state: State
+    action: torch.Tensor
+    player: list[str]
+    gain: list[float]
+
+
+def _parts(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) -> Iterator[_Part]:
+    """Some lines of a record: all at once, or one by one to find the one that is wrong."""
+    try:
+        yield _part(game, [json.loads(line.decode("utf-8")) for _, line in lines])
+    except WRONG as error:
+        if len(lines) == 1:
+            raise BadRecord(f"{path}, line {lines[0][0]}: {error}") from None
+        for line in lines:
+            yield from _parts(path, game, [line])
+
+
+def _part(game: Game[Any], lines: list[Any]) -> _Part:
+    """Raises one of WRONG where any of these lines is no game by the rules."""
+    score = [[_number(value) for value in _list(line["score"])] for line in lines]
+    for each in score:
+        if len(each) != game.spec.seats:
+            raise ValueError(f"{len(each)} scores for {game.spec.seats} seats")
+    played = [_list(line["moves"]) for line in lines]
+    moves = [move for each in played for move in each]
+    if not all(played):
+        raise ValueError("a game without moves")
+    state = game.parse_all([_text(move["position"]) for move in moves])
+    over, mover = state.done.tolist(), state.mover.tolist()
+    for move, seat, done in zip(moves, mover, over, strict=True):
+        if type(move["seat"]) is not int or move["seat"] != seat or done:
+            raise ValueError(f"seat {str(move['seat'])[:40]} cannot move here")
+    action = game.parse_actions(state, [_text(move["move"]) for move in moves])
+    gain = [_number(move["gain"]) for move in moves]
+    player = [_text(move["player"]) for move in moves]
+    if not all("final" in line for line in lines):
+        raise ValueError("no final position: an older version wrote this; record the game anew")
+    _add_up(moves=played, score=score)
+    final = game.parse_all([_text(line["final"]) for line in lines])
+    if not bool(final.done.all()):
+        raise ValueError("the final position is not the end of a game")
+    return _Part([len(each) for each in played], score, final, state, action, player, gain)
+
+
+def _add_up(moves: list[list[Any]], score: list[list[float]]) -> None:
+    """Raises ValueError where a seat's gains are not its score, for seats that have moved."""
+    for each, final in zip(moves, score, strict=True):
+        total: dict[int, float] = {}
+        for move in each:
+            total[move["seat"]] = total.get(move["seat"], 0.0) + move["gain"]
+        for seat, gained in total.items():
+            if abs(gained - final[seat]) > 1e-4 * max(1.0, abs(final[seat])):
+                raise ValueError(f"the gains of seat {seat} do not add up to its score")
+
+
+def _joined(game: Game[Any], parts: list[_Part]) -> Recorded:
+    """The moves of all parts, first moves first, with what a position by itself does not tell."""
+    length = torch.tensor([length for part in parts for length in part.length])
+    number = torch.arange(len(length)).repeat_interleave(length)
+    ply = torch.arange(len(number)) - (length.cumsum(0) - length)[number]
+    names = list(dict.fromkeys(name for part in parts for name in part.player))
+    place = {name: index for index, name in enumerate(names)}
+    gain = torch.tensor([gain for part in parts for gain in part.gain], dtype=torch.float64)
+    state = type(parts[0].state).cat([part.state for part in parts])
+    final = type(parts[0].final).cat([part.final for part in parts])
+    final = replace(final, score=torch.tensor([score for part in parts for score in part.score]))
+    if game.spec.seats == 1:
+        total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, number, gain)
+        before = gain.cumsum(0) - gain - (total.cumsum(0) - total)[number]
+        state = replace(state, score=before[:, None].float())
+    if game.spec.turn_plies == 1:
+        state, final = replace(state, turn=ply), replace(final, turn=length)
+    # The turn after each move is that of the game's next position.
+    after = state.turn.roll(-1)
+    after[length.cumsum(0) - 1] = final.turn
+    moves = Moves(
+        state=state,
+        action=torch.cat([part.action for part in parts]),
+        game=number,
+        seat=state.mover,
+        player=torch.tensor([place[name] for part in parts for name in part.player]),
+        gain=gain.float(),
+        ends_turn=after > state.turn,
+        steps=[len(number)],
+        games=len(length),
+    )
+    return Recorded(moves.ordered(ply), Results(final, len(number)), names)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:40]} should be text")
+    return value
 
 
 def _number(value: Any) -> float:
@@ -167,6 +265,15 @@ def _mend(path: Path) -> None:
             file.truncate(start)
         else:
             file.write(b"\n")
+
+
+def _check_header(path: Path, rules: dict[str, Any]) -> None:
+    """Raises BadRecord unless the file holds games of these rules."""
+    found = _header(path)["game"]
+    kinds = [{k: v for k, v in of.items() if k not in BESIDE_THE_RULES} for of in (found, rules)]
+    if kinds[0] != kinds[1]:
+        told = json.dumps(found)
+        raise BadRecord(f"{path} holds games of other rules, {told[:300]}")
 
 
 def _header(path: Path) -> dict[str, Any]:

@@ -102,6 +102,18 @@ def last(moves: Moves) -> Tensor:
     return latest[owner] == place
 
 
+def following(moves: Moves) -> tuple[Tensor, Tensor]:
+    """Int64 [M]: the place of the same seat's next move; and bool [M]: whether there is one."""
+    owner = _owner(moves)
+    # Moves lie in the order they were made: a stable sort puts each seat's side by side.
+    order = owner.argsort(stable=True)
+    exists = torch.zeros_like(owner, dtype=torch.bool)
+    exists[order[:-1]] = owner[order[1:]] == owner[order[:-1]]
+    place = torch.empty_like(owner)
+    place[order] = order.roll(-1)
+    return place, exists
+
+
 def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
     """Float32 [M]: the discounted sum of reward, float32 [M], over each seat's later moves."""
     result = torch.empty_like(reward)
@@ -115,6 +127,28 @@ def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
         stop -= size
         result[now] = reward[now] + weight[now] * total[owner[now]]
         total[owner[now]] = result[now]
+    return result
+
+
+def generalised_advantage(
+    reward: Tensor, value: Tensor, moves: Moves, discount: float, decay: float
+) -> Tensor:
+    """Float32 [M]: equation 16 of Schulman et al. 2016, over each seat's later moves.
+
+    reward, value: float32 [M]. decay: λ; at 1 it is the discounted return less the value.
+    """
+    result = torch.empty_like(reward)
+    owner = _owner(moves)
+    ahead = torch.zeros(2, int(owner.max()) + 1, device=reward.device)  # value, advantage
+    weight = torch.where(moves.ends_turn, discount, 1.0)
+    stop = len(moves)
+    for size in reversed(moves.steps):
+        now = slice(stop - size, stop)
+        stop -= size
+        own = owner[now]
+        error = reward[now] + weight[now] * ahead[0, own] - value[now]
+        result[now] = error + weight[now] * decay * ahead[1, own]
+        ahead[:, own] = torch.stack([value[now], result[now]])
     return result
 
 

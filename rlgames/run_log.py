@@ -13,6 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
@@ -69,6 +72,17 @@ class RunLog:
         self._metrics.flush()
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, games)
+
+    def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
+        """How numbers are spread, as a histogram of TensorBoard."""
+        self._writer.add_histogram(name, values, games)
+
+    def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
+        """uint8 [H, W, 3], for TensorBoard and as pictures/<name>.png, the latest one."""
+        self._writer.add_image(name, picture, games, dataformats="HWC")
+        path = self.directory / "pictures" / f"{name}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(picture).save(path)
 
     def finish(self, status: str, results: dict[str, float]) -> None:
         """Close the run: hyper-parameters beside its final figures, status and end."""

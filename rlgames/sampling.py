@@ -112,3 +112,9 @@ def certain(scores: Tensor, legal: Tensor) -> Tensor:
     """Float64 [B, A]: all probability on the best legal action, the first of equals."""
     best = masked(scores, legal).argmax(1, keepdim=True)
     return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, best, 1.0)
+
+
+def distance_to_certainty(probability: Tensor) -> Tensor:
+    """[B]: 1 - p of the likeliest action + p of all others (section 3.3.2 of Dedieu and Amar's
+    paper): 0 for certainty, 1.5 for four equal actions. probability: [B, A], rows add up to 1."""
+    return 2 * (1 - probability.amax(1))

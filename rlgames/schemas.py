@@ -12,6 +12,8 @@ from typing import Any
 POSITIVE = 1e-300
 """As the low end of a range: more than 0."""
 
+MAX_BATCH = 1 << 24
+
 
 def key(
     default: Any = MISSING, low: float = -math.inf, high: float = math.inf, of: Any = ()
@@ -92,6 +94,14 @@ class MlpConfig:
     layers: list[int] = key([256, 256], 0, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+    bias: bool = True
+
+
+@dataclass
+class StagedConfig(MlpConfig):
+    name: str = "staged"
+    by: str = "max_tile"
+    at: list[float] = key([512.0], -1e18, 1e18)
 
 
 @dataclass
@@ -107,6 +117,19 @@ class ConvConfig:
 class TableConfig:
     name: str = "table"
     start: float = key(0.0, -1e6, 1e6)
+
+
+@dataclass
+class BasisConfig:
+    name: str = "basis"
+    features: list[str] = key(
+        ["corner", "vertical", "horizontal", "diagonal"],
+        of=(
+            *("corner", "vertical", "horizontal", "diagonal"),
+            *("one", "empty", "pairs", "ordered", "rough"),
+        ),
+    )
+    start: float = key(1.0, -1e6, 1e6)
 
 
 @dataclass
@@ -130,9 +153,10 @@ class ArgmaxConfig:
 @dataclass
 class ReinforceConfig:
     name: str = "reinforce"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop"))
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     lr_end: float | None = key(None, 0, 100)
     baseline: str = key("value", of=("none", "mean", "standardised", "value"))
+    gae_lambda: float = key(1.0, 0, 1)
     masked: bool = True
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
@@ -141,12 +165,48 @@ class ReinforceConfig:
     minibatches: int = key(1, 1, 100_000)
     clip: float = key(0.2, POSITIVE, 1e6)
     max_norm: float | None = key(None, POSITIVE, 1e6)
+    rho: float = key(0.99, 0, 1)
 
 
 @dataclass
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
+
+
+@dataclass
+class AdpConfig:
+    name: str = "adp"
+    lr_end: float | None = key(None, 0, 100)
+    fit: str = key("least_squares", of=("gradient", "least_squares"))
+    standardise: bool = False
+
+
+@dataclass
+class QConfig:
+    name: str = "q"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    memory: int = key(200_000, 1, 10**8)
+    updates: int = key(32, 1, 100_000)
+    minibatch: int = key(256, 1, 10**7)
+    rewards: int = key(1, 1, 10_000)
+    target_every: int = key(1, 1, 10**9)
+    target_step: float = key(0.01, POSITIVE, 1)
+    max_norm: float | None = key(10.0, POSITIVE, 1e6)
+
+
+@dataclass
+class CloneConfig:
+    name: str = "clone"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    epochs: int = key(1, 1, 1000)
+    minibatch: int = key(256, 1, MAX_BATCH)
+    max_norm: float | None = key(1.0, POSITIVE, 1e6)
+    patience: int | None = key(None, 1, 10**9)
 
 
 @dataclass
@@ -237,14 +297,28 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "outcome": RewardConfig,
         "hickman": RewardConfig,
         "score": RewardConfig,
+        "grid_sum": RewardConfig,
+        "win": RewardConfig,
     },
-    "policy": {"mlp": MlpConfig, "conv": ConvConfig, "table": TableConfig},
+    "policy": {
+        "mlp": MlpConfig,
+        "staged": StagedConfig,
+        "conv": ConvConfig,
+        "table": TableConfig,
+        "basis": BasisConfig,
+    },
     "sampling": {
         "stochastic": StochasticConfig,
         "epsilon_greedy": EpsilonGreedyConfig,
         "argmax": ArgmaxConfig,
     },
-    "learner": {"reinforce": ReinforceConfig, "td": TdConfig},
+    "learner": {
+        "reinforce": ReinforceConfig,
+        "td": TdConfig,
+        "adp": AdpConfig,
+        "q": QConfig,
+        "clone": CloneConfig,
+    },
     "player": {
         "random": RandomConfig,
         "win_or_block": WinOrBlockConfig,
@@ -259,14 +333,13 @@ SCHEMAS: dict[str, dict[str, type]] = {
     },
     "search": {"mcts": MctsConfig},
 }
-SEATED = ("player", "opponent", "eval_opponent")
+SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""
 
 SHARED = {**dict.fromkeys(SEATED, "player"), "opponent_search": "search"}
 """The group whose options a key has, where that is not the group of its own name."""
 
 SEED_END = 2**64
-MAX_BATCH = 1 << 24
 
 
 @dataclass
@@ -289,6 +362,12 @@ class TrainConfig(RunConfig):
     save_every: int | None = key(None, 1, 10**12)
     best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
     solve_seconds: float = key(20.0, 0, 1e6)
+    start: str | None = None
+    demonstrations: str | None = None
+    demonstrator: str | None = None
+    demonstrated: int = key(0, 0, MAX_BATCH)
+    clone_epochs: int = key(0, 0, 10**6)
+    holdout: float = key(0.0, 0, 1)
     out: str | None = None
 
 
@@ -297,6 +376,7 @@ class EvalConfig(RunConfig):
     games: str | int = "auto"
     batch: int = key(4096, 1, MAX_BATCH)
     trace: int = key(0, 0, 1000)
+    record: str | None = None
     solve_seconds: float = key(20.0, 0, 1e6)
     format: str = key("table", of=("table", "json"))
 
@@ -330,7 +410,16 @@ COMMANDS: dict[str, type] = {
     "solve": SolveConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
-    "train": ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent"),
+    "train": (
+        "game",
+        "reward",
+        "policy",
+        "sampling",
+        "learner",
+        "opponent",
+        "eval_opponent",
+        "teacher",
+    ),
     "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
     "play": ("game", "opponent", "sampling", "search"),
     "arena": ("game", "search"),
@@ -343,6 +432,17 @@ TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields
 def schema_of(group: str, name: str) -> type:
     """The schema of an option; KeyError where there is none."""
     return SCHEMAS[SHARED.get(group, group)][name]
+
+
+def defaults(schema: type) -> dict[str, Any]:
+    """The keys of a schema that have a default, with it."""
+    found = {}
+    for item in fields(schema):
+        if item.default_factory is not MISSING:
+            found[item.name] = item.default_factory()
+        elif item.default is not MISSING:
+            found[item.name] = item.default
+    return found
 
 
 def known_keys(command: str) -> set[str]:

@@ -12,13 +12,17 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, checkpoint, config
-from rlgames.agents import build_player
-from rlgames.evaluation import Evaluation, evaluate
+from rlgames import build, checkpoint, config, pictures
+from rlgames.agents import build_player, start_from
+from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
-from rlgames.play import play
+from rlgames.holdout import Split, split
+from rlgames.learners.clone import Clone
+from rlgames.learners.learner import Learner
+from rlgames.lessons import Lessons
 from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import ValueFunction
 from rlgames.run_log import RunLog, fresh_directory
 from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph, exploitability
@@ -37,23 +41,37 @@ class Trained:
     directory: Path
     game: Game[Any]
     evaluation: Evaluation
+    held_out: Evaluation | None
     opponent: str
     optimal: float | None
     exploitability: float | None
     seconds: float
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of. players: the agent, and its opponent if it has one."""
+
+    device: torch.device
+    game: Game[Any]
+    agent: Agent
+    learner: Learner
+    players: list[Player]
+    lessons: Lessons
+    examiner: Examiner
+
+
 class Examiner:
     """Evaluates the greedy policy, in training and at its end.
 
     best_by: the figure that the best checkpoint is chosen by: exploitability where all positions
-    can be listed, otherwise what the game is about.
+    can be listed, otherwise what the game is about. Layouts that are held out have no say in it.
     """
 
     LOWER_IS_BETTER = ("turns", "exploitability")
 
-    def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent) -> None:
-        self.cfg, self.game = cfg, game
+    def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent, split: Split | None) -> None:
+        self.cfg, self.game, self.split = cfg, game, split
         self.greedy = Agent(game, agent.policy, Argmax())
         self.opponent: Player | None = None
         self.graph: Graph | None = None
@@ -74,15 +92,40 @@ class Examiner:
                 f"best_by={usual} fits",
             )
 
-    def examine(self, games: int, stream: str) -> tuple[Evaluation, dict[str, float]]:
-        """Play games drawn from the named stream, and name the figures."""
-        cfg = self.cfg
+    def examine(
+        self, games: int, stream: str
+    ) -> tuple[Evaluation, Evaluation | None, dict[str, float]]:
+        """Play games drawn from the named stream, on the layouts trained on and on those held out
+        if there are any, and name the figures."""
+        cfg, split = self.cfg, self.split
         rng = build.stream(cfg.seed, stream, cfg.device)
-        found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent)
-        figures = found.headline()
+        own = None if split is None else split.trained_on
+        found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
+        figures, held_out = found.headline(), None
+        if split is not None:
+            others = split.held_out
+            held_out = evaluate(self.game, self.greedy, "auto", games, rng, layouts=others)
+            figures["held_out_turns"] = held_out.turns.mean
         if self.graph is not None:
             figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
-        return found, figures
+        return found, held_out, figures
+
+    def draw(self, log: RunLog, played: int, doubts: bool) -> None:
+        """Pictures of what is learnt. doubts: the policy's scores are logits, so that how sure it
+        is of each move of a game can be told."""
+        game, policy = self.game, self.greedy.policy
+        rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
+        if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
+            groups = values_of_boards(game, policy, self.graph, rng)
+            spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
+            for name, values in spread.items():
+                log.spread(played, f"values/{name}", values)
+            title = f"values of the boards a move leads to, after {played:,} games"
+            log.picture(played, "values", pictures.density(title, spread))
+        if doubts:
+            doubt = certainty(game, policy, rng).double().cpu().numpy()
+            title = f"distance to certainty at each move of a game, after {played:,} games"
+            log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
 
     def better(
         self, figures: dict[str, float], best: tuple[float, float] | None
@@ -109,12 +152,6 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     return [agent, build_player(cfg.opponent, cfg, game)]
 
 
-def both_seats(games: int, played: int, device: torch.device) -> Tensor:
-    """Int64 [games, 2]: the first player has seat 0 in every other game, counted from the start."""
-    second = ((torch.arange(games, device=device) + played) % 2)[:, None]
-    return torch.cat([second, 1 - second], 1)
-
-
 def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     """Run a checked config to its end; progress is told games and the latest metrics.
 
@@ -122,19 +159,10 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     BadNumber when learning breaks down; the run is then closed as failed, its checkpoints kept.
     """
     start = time.perf_counter()
-    device = build.build_device(cfg)
-    game = build.build_game(cfg).to(device)
-    policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
-    sampling = build.build_sampling(cfg)
-    learner = build.build_learner(
-        cfg, game, policy, sampling, build.stream(cfg.seed, "learn", device)
-    )
-    agent = Agent(game, policy, sampling)
-    players = opponents(cfg, game, agent)
-    examiner = Examiner(cfg, game, agent)
+    parts = assemble(cfg)
+    device, game, agent, learner = parts.device, parts.game, parts.agent, parts.learner
+    policy, players, lessons, examiner = agent.policy, parts.players, parts.lessons, parts.examiner
     rng = build.stream(cfg.seed, "play", device)
-    if device.type == "cpu":
-        build.check_memory(min(cfg.batch, cfg.games), game)
     log = _open_log(cfg)
     values = config.plain(cfg)
     directory = log.directory
@@ -148,17 +176,18 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     played, due_log, due_eval, due_save = 0, 0, 0, 0
     window = Window()
     begin = time.perf_counter()
+    converged = False
     try:
-        while played < cfg.games:
+        for found in lessons.clone():
+            log.add(0, {f"clone/{name}": value for name, value in found.items()})
+        while played < cfg.games and not converged:
             batch = min(cfg.batch, cfg.games - played)
             agent.progress = played / cfg.games
             for player in players:
                 if isinstance(player, Past):
                     player.look_back(played, rng)
-            seating = both_seats(batch, played, device) if len(players) == 2 else None
-            moves, results = play(game, players, batch, rng, seating=seating)
-            assert moves is not None
-            metrics = learner.update(moves.of(0), results, agent.progress)
+            moves, results = lessons.play(batch, played, rng)
+            metrics = learner.update(*lessons.joined(moves.of(0), results), agent.progress)
             played += batch
             window.add(batch, results.moves, metrics | _lengths(game, results.score, results.turns))
             last = played >= cfg.games
@@ -170,13 +199,18 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                     progress(played, shown)
             if played - due_eval >= eval_every or last:
                 due_eval = played
-                _, figures = examiner.examine(cfg.eval_games, "eval")
+                *_, figures = examiner.examine(cfg.eval_games, "eval")
+                if isinstance(learner, Clone):
+                    figures |= learner.examine(lessons.held_out())
+                    converged = learner.converged(figures["loss"])
+                    last = last or converged
                 shown = {f"eval/{name}": value for name, value in figures.items()}
                 log.add(played, shown | {"time/seconds": time.perf_counter() - begin})
                 told = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
                 log.log.info("games %d, greedy: %s", played, told)
                 if progress:
                     progress(played, shown)
+                examiner.draw(log, played, "distance_to_certainty" in metrics)
                 ahead = examiner.better(figures, best)
                 if ahead is not None:
                     best = ahead
@@ -187,7 +221,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
         tensors, _ = checkpoint.read(directory / "checkpoints" / "best.safetensors")
         checkpoint.restore(policy, tensors)
         # Other games than those that the best checkpoint was chosen by.
-        final, figures = examiner.examine(2000, "final")
+        final, held_out, figures = examiner.examine(2000, "final")
         optimum = None if game.spec.seats == 2 else find_optimum(game, cfg.solve_seconds)
     except BaseException as error:
         log.log.error("%s: %s", type(error).__name__, error)
@@ -199,6 +233,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
         directory,
         game,
         final,
+        held_out,
         str(cfg.eval_opponent.name),
         optimal,
         figures.get("exploitability"),
@@ -208,14 +243,26 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
 
 def check_parts(cfg: DictConfig) -> None:
     """Build everything once; raises ConfigError where the parts do not fit together."""
+    assemble(cfg)
+
+
+def assemble(cfg: DictConfig) -> Parts:
+    """Raises ConfigError where the parts do not fit together."""
     device = build.build_device(cfg)
     game = build.build_game(cfg).to(device)
     policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
-    sampling = build.build_sampling(cfg)
-    build.build_learner(cfg, game, policy, sampling, build.stream(cfg.seed, "learn", device))
+    if cfg.start:
+        start_from(Path(cfg.start), cfg, policy)
+    sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, "learn", device)
+    learner = build.build_learner(cfg, game, policy, sampling, rng)
     agent = Agent(game, policy, sampling)
-    opponents(cfg, game, agent)
-    Examiner(cfg, game, agent)
+    players = opponents(cfg, game, agent)
+    held = split(game, cfg.holdout, cfg.seed)
+    lessons = Lessons(cfg, game, players, learner, held, rng)
+    examiner = Examiner(cfg, game, agent, held)
+    if device.type == "cpu":
+        build.check_memory(min(cfg.batch, cfg.games), game)
+    return Parts(device, game, agent, learner, players, lessons, examiner)
 
 
 def _open_log(cfg: DictConfig) -> RunLog:

@@ -199,6 +199,13 @@ FITTING = {
     "reward=hickman": ["game=tictactoe"],
     "policy=table": ["game=tictactoe", "learner=td"],
     "learner=td": ["game=tictactoe", "policy=table"],
+    "policy=basis": ["game=2048", "sampling=argmax", "learner=adp"],
+    "learner=adp": ["game=2048", "sampling=argmax", "policy=basis"],
+    "learner=q": ["sampling=epsilon_greedy"],
+    "learner=clone": ["game=2048", "teacher=corner"],
+    "policy=staged": ["game=2048"],
+    "reward=grid_sum": ["game=2048"],
+    "reward=win": ["game=2048"],
 }
 """What an option needs beside it."""
 
@@ -217,6 +224,7 @@ def test_every_file_of_every_group_trains(group, option, tmp_path):
 def test_every_experiment_runs_two_updates(name, tmp_path):
     cfg = config.load("train", [f"experiment={name}"])
     words = [f"experiment={name}", f"games={2 * cfg.batch}", "solve_seconds=0"]
+    words += ["teacher=corner"] if cfg.learner.name == "clone" else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
@@ -380,3 +388,11 @@ def test_a_trace_changes_no_figures(rlgames):
     plain, traced = (rlgames(*words, *more).stdout for more in ([], ["trace=1"]))
     score = next(line for line in plain.splitlines() if "│ random  " in line)
     assert score in traced
+
+
+def test_a_checkpoint_of_an_older_version_gets_the_keys_it_did_not_have():
+    cfg = config.plain(config.load("train", ["game=2048"]))
+    del cfg["policy"]["bias"], cfg["learner"]["gae_lambda"]
+    found = config.from_plain(cfg)
+    assert found.policy.bias is True
+    assert found.learner.gae_lambda == 1.0

@@ -188,12 +188,18 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
     assert int((policy.values != 0).sum()) <= len(values)
 
 
-def test_td_moves_a_shared_board_by_the_mean_of_what_is_asked():
+def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
     game = Lines(1, 3, 3, gravity=False)
     policy, _ = taught_table(game, "game=tictactoe", "reward=outcome")
     same = game.initial(3, rng())
+    new = policy.learn(game, same, torch.tensor([0.5, 0.5, 0.5]), 0.5)
+    value = 0.0
+    for _ in range(3):
+        value += 0.5 * (0.5 - value)
+    assert new.tolist() == [value] * 3
+    policy, _ = taught_table(game, "game=tictactoe", "reward=outcome")
     new = policy.learn(game, same, torch.tensor([1.0, 0.0, 0.5]), 0.5)
-    assert new.tolist() == [0.25] * 3
+    assert new.tolist() == [value] * 3  # towards the mean of what is asked
 
 
 def test_td_with_gains_plays_2048_as_well_as_can_be():

@@ -94,10 +94,9 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
     score = {"you win": 1, "you lose": -1, "a draw": 0}[text]
     assert lines[1]["score"][seat - 1] == score
     cfg = config.load("solve", ["game=tictactoe"])
-    read = records.read(
-        tmp_path / "my games.jsonl", build.build_game(cfg), config.plain(cfg)["game"]
-    )
-    assert len(read.action) == len(players)
+    path, rules = tmp_path / "my games.jsonl", config.plain(cfg)["game"]
+    read = records.read(path, build.build_game(cfg), rules).moves
+    assert len(read) == len(players)
     assert float(read.gain[read.seat == seat - 1].sum()) == score
 
 

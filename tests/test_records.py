@@ -77,13 +77,15 @@ def reads_or_names(path, lines, number):
 def assert_sound(found):
     """Only moves that the rules allow, and finite numbers."""
     game, _ = built(f"game={DAMAGED}")
-    assert game.legal(found.state).gather(1, found.action[:, None]).all()
-    assert not found.state.done.any()
-    assert torch.equal(found.seat, found.state.mover)
-    assert len(found.state) == len(found.action) == len(found.game) == len(found.gain)
-    assert found.score.shape[1] == game.spec.seats
-    assert found.gain.dtype == found.score.dtype == torch.float32
-    assert int(found.game.max()) < len(found.score)
+    moves, score = found.moves, found.results.score
+    assert game.legal(moves.state).gather(1, moves.action[:, None]).all()
+    assert not moves.state.done.any()
+    assert torch.equal(moves.seat, moves.state.mover)
+    assert len(moves.state) == len(moves.action) == len(moves.game) == len(moves.gain)
+    assert score.shape == (moves.games, game.spec.seats)
+    assert moves.gain.dtype == score.dtype == torch.float32
+    assert int(moves.game.max()) < moves.games
+    assert found.results.state.done.all()
 
 
 # ---------------------------------------------------------------- round trips
@@ -94,13 +96,18 @@ def test_what_was_written_is_read_back(name, tmp_path):
     path = tmp_path / "games"
     game, rules = built(f"game={name}")
     moves, results = record(path, f"game={name}")
-    found = records.read(path, game, rules)
-    order = torch.cat([(moves.game == number).nonzero()[:, 0] for number in range(GAMES)])
-    played = moves.state[order]
-    assert torch.equal(found.game, moves.game[order])
-    assert torch.equal(found.seat, moves.seat[order])
-    assert torch.equal(found.gain, moves.gain[order])
-    assert torch.equal(found.score, results.score)
+    recorded = records.read(path, game, rules)
+    assert torch.equal(recorded.results.score, results.score)
+    order, again = (
+        torch.cat([(of.game == number).nonzero()[:, 0] for number in range(GAMES)])
+        for of in (moves, recorded.moves)
+    )
+    played, found = moves.state[order], recorded.moves._rows(again, recorded.moves.game, GAMES)
+    for column in ("seat", "player", "gain", "ends_turn"):
+        assert torch.equal(getattr(found, column), getattr(moves, column)[order]), column
+    assert torch.equal(found.state.turn, played.turn)
+    assert torch.equal(found.state.score, played.score)
+    assert torch.equal(recorded.results.turns, results.turns)
     assert torch.equal(game.observe(found.state), game.observe(played))
     assert torch.equal(game.legal(found.state), game.legal(played))
     assert torch.equal(found.state.mover, played.mover)
@@ -136,24 +143,24 @@ def test_further_games_are_appended(tmp_path):
     second, _ = record(path, f"game={DAMAGED}", games=2, seed=2)
     assert path.read_text(encoding="utf-8").startswith(before)
     found = read(path)
-    assert len(found.score) == 5
-    assert len(found.action) == len(first) + len(second)
-    assert found.game.unique().tolist() == list(range(5))
+    assert found.moves.games == len(found.results.score) == 5
+    assert len(found.moves) == len(first) + len(second)
+    assert found.moves.game.unique().tolist() == list(range(5))
 
 
 def test_an_empty_file_becomes_a_record(tmp_path):
     path = tmp_path / "games"
     path.touch()
     moves, _ = record(path, f"game={DAMAGED}")
-    assert len(read(path).action) == len(moves)
+    assert len(read(path).moves) == len(moves)
 
 
 def test_empty_lines_are_passed_over(tmp_path, undamaged):
     path = tmp_path / "games"
     whole = reads_or_names(path, undamaged, 0)
     spaced = reads_or_names(path, [undamaged[0], "", *undamaged[1:3], "   ", *undamaged[3:], ""], 0)
-    assert torch.equal(whole.action, spaced.action)
-    assert torch.equal(whole.game, spaced.game)
+    assert torch.equal(whole.moves.action, spaced.moves.action)
+    assert torch.equal(whole.moves.game, spaced.moves.game)
 
 
 def test_games_that_show_more_than_the_board_are_read_back_or_not_written(tmp_path):
@@ -162,7 +169,7 @@ def test_games_that_show_more_than_the_board_are_read_back_or_not_written(tmp_pa
         moves, _ = record(path, *words)
     except BadRecord:
         return
-    assert len(read(path, *words).action) == len(moves)
+    assert len(read(path, *words).moves) == len(moves)
 
 
 # ---------------------------------------------------------------- other files
@@ -304,7 +311,9 @@ def test_values_of_other_types_are_named_or_read_as_legal_moves(data, tmp_path, 
         assert_sound(found)
 
 
-@pytest.mark.parametrize("wanted", ["score", "moves", "position", "move", "seat", "gain"])
+@pytest.mark.parametrize(
+    "wanted", ["score", "final", "moves", "position", "move", "seat", "gain", "player"]
+)
 def test_what_is_missing_is_named(wanted, tmp_path, undamaged):
     game = json.loads(undamaged[1])
     del (game if wanted in game else game["moves"][-1])[wanted]
@@ -450,7 +459,7 @@ def test_records_of_every_game_survive_random_damage(name, tmp_path):
         except BadRecord as error:
             assert "line " in str(error)  # noqa: PT017
             continue
-        assert found.game.max() < len(found.score)
+        assert found.moves.game.max() < len(found.results.score)
 
 
 def test_nothing_in_a_record_is_ever_run(tmp_path, undamaged, monkeypatch):

@@ -11,10 +11,10 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.play import play
-from rlgames.players.exact import exact
+from rlgames.players.exact import BestOfAll, exact
 from rlgames.players.player import Random
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import Graph, exploitability
+from rlgames.solvers.graph import Graph, exact_results, exploitability
 from rlgames.solvers.optimum import find_optimum
 
 TICTACTOE = Lines(3, 3, 3, gravity=False)
@@ -236,3 +236,17 @@ def test_ratings_of_players_of_known_strength():
     nothing = np.zeros((2, 2, 3))
     nothing[0, 1, 0] = nothing[1, 0, 2] = 50
     assert np.isfinite(ratings(nothing)).all()
+
+
+def test_exact_results_of_random_and_minimax_players():
+    """The fractions are known by enumeration."""
+    game = Lines(3, 3, 3, False)
+    graph = Graph(game, 60, 2**30)
+    random = Random(game).probabilities
+    found = exact_results(graph, random, random)
+    assert found[0]["win"] == pytest.approx(737 / 1260, abs=1e-12)
+    assert found[1]["draw"] == pytest.approx(8 / 63, abs=1e-12)
+    best = BestOfAll(game, graph).probabilities
+    found = exact_results(graph, best, random)
+    assert found[0] == pytest.approx({"win": 75257 / 77760, "draw": 2503 / 77760, "loss": 0.0})
+    assert found[1] == pytest.approx({"win": 2645 / 3402, "draw": 757 / 3402, "loss": 0.0})

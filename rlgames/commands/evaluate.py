@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, config
-from rlgames.agents import build_player, load_agent, searching
+from rlgames import build, config, records
+from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.commands.beside import config_beside
 from rlgames.config import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, trace
 from rlgames.games.game import Game
+from rlgames.holdout import split
+from rlgames.play import Moves, Results
 from rlgames.players.player import Player, Random
-from rlgames.solvers.graph import exploitability
+from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
 
 LARGE = 1e40
@@ -69,7 +72,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
             seats = [player] if opponent is None else [player, opponent]
             order = seats[::-1] if turn % 2 else seats
             print(trace(game, order, build.stream(cfg.seed, f"trace {turn}", device)))
-    found = evaluate(game, player, games, 2000, rng, opponent, cfg.batch)
+    keep = _recorder(cfg, game, run, opponent) if cfg.record else None
+    found = evaluate(game, player, games, 2000, rng, opponent, cfg.batch, record=keep)
     report = {
         "game": config.plain(cfg)["game"],
         "player": _name(cfg.player) if run is None else str(run),
@@ -81,8 +85,13 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         "exact": found.exact,
         "seed": cfg.seed,
         "moves": found.turns.as_dict(),
+        **_by_layouts(run, game, player, games, rng, cfg.batch),
         **results(game, found),
-        **reference(game, player, found, cfg.solve_seconds),
+        **(
+            against(game, player, opponent, cfg.solve_seconds)
+            if game.spec.goal == "outcome"
+            else reference(game, found, cfg.solve_seconds)
+        ),
         **player.facts(),
         "seconds": found.seconds,
         "moves_per_s": found.moves / max(found.seconds, 1e-9),
@@ -90,6 +99,41 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     if run is not None and run.is_dir():
         (run / "eval.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return report
+
+
+def _recorder(
+    cfg: DictConfig, game: Game[Any], run: Path | None, opponent: Player | None
+) -> Callable[[Moves, Results], None]:
+    """Adds games to record=; raises BadRecord at once where that is not possible."""
+    path, rules = Path(cfg.record), config.plain(cfg)["game"]
+    records.check(path, game, rules)
+    names = [_name(cfg.player) if run is None else str(run)]
+    names += [] if opponent is None else [_name(cfg.get("opponent"))]
+    return lambda moves, found: records.write(path, game, rules, names, moves, found)
+
+
+def _by_layouts(
+    run: Path | None,
+    game: Game[Any],
+    player: Player,
+    games: str | int,
+    rng: torch.Generator,
+    batch: int,
+) -> dict[str, Any]:
+    """The turns on the layouts that a run was trained on, and on those that it held out."""
+    own = None if run is None else trained_config(run)
+    parts = None if own is None else split(game, own.get("holdout", 0.0), own.seed)
+    if parts is None:
+        return {}
+    each = {"trained_on": parts.trained_on, "held_out": parts.held_out}
+    found = {
+        name: evaluate(game, player, games, 2000, rng, batch=batch, layouts=layouts)
+        for name, layouts in each.items()
+    }
+    return {
+        name: {"games": part.games, "exact": part.exact, **part.turns.as_dict()}
+        for name, part in found.items()
+    }
 
 
 def _name(node: DictConfig | None) -> str:
@@ -115,17 +159,31 @@ def results(game: Game[Any], found: Evaluation) -> dict[str, Any]:
     return parts
 
 
-def reference(game: Game[Any], player: Player, found: Evaluation, seconds: float) -> dict[str, Any]:
-    """Random play, the optimum and how far from it; for two seats the exploitability."""
-    if game.spec.goal == "outcome":
-        graph = find_graph(game, seconds)
-        if graph is None:
-            return {"exploitability": None}
-        try:
-            value, by_seat = exploitability(graph, player.probabilities)
-        except NotImplementedError:
-            return {"exploitability": None}
-        return {"exploitability": value, "exploitability_seats": by_seat}
+def against(
+    game: Game[Any], player: Player, opponent: Player | None, seconds: float
+) -> dict[str, Any]:
+    """What can be worked out over all positions of a game of two, None for what cannot.
+
+    The exploitability, and the exact results against the opponent, in each seat.
+    """
+    parts: dict[str, Any] = {"exploitability": None, "exact_seats": None}
+    graph = find_graph(game, seconds)
+    if graph is None:
+        return parts
+    try:
+        parts["exploitability"], by_seat = exploitability(graph, player.probabilities)
+        parts["exploitability_seats"] = by_seat
+        if opponent is not None:
+            parts["exact_seats"] = exact_results(
+                graph, player.probabilities, opponent.probabilities
+            )
+    except NotImplementedError:  # somebody does not tell how likely their moves are
+        pass
+    return parts
+
+
+def reference(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, Any]:
+    """Random play, the optimum and how far from it."""
     optimum = find_optimum(game, seconds)
     optimal = None if optimum is None else optimum.value
     mean = found.turns.mean if game.spec.goal == "turns" else found.score.mean

@@ -54,7 +54,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         order = [0, 1] if cfg.seat == 1 else [1, 0]
         seating = torch.tensor([order], device=device)
     if cfg.record:
-        check(Path(cfg.record), config.plain(cfg)["game"])
+        check(Path(cfg.record), game, config.plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
     rng = build.stream(seed, "play", device)
     for _ in range(cfg.games):

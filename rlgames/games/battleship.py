@@ -290,7 +290,26 @@ class Battleship(Game[BattleshipState]):
         ]
         return " ".join(marks) if self.rows == 1 else board.draw(marks, self.columns)
 
-    def parse(self, text: str) -> BattleshipState:
+    def parse_all(self, texts: Sequence[str]) -> BattleshipState:
+        if "sunk" in self.show or "first_hit" in self.show:
+            raise ValueError("what is shown beside the board cannot be read from a drawing")
+        cells = torch.tensor([[".ox+".index(mark) for mark in self._read(text)] for text in texts])
+        hit = cells == 2
+        shot = hit | (cells == 1)
+        start = self._start(torch.zeros(len(texts), self.num_cells, dtype=torch.uint8))
+        return replace(
+            start,
+            ships=HIDDEN,
+            shot=shot,
+            hit=hit,
+            aimed=cells == 3,
+            done=hit.sum(1) == self.ship_cells,
+            turn=(shot.sum(1) + self.shots - 1) // self.shots,
+            score=hit.sum(1, keepdim=True).float(),
+        )
+
+    def _read(self, text: str) -> list[str]:
+        """The marks of the cells, as many of each as a game can have."""
         if self.rows == 1:
             marks = text.split()
             if len(marks) != self.columns:
@@ -298,30 +317,15 @@ class Battleship(Game[BattleshipState]):
             board.check(marks, ".ox+")
         else:
             marks = board.read(text, self.rows, self.columns, ".ox+")
-        shot, hit, aimed = (
-            torch.tensor([[mark in kinds for mark in marks]]) for kinds in ("ox", "x", "+")
-        )
-        hits, shots = int(hit.sum()), int(shot.sum())
+        hits, aimed = marks.count("x"), marks.count("+")
+        shots = hits + marks.count("o")
         if hits > self.ship_cells:
             raise ValueError(f"{hits} hits, and the fleet has {self.ship_cells} cells")
-        if int(aimed.sum()) >= max(self.shots, 1) or (aimed.any() and not self.sequential):
+        if aimed >= max(self.shots, 1) or (aimed and not self.sequential):
             raise ValueError("more cells are aimed at than an unfinished turn can have")
-        whole = shots == self.num_cells or shots % self.shots == 0
-        if not whole:
+        if shots != self.num_cells and shots % self.shots:
             raise ValueError(f"{shots} cells shot at are no whole number of turns")
-        if "sunk" in self.show or "first_hit" in self.show:
-            raise ValueError("what is shown beside the board cannot be read from a drawing")
-        start = self._start(torch.zeros(1, self.num_cells, dtype=torch.uint8))
-        return replace(
-            start,
-            ships=HIDDEN,
-            shot=shot,
-            hit=hit,
-            aimed=aimed,
-            done=start.done | (hits == self.ship_cells),
-            turn=start.turn + math.ceil(shots / self.shots),
-            score=start.score + hits,
-        )
+        return marks
 
     def name_action(self, state: BattleshipState, row: int, action: int) -> str:
         fresh = self._targets[action] & ~state.shot[row]

@@ -216,7 +216,10 @@ class Duel(Game[DuelState]):
         )
         return "\n".join([head, *lines])
 
-    def parse(self, text: str) -> DuelState:
+    def parse_all(self, texts: Sequence[str]) -> DuelState:
+        return DuelState.cat([self._parse(text) for text in texts])
+
+    def _parse(self, text: str) -> DuelState:
         head, _, rest = text.strip("\n").partition("\n")
         found = re.fullmatch(
             r"seat ([12]), turn (\d{1,9}), afloat: yours (\d+), theirs (\d+)", head.strip()

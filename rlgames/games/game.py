@@ -122,6 +122,7 @@ class Game(ABC, Generic[S]):
 
     spec: Spec
     _subsets: Subsets | None = None
+    _actions: dict[str, int] | None = None
 
     @abstractmethod
     def initial(self, batch: int, rng: torch.Generator) -> S:
@@ -201,12 +202,16 @@ class Game(ABC, Generic[S]):
     def render(self, state: S, row: int, reveal: bool = False) -> str:
         """One position as text; reveal shows the hidden truth too."""
 
-    @abstractmethod
     def parse(self, text: str) -> S:
         """One public position from the text that render makes of it.
 
         Raises ValueError, saying what is wrong, for any other text.
         """
+        return self.parse_all([text])
+
+    @abstractmethod
+    def parse_all(self, texts: Sequence[str]) -> S:
+        """Many public positions at once, each as parse reads it."""
 
     @abstractmethod
     def name_action(self, state: S, row: int, action: int) -> str:
@@ -234,6 +239,25 @@ class Game(ABC, Generic[S]):
         examples = ", ".join(self.name_action(state, row, action) for action in legal[:8])
         more = ", ..." if len(legal) > 8 else ""
         raise ValueError(f"{text!r} is not a move here; there is: {examples}{more}")
+
+    def parse_actions(self, state: S, texts: Sequence[str]) -> Tensor:
+        """Int64 [B]: the legal action of each row that has exactly this name.
+
+        Raises ValueError as parse_action does.
+        """
+        if self._actions is None:
+            start = self.initial(1, torch.Generator())
+            self._actions = {self.name_action(start, 0, a): a for a in range(self.spec.actions)}
+        guess = [self._actions.get(text, -1) for text in texts]
+        action = torch.tensor(guess)
+        sure = self.legal(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
+        for row, text in enumerate(texts):
+            # A name may depend on the position, and its words may stand in any order.
+            if not (sure[row] and guess[row] >= 0) or (
+                self.name_action(state, row, guess[row]) != text
+            ):
+                action[row] = self.parse_action(state, row, text, exact=True)
+        return action
 
     def measures(self, state: S) -> dict[str, Tensor]:
         """Further figures of each position by name, float32 [B], for rewards and tables."""

@@ -13,6 +13,7 @@ it is a cell, in row-major order from the top.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -211,7 +212,15 @@ class Lines(Game[LinesState]):
         lines = [" ".join(marks[start : start + self.columns]) for start in starts]
         return "\n".join([*lines, " ".join(str((c + 1) % 10) for c in range(self.columns))])
 
-    def parse(self, text: str) -> LinesState:
+    def parse_all(self, texts: Sequence[str]) -> LinesState:
+        sides = torch.tensor([self._read(text) for text in texts])  # own stones, the other's
+        state = self.of_bits(sides[:, 0], sides[:, 0] | sides[:, 1])
+        won = self._has_line(sides[:, 1])
+        score = self._sides[1 - state.mover] * won[:, None]
+        return replace(state, done=state.done | won, score=score)
+
+    def _read(self, text: str) -> tuple[int, int]:
+        """The mover's stones and the other's, as bits."""
         if self.gravity:
             lines = [line.split() for line in text.splitlines() if line.strip()]
             if len(lines) != self.rows + 1 or any(len(line) != self.columns for line in lines):
@@ -220,19 +229,16 @@ class Lines(Game[LinesState]):
             board.check(cells, ".XO")
         else:
             cells = board.read(text, self.rows, self.columns, ".XO")
-        marks = torch.tensor([".XO".index(mark) for mark in cells])
-        first, second = (int(self._cell[marks == seat].sum()) for seat in (1, 2))
-        count = [int((marks == seat).sum()) for seat in (1, 2)]
+        bits = self._cell.tolist()
+        first, second = (
+            sum(bit for bit, mark in zip(bits, cells, strict=True) if mark == side) for side in "XO"
+        )
+        count = [cells.count("X"), cells.count("O")]
         if count[0] - count[1] not in (0, 1):
             raise ValueError(f"{count[0]} X and {count[1]} O: the seats did not take turns")
         if self.gravity and self._floating(first | second):
             raise ValueError("a stone floats above an empty cell")
-        own, other = (first, second) if count[0] == count[1] else (second, first)
-        state = self.of_bits(torch.tensor([own]), torch.tensor([own | other]))
-        if not bool(self._has_line(torch.tensor([other]))[0]):
-            return state
-        side = self._sides[1 - state.mover]
-        return replace(state, done=torch.ones_like(state.done), score=side)
+        return (first, second) if count[0] == count[1] else (second, first)
 
     def _floating(self, occupied: int) -> bool:
         """Whether a column has a gap: adding its bottom bit to a full pile carries it away."""

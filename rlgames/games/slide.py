@@ -12,6 +12,7 @@ a random empty cell, now and then a 4. The game is over when no move changes the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -21,6 +22,11 @@ from rlgames.games.game import Game, Spec, State
 from rlgames.games.subsets import MOST_MEMBERS, Subsets
 
 ACTIONS = ("up", "right", "down", "left")
+
+WORDS = [".", *(str(2**exponent) for exponent in range(1, 64))]
+"""How a cell is written, by its exponent."""
+
+EXPONENTS = {word: exponent for exponent, word in enumerate(WORDS)}
 
 MOST_PLANES = 16
 """A one-hot observation has at most so many values a cell; larger tiles share the last."""
@@ -194,25 +200,26 @@ class Slide(Game[SlideState]):
         return found
 
     def render(self, state: SlideState, row: int, reveal: bool = False) -> str:
-        tiles = state.tiles[row].tolist()
-        words = [str(2**e) if e else "." for e in tiles]
+        words = [WORDS[e] for e in state.tiles[row].tolist()]
         width = max(4, *map(len, words))
-        return "\n".join(
-            " ".join(f"{word:>{width}}" for word in words[start : start + self.columns])
-            for start in range(0, self.num_cells, self.columns)
-        )
+        cells = [word.rjust(width) for word in words]
+        starts = range(0, self.num_cells, self.columns)
+        return "\n".join(" ".join(cells[start : start + self.columns]) for start in starts)
 
-    def parse(self, text: str) -> SlideState:
+    def parse_all(self, texts: Sequence[str]) -> SlideState:
+        exponents = torch.tensor([self._read(text) for text in texts])
+        return self.of(exponents.view(-1, self.rows, self.columns))
+
+    def _read(self, text: str) -> list[int]:
+        """The exponents of a board's cells."""
         lines = [line.split() for line in text.splitlines() if line.strip()]
         if len(lines) != self.rows or any(len(line) != self.columns for line in lines):
             raise ValueError(f"not a board of {self.rows}x{self.columns} tiles")
-        exponents = []
-        for word in (word for line in lines for word in line):
-            value = 0 if word == "." else int(word) if word.isdigit() else -1
-            if value and (value < 2 or value & (value - 1) or value >= 2**64):
-                raise ValueError(f"{word!r} is not a tile; write . for none, or 2, 4, 8, ...")
-            exponents.append(value.bit_length() - 1 if value else 0)
-        return self.of(torch.tensor(exponents).view(1, self.rows, self.columns))
+        words = [word for line in lines for word in line]
+        try:
+            return [EXPONENTS[word] for word in words]
+        except KeyError as error:
+            raise ValueError(f"{error} is not a tile; write . for none, or 2, 4, 8, ...") from None
 
     def name_action(self, state: SlideState, row: int, action: int) -> str:
         return ACTIONS[action]

@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rlgames.play import Moves, Results
 
-OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+
+class RmspropOfMatrices(torch.optim.Optimizer):
+    """RMSProp with one running scale for each matrix, the square of its gradient's length.
+
+    η ← ρ·η + (1 - ρ)·‖g‖², W ← W - lr·g / (√η + 1e-5), with η from 0 (section 3.2.4 of Dedieu
+    and Amar's paper); each step is about lr long, however steep the loss.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, rho: float = 0.99) -> None:
+        super().__init__(parameters, {"lr": lr, "rho": rho})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            rho = group["rho"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                state = self.state[weight]
+                square = weight.grad.square().sum()
+                scale = state.get("scale", torch.zeros_like(square))
+                state["scale"] = rho * scale + (1 - rho) * square
+                weight -= group["lr"] / (state["scale"].sqrt() + 1e-5) * weight.grad
+
+
+def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch.optim.Optimizer:
+    """An optimizer by its name in the config; rho: of the running means of both RMSProps."""
+    weights = list(policy.parameters())
+    if name == "rmsprop_of_matrices":
+        return RmspropOfMatrices(weights, lr, rho)
+    if name == "rmsprop":
+        return torch.optim.RMSprop(weights, lr, alpha=rho)
+    return torch.optim.Adam(weights, lr) if name == "adam" else torch.optim.SGD(weights, lr)
 
 
 class BadNumber(ArithmeticError):
@@ -21,6 +55,9 @@ class Learner(ABC):
 
     needs_value = False
     """Whether the policy must have a value head."""
+
+    learns_from_records = False
+    """Whether it learns from recorded games as from those just played."""
 
     optimizer: torch.optim.Optimizer
 

@@ -9,7 +9,7 @@ import torch
 from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import ValueFunction
+from rlgames.policies.policy import AfterstateValues
 from rlgames.rewards import Reward, last
 from rlgames.sampling import Sampling
 from rlgames.schedule import Schedule
@@ -25,10 +25,12 @@ class Td(Learner):
     article, where all is paid at the end). Many games side by side are learnt from together.
     """
 
+    learns_from_records = True
+
     def __init__(
         self,
         game: Game[Any],
-        policy: ValueFunction,
+        policy: AfterstateValues,
         sampling: Sampling,
         reward: Reward,
         rng: torch.Generator,

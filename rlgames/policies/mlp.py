@@ -12,7 +12,10 @@ from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialis
 
 
 class Mlp(Network):
-    """layers: the width of each hidden layer, 0 standing for the number of inputs."""
+    """layers: the width of each hidden layer, 0 standing for the number of inputs.
+
+    bias: whether layers, but for the value's own, have biases.
+    """
 
     def __init__(
         self,
@@ -20,6 +23,7 @@ class Mlp(Network):
         layers: list[int],
         activation: str,
         init: str,
+        bias: bool,
         value: bool,
         rng: torch.Generator,
     ) -> None:
@@ -27,12 +31,12 @@ class Mlp(Network):
         inputs = width = math.prod(spec.observation)
         parts: list[nn.Module] = [nn.Flatten()]
         for units in layers:
-            layer = nn.Linear(width, units or inputs)
+            layer = nn.Linear(width, units or inputs, bias=bias)
             initialise(layer, init, GAINS[activation], rng)
             parts += [layer, ACTIVATIONS[activation]()]
             width = units or inputs
         self.torso = nn.Sequential(*parts)
-        self.logits = head(width, spec.actions, init, 0.01, rng)
+        self.logits = head(width, spec.actions, init, 0.01, rng, bias)
         self.has_value = value
         if value:
             self.value = head(width, 1, init, 0.01, rng)

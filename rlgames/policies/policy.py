@@ -47,10 +47,10 @@ class Network(Policy):
 
 
 class ValueFunction(Policy):
-    """Values of afterstates, the positions that a move has made before chance adds to them.
+    """Values of positions, seen from the side whose move led to them.
 
-    They are seen from the side that made the move. An action is worth what it gains, where gains
-    are what is learnt from, and the value of what it leads to.
+    An action is worth what it gains, where gains are what is learnt from, and the value to be
+    expected of what it leads to.
     """
 
     has_value = False
@@ -60,26 +60,40 @@ class ValueFunction(Policy):
         self.gains = gains
 
     @abstractmethod
-    def value(self, game: Game[Any], afterstate: State) -> Tensor:
+    def value(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B]."""
+
+    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
+        """Float32 [B]: the exact mean of the value over all that chance may add to afterstates."""
+        probability, after = game.chances(afterstate)
+        possible = probability > 0
+        value = torch.zeros_like(probability)
+        value[possible] = self.value(game, after[possible.flatten()]).to(value.dtype)
+        return (probability * value).sum(1).float()
+
+    def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
+        actions = game.spec.actions
+        every = torch.arange(len(state) * actions, device=state.done.device)
+        before = state[every // actions]
+        after = game.act(before, every % actions)
+        score = self.expected(game, after)
+        if self.gains:
+            score = score + (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
+        return score.view(-1, actions), None
+
+
+class AfterstateValues(ValueFunction):
+    """Values of what moves have made before chance adds to it, so that no mean is to be taken."""
+
+    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
+        return self.value(game, afterstate)
 
     @abstractmethod
     def learn(self, game: Game[Any], afterstate: State, target: Tensor, lr: float) -> Tensor:
         """Move the values by lr of the way to their targets, float32 [B]; the new values [B].
 
-        What several rows share moves by the mean of what they ask for.
+        What several rows share moves towards the mean of what they ask for.
         """
-
-    def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
-        columns = []
-        for action in range(game.spec.actions):
-            after = game.act(state, torch.full_like(state.mover, action))
-            score = self.value(game, after)
-            if self.gains:
-                gain = (after.score - state.score).gather(1, state.mover[:, None])[:, 0]
-                score = score + gain
-            columns.append(score)
-        return torch.stack(columns, 1), None
 
 
 def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator) -> None:
@@ -98,8 +112,10 @@ def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.
         nn.init.zeros_(layer.bias)
 
 
-def head(inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator) -> nn.Linear:
+def head(
+    inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator, bias: bool = True
+) -> nn.Linear:
     """A last layer. A small gain makes a new network play almost uniformly."""
-    layer = nn.Linear(inputs, outputs)
+    layer = nn.Linear(inputs, outputs, bias=bias)
     initialise(layer, init, gain, rng)
     return layer

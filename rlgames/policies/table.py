@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.policies.policy import ValueFunction
+from rlgames.policies.policy import AfterstateValues
 
-MOST_ENTRIES = 20_000_000
+MOST_ENTRIES = 50_000_000
 
 
-class Table(ValueFunction):
+class Table(AfterstateValues):
     """Boards are numbered by the marks of their cells, so that every board has its own value.
 
     start: the value of a board that was never met.
@@ -43,13 +43,14 @@ class Table(ValueFunction):
         """Int64 [B]: each board's place in the table."""
         return (game.cells(state).flatten(1) * self._place).sum(1)
 
-    def value(self, game: Game[Any], afterstate: State) -> Tensor:
-        return self.values[self.number(game, afterstate)]
+    def value(self, game: Game[Any], state: State) -> Tensor:
+        return self.values[self.number(game, state)]
 
     def learn(self, game: Game[Any], afterstate: State, target: Tensor, lr: float) -> Tensor:
         number = self.number(game, afterstate)
         asked = target - self.values[number]
         boards, where, count = number.unique(return_inverse=True, return_counts=True)
         mean = torch.zeros(len(boards), device=asked.device).index_add_(0, where, asked) / count
-        self.values[boards] += lr * mean
+        # As far as if they had asked one after another, in no particular order.
+        self.values[boards] += (1 - (1 - lr) ** count) * mean
         return self.values[number]

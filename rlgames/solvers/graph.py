@@ -198,6 +198,23 @@ class Graph:
         return result, best
 
 
+def exact_results(graph: Graph, decider: Decider, opponent: Decider) -> list[dict[str, float]]:
+    """How likely the decider wins, draws and loses, sitting in seat 0 and in seat 1.
+
+    For games whose final scores are 1, 0 and -1.
+    """
+    seats = []
+    for seat in (0, 1):
+        pair = [decider, opponent] if seat == 0 else [opponent, decider]
+        found = graph.value(pair)
+        mean = found.mean if seat == 0 else -found.mean
+        win, loss = (found.decided + mean) / 2, (found.decided - mean) / 2
+        # Sums of very many products leave a trace of either sign.
+        likely = {"win": win, "draw": 1 - win - loss, "loss": loss}
+        seats.append({name: 0.0 if abs(p) < 1e-12 else p for name, p in likely.items()})
+    return seats
+
+
 def exploitability(graph: Graph, decider: Decider) -> tuple[float, list[float]]:
     """How much a best response gains on a policy that sits in either seat, beyond the game's value.
 

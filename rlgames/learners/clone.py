@@ -1,0 +1,96 @@
+"""Behaviour cloning: make a teacher's moves the likely ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from rlgames.games.game import Game
+from rlgames.learners.learner import Learner, make_optimizer, step
+from rlgames.play import Moves, Results
+from rlgames.policies.policy import Network
+from rlgames.rewards import Reward
+from rlgames.sampling import Sampling, masked
+from rlgames.schedule import Schedule
+
+ROWS = 4096
+"""Moves that are looked at side by side where nothing is learnt from them."""
+
+
+class Clone(Learner):
+    """The loss is the cross-entropy -log p(the teacher's action), p over the legal actions,
+    averaged over moves. What the moves led to does not count.
+
+    epochs: how often the moves of a batch are gone through. minibatch: moves of a step.
+    max_norm: longest gradient, or None. patience: evaluations without a lower loss on moves that
+    were held out, after which the run ends; None: it never does.
+    """
+
+    learns_from_records = True
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: Network,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None = None,
+        optimizer: str = "adam",
+        rho: float = 0.99,
+        epochs: int = 1,
+        minibatch: int = 256,
+        max_norm: float | None = 1.0,
+        patience: int | None = None,
+    ) -> None:
+        self.game, self.policy, self.rng = game, policy, rng
+        self.lr = Schedule(lr, lr_end)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        self.epochs, self.minibatch, self.max_norm = epochs, minibatch, max_norm
+        self.patience = patience
+        self.lowest, self.since = torch.inf, 0
+
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr = self.lr.at(progress)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        norms, found = [], []
+        for _ in range(self.epochs):
+            order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
+            for part in order.split(self.minibatch):
+                loss, agreed = self._judge(moves, part)
+                norms.append(step(self.optimizer, loss / len(part), self.max_norm))
+                found.append(torch.stack([loss.detach(), agreed]))
+        loss, agreed = (torch.stack(found).sum(0) / (self.epochs * len(moves))).tolist()
+        return {
+            "loss": loss,
+            "agreement": agreed,
+            "grad_norm": sum(norms) / len(norms),
+            "lr": lr,
+        }
+
+    @torch.no_grad()
+    def examine(self, moves: Moves) -> dict[str, float]:
+        """The mean loss, and the share of moves that the policy's best action agrees with."""
+        rows = torch.arange(len(moves), device=moves.action.device)
+        found = [torch.stack(self._judge(moves, part)) for part in rows.split(ROWS)]
+        loss, agreed = (torch.stack(found).sum(0) / len(moves)).tolist()
+        return {"loss": loss, "agreement": agreed}
+
+    def converged(self, loss: float) -> bool:
+        """Told the loss on held-out moves of each evaluation: whether it is time to stop."""
+        self.since = 0 if loss < self.lowest else self.since + 1
+        self.lowest = min(loss, self.lowest)
+        return self.patience is not None and self.since >= self.patience
+
+    def _judge(self, moves: Moves, part: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the loss over the moves in these rows, and how many of them agree."""
+        state, action = moves.state[part], moves.action[part]
+        scores, _ = self.policy.scores(self.game, state)
+        logits = masked(scores, self.game.legal(state))
+        return cross_entropy(logits, action, reduction="sum"), (logits.argmax(1) == action).sum()

@@ -1,0 +1,116 @@
+"""Double Q-learning: a network's scores become the values of actions."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlgames.games.game import Game, State
+from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.replay import Replay, Steps
+from rlgames.play import Moves, Results
+from rlgames.policies.policy import Network
+from rlgames.rewards import Reward, following
+from rlgames.sampling import Sampling, masked
+from rlgames.schedule import Schedule
+
+
+class Q(Learner):
+    """The score Q(s, a) of each move made moves towards (van Hasselt et al. 2016, equation 4)
+
+        y = r + γ · Q_target(s', argmax over legal a' of Q(s', a')),
+
+    s' being the position of the same seat's next move. What happens in between is part of r, and
+    γ counts where a turn ended in between. The loss is Huber's, quadratic up to an error of 1.
+
+    memory: how many moves are kept and drawn from. updates: steps for each batch of games, each
+    on minibatch moves. rewards: how many of the seat's own moves r spans before Q is asked; with
+    more than one it learns faster, and partly the values of the policy that explores.
+    target_every: steps between two of the target network, which then goes by target_step of the
+        way to the other one: 1 copies it; with target_every=1 a small one averages (Polyak).
+    max_norm: longest gradient, or None.
+    """
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: Network,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None,
+        optimizer: str,
+        rho: float,
+        memory: int,
+        updates: int,
+        minibatch: int,
+        rewards: int,
+        target_every: int,
+        target_step: float,
+        max_norm: float | None,
+    ) -> None:
+        self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
+        self.lr = Schedule(lr, lr_end)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        self.replay = Replay(memory)
+        self.updates, self.minibatch, self.rewards = updates, minibatch, rewards
+        self.target = copy.deepcopy(policy).requires_grad_(False)
+        self.target_every, self.target_step = target_every, target_step
+        self.max_norm = max_norm
+        self.taken = 0
+
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr = self.lr.at(progress)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.replay.add(self.steps_of(moves, results))
+        if not self.taken:  # the policy may have been given other weights since this was made
+            self.target.load_state_dict(self.policy.state_dict())
+        totals = torch.zeros(3, device=moves.action.device)
+        norm = 0.0
+        for _ in range(self.updates):
+            drawn, after = self.replay.draw(self.minibatch, self.rng)
+            wanted = self.wanted(drawn, after)
+            scores, _ = self.policy(self.policy.inputs(self.game, drawn.state))
+            found = scores.gather(1, drawn.action[:, None])[:, 0]
+            loss = nn.functional.huber_loss(found, wanted)
+            norm += step(self.optimizer, loss, self.max_norm)
+            self._follow()
+            error = (found - wanted).detach().abs().mean()
+            totals += torch.stack([loss.detach(), error, wanted.mean()])
+        means = (totals / self.updates).tolist()
+        return dict(zip(("loss", "error", "value"), means, strict=True)) | {
+            "grad_norm": norm / self.updates,
+            "lr": lr,
+            "memory": float(len(self.replay)),
+        }
+
+    def steps_of(self, moves: Moves, results: Results) -> Steps:
+        """The moves as they are remembered. Raises BadNumber for a reward that is not finite."""
+        reward = self.reward.of_moves(moves, results)
+        if not torch.isfinite(reward).all():
+            raise BadNumber("a reward is not a finite number")
+        later, exists = following(moves)
+        weight = torch.where(moves.ends_turn, self.reward.discount, 1.0) * exists
+        return Steps(moves.state, moves.action, reward, weight, later).over(self.rewards)
+
+    @torch.no_grad()
+    def wanted(self, drawn: Steps, after: State) -> Tensor:
+        """Float32 [M]: y, for moves and the positions that followed them."""
+        inputs = self.policy.inputs(self.game, after)
+        best = masked(self.policy(inputs)[0], self.game.legal(after)).argmax(1, keepdim=True)
+        return drawn.reward + drawn.weight * self.target(inputs)[0].gather(1, best)[:, 0]
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """Now and then, bring the target network nearer to the one that learns."""
+        self.taken += 1
+        if self.taken % self.target_every:
+            return
+        for old, new in zip(self.target.parameters(), self.policy.parameters(), strict=True):
+            old.lerp_(new, self.target_step)

@@ -1,0 +1,198 @@
+"""Where the moves come from that are learnt: games just played, by the agent or a teacher, and
+recorded ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+from torch import Tensor
+
+from rlgames import build, records
+from rlgames.agents import build_player
+from rlgames.config import ConfigError, nearest, plain
+from rlgames.games.game import Game
+from rlgames.holdout import Split, drawn_from
+from rlgames.learners.clone import Clone
+from rlgames.learners.learner import Learner
+from rlgames.play import Moves, Results, play
+from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import Network
+
+HELD_OUT = 10
+"""One of so many recorded games is kept for telling when cloning has converged."""
+
+
+class Demonstrations:
+    """Recorded games, of which each is drawn as often as any other.
+
+    Moves that are not the demonstrator's are left out, unless that is None.
+    """
+
+    def __init__(self, moves: Moves, results: Results, rng: torch.Generator) -> None:
+        self.moves, self.results, self.rng = moves, results, rng
+
+    @classmethod
+    def read(
+        cls, path: Path, game: Game[Any], cfg: DictConfig, rng: torch.Generator
+    ) -> Demonstrations:
+        """Raises ConfigError for a file that is no record of this game, or of nobody's moves."""
+        found = records.read(path, game, plain(cfg)["game"])
+        moves, state = found.moves, game.public(found.results.state)
+        if cfg.demonstrator is not None:
+            if cfg.demonstrator not in found.players:
+                raise ConfigError(
+                    f"{path} holds no moves of demonstrator={cfg.demonstrator}",
+                    nearest(cfg.demonstrator, found.players),
+                )
+            moves = moves.of(found.players.index(cfg.demonstrator))
+        moves = replace(moves, player=torch.zeros_like(moves.player)).to(rng.device)
+        return cls(moves, Results(state.to(rng.device), found.results.moves), rng)
+
+    def draw(self, count: int) -> tuple[Moves, Results]:
+        """So many games at random; none comes again before all have come."""
+        games = self.moves.games
+        rounds = [
+            torch.randperm(games, generator=self.rng, device=self.rng.device)
+            for _ in range(-(-count // games))
+        ]
+        return self._of(torch.cat(rounds)[:count])
+
+    def held_out(self) -> tuple[Demonstrations, Moves]:
+        """All but a tenth of the games, drawn at random, and the moves of that tenth."""
+        games = self.moves.games
+        if games < 2:
+            raise ConfigError(
+                "learner=clone holds recorded games out, and there is one only",
+                "record two games or more",
+            )
+        order = torch.randperm(games, generator=self.rng, device=self.rng.device)
+        count = max(1, games // HELD_OUT)
+        return Demonstrations(*self._of(order[count:]), self.rng), self._of(order[:count])[0]
+
+    def _of(self, chosen: Tensor) -> tuple[Moves, Results]:
+        moves = self.moves.of_games(chosen)
+        return moves, Results(self.results.state[chosen], len(moves))
+
+
+def both_seats(games: int, played: int, device: torch.device) -> Tensor:
+    """Int64 [games, 2]: the first player has seat 0 in every other game, counted from the start."""
+    second = ((torch.arange(games, device=device) + played) % 2)[:, None]
+    return torch.cat([second, 1 - second], 1)
+
+
+class Lessons:
+    """Plays or draws the games of each batch.
+
+    players: the agent, and its opponent if it has one; learner=clone has the teacher in the
+    agent's place, or takes recorded games where there is none.
+    Raises ConfigError for keys that do not fit together and for records that cannot be read.
+    """
+
+    def __init__(
+        self,
+        cfg: DictConfig,
+        game: Game[Any],
+        players: Sequence[Player],
+        learner: Learner,
+        split: Split | None,
+        rng: torch.Generator,
+    ) -> None:
+        agent = players[0]
+        assert isinstance(agent, Agent)
+        _check(cfg, agent, learner, split)
+        self.cfg, self.game, self.agent, self.split, self.rng = cfg, game, agent, split, rng
+        self.players = list(players)
+        if cfg.get("teacher") is not None:
+            self.players[0] = build_player(cfg.teacher, cfg, game)
+        self.recorded, self._held_out = None, None
+        if cfg.demonstrations:
+            self.recorded = Demonstrations.read(Path(cfg.demonstrations), game, cfg, rng)
+        self.from_record = isinstance(learner, Clone) and cfg.get("teacher") is None
+        if self.from_record and self.recorded:
+            self.recorded, self._held_out = self.recorded.held_out()
+
+    def play(self, count: int, played: int, rng: torch.Generator) -> tuple[Moves, Results]:
+        """So many games after those already played, with rng, or recorded ones.
+
+        The moves to learn from are those of player 0.
+        """
+        if self.from_record and self.recorded:
+            return self.recorded.draw(count)
+        start = None if self.split is None else drawn_from(self.split.trained_on, rng)
+        two = len(self.players) == 2
+        seating = both_seats(count, played, rng.device) if two else None
+        moves, results = play(self.game, self.players, count, rng, start=start, seating=seating)
+        assert moves is not None
+        return moves, results
+
+    def joined(self, moves: Moves, results: Results) -> tuple[Moves, Results]:
+        """The games of a batch and the recorded ones that are added to every batch."""
+        if not self.cfg.demonstrated or self.recorded is None:
+            return moves, results
+        more, ended = self.recorded.draw(self.cfg.demonstrated)
+        public = replace(results, state=self.game.public(results.state))
+        return moves.join(more), public.join(ended)
+
+    def held_out(self) -> Moves:
+        """Moves of the teacher that are not learnt from; its games are played when first asked."""
+        if self._held_out is None:
+            rng = build.stream(self.cfg.seed, "held out", self.rng.device)
+            count = min(self.cfg.batch, self.cfg.eval_games)
+            self._held_out = self.play(count, 0, rng)[0].of(0)
+        return self._held_out
+
+    def clone(self) -> Iterator[dict[str, float]]:
+        """Fit the policy to all recorded moves clone_epochs times; the metrics of each."""
+        if not self.cfg.clone_epochs or self.recorded is None:
+            return
+        policy, sampling = self.agent.policy, self.agent.sampling
+        assert isinstance(policy, Network)
+        reward = build.build_reward(self.cfg, self.game)
+        taught = Clone(self.game, policy, sampling, reward, self.rng, lr=self.cfg.lr)
+        for _ in range(self.cfg.clone_epochs):
+            yield taught.update(self.recorded.moves, self.recorded.results, 0.0)
+
+
+def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None) -> None:
+    """Raises ConfigError for keys that do not fit together."""
+    name, teacher = cfg.learner.name, cfg.get("teacher")
+    clones = isinstance(learner, Clone)
+    for key in ("demonstrated", "clone_epochs", "demonstrator"):
+        if cfg[key] and not cfg.demonstrations:
+            raise ConfigError(f"{key}={cfg[key]} needs recorded games", "add demonstrations=FILE")
+    if cfg.demonstrated and not learner.learns_from_records:
+        raise ConfigError(
+            f"learner={name} does not learn from recorded games", "learner=reinforce does"
+        )
+    if cfg.clone_epochs and not isinstance(agent.policy, Network):
+        raise ConfigError(
+            f"clone_epochs={cfg.clone_epochs} fits networks, and policy={cfg.policy.name} is none",
+            "policy=mlp learner=reinforce fits",
+        )
+    if teacher is not None and not clones:
+        raise ConfigError(f"learner={name} has no teacher", "learner=clone has")
+    if teacher is not None and teacher.name == "human":
+        raise ConfigError(
+            "teacher=human would be asked for thousands of games",
+            "record some by play record=FILE, and take demonstrations=FILE",
+        )
+    if clones and teacher is None and (not cfg.demonstrations or cfg.demonstrated):
+        raise ConfigError(
+            "learner=clone needs a teacher to learn from, or a record",
+            "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demonstrated=",
+        )
+    used = cfg.demonstrated or cfg.clone_epochs or (clones and teacher is None)
+    if cfg.demonstrations and not used:
+        raise ConfigError(
+            "demonstrations= is given, and not used", "add demonstrated=N or clone_epochs=N"
+        )
+    if split is not None and cfg.demonstrations:
+        raise ConfigError(
+            "holdout= and demonstrations= do not go together",
+            "recorded games may be on layouts that are held out; leave one of the two out",
+        )

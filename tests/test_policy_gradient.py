@@ -1,0 +1,156 @@
+"""Advantages, optimizers, networks by stage and how sure a policy is: against naive loops."""
+
+import json
+
+import pytest
+import torch
+
+import rlgames
+from rlgames import build, config
+from rlgames.evaluation import certainty
+from rlgames.games.battleship import Battleship
+from rlgames.games.lines import Lines
+from rlgames.games.slide import Slide
+from rlgames.learners.learner import RmspropOfMatrices
+from rlgames.play import play
+from rlgames.players.player import Agent, Random
+from rlgames.rewards import Reward, discounted, generalised_advantage
+from rlgames.sampling import distance_to_certainty
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def built(*words):
+    cfg = config.load("train", list(words))
+    game = build.build_game(cfg)
+    policy = build.build_policy(cfg, game, rng(3))
+    learner = build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng(4))
+    return game, policy, learner
+
+
+GAMES = {
+    "slide": (Slide(2, 3), "gain"),
+    "duel of lines": (Lines(3, 3, 3, False), "outcome"),
+    "turns of three shots": (Battleship(4, 4, [4, 2], 3, "sequential"), "turns"),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("decay", [0.0, 0.6, 1.0])
+def test_advantages_are_sums_of_later_errors(name, decay):
+    game, scored = GAMES[name]
+    moves, results = play(game, [Random(game)], 20, rng(1))
+    reward = Reward(game, scored, discount=0.9).of_moves(moves, results)
+    value = torch.rand(len(moves), generator=rng(2))
+    found = generalised_advantage(reward, value, moves, 0.9, decay)
+    for number in range(moves.games):
+        for seat in range(game.spec.seats):
+            own = ((moves.game == number) & (moves.seat == seat)).nonzero()[:, 0].tolist()
+            advantage = 0.0
+            for place in reversed(range(len(own))):
+                row = own[place]
+                weight = 0.9 if bool(moves.ends_turn[row]) else 1.0
+                ahead = float(value[own[place + 1]]) if place + 1 < len(own) else 0.0
+                error = float(reward[row]) + weight * ahead - float(value[row])
+                advantage = error + weight * decay * advantage
+                assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+
+
+def test_the_longest_advantage_is_the_return_less_the_value():
+    game, scored = GAMES["slide"]
+    moves, results = play(game, [Random(game)], 20, rng(1))
+    reward = Reward(game, scored, discount=0.9).of_moves(moves, results)
+    value = torch.rand(len(moves), generator=rng(2))
+    found = generalised_advantage(reward, value, moves, 0.9, 1.0)
+    assert torch.allclose(found, discounted(reward, moves, 0.9) - value, atol=1e-3)
+
+
+def test_games_count_once_in_a_standardised_return():
+    game, _, learner = built("experiment=dedieu_amar_stochastic")
+    moves, results = play(game, [Random(game)], 10, rng(1))
+    returns = learner.reward.returns(moves, results)
+    sums = game.measures(results.state)["grid_sum"]
+    assert torch.equal(returns, sums[moves.game])
+    share = 1 / torch.bincount(moves.game)[moves.game] / 10
+    found = learner._advantage(returns, None, share)
+    wanted = (sums - sums.mean()) / sums.std(correction=0)
+    assert torch.allclose(found, wanted[moves.game], atol=1e-5)
+
+
+def test_rmsprop_of_matrices_scales_by_the_length_of_the_gradient():
+    weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    optimizer = RmspropOfMatrices([weight], lr=0.1, rho=0.9)
+    wanted, scale = weight.detach().clone(), 0.0
+    for gradient in (torch.tensor([[3.0, 0.0], [0.0, 4.0]]), torch.ones(2, 2)):
+        weight.grad = gradient
+        optimizer.step()
+        scale = 0.9 * scale + 0.1 * float((gradient**2).sum())
+        wanted -= 0.1 / (scale**0.5 + 1e-5) * gradient
+        assert torch.allclose(weight.detach(), wanted)
+
+
+def test_the_papers_network_has_three_matrices_and_no_more():
+    _, policy, _ = built("experiment=dedieu_amar_stochastic")
+    assert [tuple(weight.shape) for weight in policy.parameters()] == [
+        (200, 256),
+        (100, 200),
+        (4, 100),
+    ]
+
+
+def test_each_stage_has_its_own_network():
+    game, policy, _ = built("game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]")
+    exponents = torch.zeros(3, 4, 4, dtype=torch.int64)
+    exponents[:, 0, 0] = torch.tensor([2, 3, 6])  # tiles of 4, 8 and 64
+    state = game.of(exponents)
+    scores, value = policy.scores(game, state)
+    for row, network in enumerate(policy.stages):
+        own, worth = network(game.observe(state[row : row + 1]))
+        assert torch.allclose(scores[row], own[0])
+        assert torch.allclose(value[row], worth[0])
+    (scores[0].sum() + value[0]).backward()
+    learnt = [
+        any(w.grad is not None and bool(w.grad.any()) for w in n.parameters())
+        for n in policy.stages
+    ]
+    assert learnt == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("policy.by=max_tiles", "max_tiles"), ("policy.at=[]", "at="), ("policy.at=[8,4]", "at=")],
+)
+def test_stages_that_cannot_be_are_refused(word, said):
+    with pytest.raises(config.ConfigError, match=said):
+        built("game=2048", "policy=staged", word)
+
+
+def test_stages_fit_other_games_by_turn():
+    game, policy, learner = built(
+        "game=tictactoe", "policy=staged", "policy.by=turn", "policy.at=[3]"
+    )
+    moves, results = play(game, [Agent(game, policy, learner.sampling)], 8, rng())
+    learner.update(moves, results, 0.0)
+
+
+def test_distance_to_certainty():
+    probability = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0], [0.7, 0.1, 0.1, 0.1]])
+    assert distance_to_certainty(probability).tolist() == pytest.approx([1.5, 0.0, 0.6])
+    game, policy, learner = built("experiment=dedieu_amar_stochastic")
+    doubt = certainty(game, policy, rng())
+    # New networks are nearly indifferent; moves that cannot be made leave fewer than four.
+    assert 1.0 < float(doubt.mean()) <= 1.5
+    moves, results = play(game, [Agent(game, policy, learner.sampling)], 10, rng())
+    logged = learner.update(moves, results, 0.0)["distance_to_certainty"]
+    assert logged == pytest.approx(float(doubt.mean()), abs=0.1)
+
+
+def test_pictures_are_drawn(tmp_path):
+    run = rlgames.train(["experiment=hickman", "games=300", "batch=50", f"out={tmp_path}/table"])
+    assert [path.name for path in (run / "pictures").iterdir()] == ["values.png"]
+    run = rlgames.train(["game=2048", "games=20", "eval_games=5", f"out={tmp_path}/net"])
+    assert [path.name for path in (run / "pictures").iterdir()] == ["certainty.png"]
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    assert any("train/distance_to_certainty" in json.loads(line) for line in lines)
