@@ -133,7 +133,7 @@ class Mcts(Player):
         row = torch.arange(len(roots) * wide, device=bounds.device)
         tree = node = row // wide
         starts = roots[tree]
-        state = game.resample(starts, rng) if game.spec.hidden else starts
+        state = game.resample(starts, _on_cpu(rng)) if game.spec.hidden else starts
         future = torch.zeros(len(row), device=bounds.device)
         rows, edges, ended = [], [], []
         ply = 0
@@ -254,6 +254,14 @@ class Weighed(Player):
         rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
         visits, _ = self.search.search(state, rng)
         return (visits / visits.sum(1, keepdim=True)).double()
+
+
+def _on_cpu(rng: torch.Generator) -> torch.Generator:
+    """The generator, or one that follows from it on the CPU, where hidden truths are drawn."""
+    if rng.device.type == "cpu":
+        return rng
+    seed = torch.randint(2**62, (1,), generator=rng, device=rng.device)
+    return torch.Generator().manual_seed(int(seed))
 
 
 def _joined(parts: list[tuple[Tensor, State]]) -> State:
