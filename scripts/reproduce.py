@@ -220,7 +220,9 @@ def tiles() -> list[Step]:
         after = ("corner_games",) if name == "warm_start" else ()
         found += train(run, *words, weight=weight, seeds=seeds, after=after)
         found += measure("played", run, "games=1000", "solve_seconds=0", weight=10, seeds=seeds)
-    search = ("search=mcts", "search.simulations=100", "search.leaf=value", "games=20")
+    search = ["search=mcts", "search.simulations=100", "search.leaf=value", "games=20"]
+    # A trained policy is so sure of itself that a search would only follow it.
+    search += ["search.temperature=4", "search.parallel=10"]
     found += measure(
         "search", "dedieu_amar_stochastic_tuned", *search, "solve_seconds=0", weight=200, seeds=ONE
     )

@@ -73,7 +73,8 @@ def test_tensorboard_reads_the_curves_and_the_settings(tmp_path):
     for name in [*(f"train/{name}" for name in names), "time/games_per_s"]:
         assert [scalar.step for scalar in events.Scalars(name)] == [100, 200, 300, 400]
     assert "_hparams_/session_start_info" in events.summary_metadata
-    assert not [path for path in run.iterdir() if path.is_dir() and path.name != "checkpoints"]
+    # TensorBoard takes every folder with events in it for another run.
+    assert [path.parent for path in run.rglob("events.out*")] == [run]
 
 
 def test_random_player_needs_no_run(rlgames):
