@@ -30,6 +30,9 @@ from rlgames.solvers.optimum import find_graph, find_optimum
 
 Progress = Callable[[int, dict[str, float]], None]
 
+FINAL = 4
+"""The last evaluation plays so many times the games of those before."""
+
 LISTED = 50_000
 """Exploitability is worked out while training where there are at most so many positions."""
 
@@ -111,8 +114,8 @@ class Examiner:
         return found, held_out, figures
 
     def draw(self, log: RunLog, played: int, doubts: bool) -> None:
-        """Pictures of what is learnt. doubts: the policy's scores are logits, so that how sure it
-        is of each move of a game can be told."""
+        """Pictures of what is learnt. doubts: draw how sure the policy is of each move of a game,
+        too, as its scores are logits."""
         game, policy = self.game, self.greedy.policy
         rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
         if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
@@ -178,6 +181,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     begin = time.perf_counter()
     converged = False
     try:
+        examiner.draw(log, 0, learner.learns_logits)
         for found in lessons.clone():
             log.add(0, {f"clone/{name}": value for name, value in found.items()})
         while played < cfg.games and not converged:
@@ -210,7 +214,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                 log.log.info("games %d, greedy: %s", played, told)
                 if progress:
                     progress(played, shown)
-                examiner.draw(log, played, "distance_to_certainty" in metrics)
+                examiner.draw(log, played, learner.learns_logits)
                 ahead = examiner.better(figures, best)
                 if ahead is not None:
                     best = ahead
@@ -221,7 +225,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
         tensors, _ = checkpoint.read(directory / "checkpoints" / "best.safetensors")
         checkpoint.restore(policy, tensors)
         # Other games than those that the best checkpoint was chosen by.
-        final, held_out, figures = examiner.examine(2000, "final")
+        final, held_out, figures = examiner.examine(FINAL * cfg.eval_games, "final")
         optimum = None if game.spec.seats == 2 else find_optimum(game, cfg.solve_seconds)
     except BaseException as error:
         log.log.error("%s: %s", type(error).__name__, error)

@@ -216,15 +216,17 @@ FITTING = {
     [(g, o) for g in schemas.GROUPS["train"] for o in config.options(g)],
 )
 def test_every_file_of_every_group_trains(group, option, tmp_path):
-    words = [f"{group}={option}", "games=20", "batch=10", "solve_seconds=0", f"out={tmp_path}/run"]
-    run = package.train([*FITTING.get(f"{group}={option}", []), *words])
+    words = [f"{group}={option}", "games=20", "batch=10", "eval_games=5", "solve_seconds=0"]
+    run = package.train([*FITTING.get(f"{group}={option}", []), *words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
 @pytest.mark.parametrize("name", config.options("experiment"))
 def test_every_experiment_runs_two_updates(name, tmp_path):
     cfg = config.load("train", [f"experiment={name}"])
-    words = [f"experiment={name}", f"games={2 * cfg.batch}", "solve_seconds=0"]
+    batch = min(cfg.batch, 16)
+    words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
+    words += ["eval_games=5", "solve_seconds=0"]
     words += ["teacher=corner"] if cfg.learner.name == "clone" else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"

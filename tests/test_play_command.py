@@ -123,6 +123,7 @@ def test_a_person_leaves(tmp_path):
 def test_control_c_ends_a_game_quietly(tmp_path):
     terminal = Terminal(tmp_path, "play", "game=2048")
     terminal.wait_for(ASKS)
+    time.sleep(0.5)  # until it waits for an answer, and does not only say so
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.ended() == 130
     assert "Traceback" not in terminal.shown

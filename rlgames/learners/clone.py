@@ -29,6 +29,7 @@ class Clone(Learner):
     were held out, after which the run ends; None: it never does.
     """
 
+    learns_logits = True
     learns_from_records = True
 
     def __init__(

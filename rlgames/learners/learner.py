@@ -53,8 +53,8 @@ class BadNumber(ArithmeticError):
 class Learner(ABC):
     """Learns and does not play."""
 
-    needs_value = False
-    """Whether the policy must have a value head."""
+    learns_logits = False
+    """Whether the policy's scores are logits that it learns, rather than values."""
 
     learns_from_records = False
     """Whether it learns from recorded games as from those just played."""

@@ -38,6 +38,7 @@ class Reinforce(Learner):
     max_norm: longest gradient, or None. rho: of the running means of the two kinds of RMSProp.
     """
 
+    learns_logits = True
     learns_from_records = True
 
     def __init__(
