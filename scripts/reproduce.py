@@ -194,11 +194,11 @@ def tiles() -> list[Step]:
         "epsilon_greedy_faster": (ONE, 150, [paper("epsilon_greedy"), *faster]),
         "win": (ONE, 100, [paper("win"), *faster]),
         "warm_start": (ONE, 150, [paper("stochastic"), *faster, corner, "demonstrated=5"]),
-        "adp": (SEEDS, 60, [paper("adp")]),
+        "adp": (TWO, 80, [paper("adp")]),
         "adp_tuned": (ONE, 100, [paper("adp_tuned")]),
-        "adp_clone": (ONE, 60, [paper("adp_clone"), "teacher={dedieu_amar_adp/0}"]),
+        "adp_clone": (ONE, 60, [paper("adp_clone"), "teacher={dedieu_amar_adp/0}", "games=1000"]),
         "stochastic_tuned": (TWO, 500, [paper("stochastic_tuned")]),
-        "staged": (ONE, 250, [paper("staged"), "games=15000"]),
+        "staged": (ONE, 250, [paper("staged"), "games=8000"]),
         "q": (ONE, 150, [paper("q")]),
     }
     found = [

@@ -48,15 +48,18 @@ class Found:
 
 
 def mean(values: Sequence[float], digits: int = 2) -> str:
-    """The mean over seeds, with its 95 % interval where there are several."""
+    """The mean over seeds: with its 95 % interval from three on, of two with both of them."""
     if not values:
         return MISSING
     middle = sum(values) / len(values)
+    shown = f"{middle:,.{digits}f}"
     if len(values) == 1:
-        return f"{middle:,.{digits}f} (one seed)"
+        return shown
+    if len(values) == 2:
+        return f"{shown} ({min(values):,.{digits}f}, {max(values):,.{digits}f})"
     spread = math.sqrt(sum((v - middle) ** 2 for v in values) / (len(values) - 1))
     half = T95[min(len(values) - 2, len(T95) - 1)] * spread / math.sqrt(len(values))
-    return f"{middle:,.{digits}f} ± {half:,.{digits}f}"
+    return f"{shown} ± {half:,.{digits}f}"
 
 
 def rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
@@ -247,7 +250,7 @@ PLAYED = {
     "adp_clone": "the network fitted to its moves",
     "adp_tuned": "ADP, tuned",
     "stochastic_tuned": "stochastic policy, the paper's network, tuned",
-    "staged": "the same with a network of its own from 512 on, 15 000 games",
+    "staged": "the same with a network of its own from 512 on, 8 000 games",
     "q": "Q network",
 }
 """The trainings for the 2048 paper, in the order of its table."""
@@ -410,6 +413,6 @@ def table(out: Path) -> str:
 
 INTRODUCTION = """# What the five documents report, and what runs here reach
 
-Written by `make reproduce` (scripts/reproduce.py) on {today}. Intervals are of 95 %,
-over seeds unless something else is said; seconds are those of one training on one thread, with
-another beside it."""
+Written by `make reproduce` (scripts/reproduce.py) on {today}. Intervals are of 95 %
+over three seeds; of two seeds both figures stand in brackets; of one there is only the figure.
+Seconds are those of one training on one thread, with another beside it."""
