@@ -1,4 +1,4 @@
-"""What the presets reach, over all layouts; minutes of learning."""
+"""What the presets reach; minutes of learning."""
 
 import json
 
@@ -70,3 +70,22 @@ def test_density_plays_battleship_as_well_as_measured_elsewhere():
     report = rlgames.evaluate(None, ["player=density", *fleet, "games=1000", "solve_seconds=0"])
     assert report["moves"]["mean"] <= 50.5
     assert report["seconds"] < 300
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hickmans_tuned_table_cannot_be_exploited(seed, tmp_path):
+    words = ["experiment=hickman_tuned", f"seed={seed}", f"out={tmp_path}/run"]
+    assert rlgames.evaluate(rlgames.train(words), ["games=100"])["exploitability"] == 0
+
+
+def test_connect_zero_tuned_beats_the_scripted_player_as_later_posts_do(tmp_path):
+    run = rlgames.train(["experiment=connect_zero_tuned", f"out={tmp_path}/run"])
+    report = rlgames.evaluate(run, ["opponent=win_or_block", "games=4000", "seed=1"])
+    assert report["win"]["rate"] >= 0.84
+
+
+def test_the_2048_papers_network_reaches_2048(tmp_path):
+    words = ["experiment=dedieu_amar_stochastic_tuned", f"out={tmp_path}/run"]
+    report = rlgames.evaluate(rlgames.train(words), ["games=1000", "seed=1"])
+    assert report["score"]["mean"] >= 4 * report["reference"]["random"]
+    assert report["reach"]["2048"]["rate"] >= 0.01
