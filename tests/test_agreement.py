@@ -193,10 +193,10 @@ def test_many_random_games_of_slides_play_by_the_book(rows, columns):
     draw = random.Random(rows * 10 + columns)
     game = Slide(rows, columns, fours=FOURS)
     moves = [
-        [[draw.randrange(1 << 20) for _ in range(3)] for _ in range(200)]
+        [[draw.randrange(1 << 20) for _ in range(3)] for _ in range(100)]
         for _ in range(10 * rows * columns)
     ]
-    play_slides(game, game.initial(200, rng(7)), moves)
+    play_slides(game, game.initial(100, rng(7)), moves)
 
 
 @pytest.mark.parametrize(("rows", "columns"), SLIDES)

@@ -159,7 +159,11 @@ def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
     (tmp_path / "folder").mkdir()
     torch.save({"a": 1}, tmp_path / "pickle")
     safetensors.torch.save_file({"a": torch.ones(1)}, tmp_path / "other")
-    for name in ("text", "empty", "folder", "pickle", "other", "missing"):
+    for name in ("text", "empty", "folder", "pickle", "other"):
+        with pytest.raises(config.ConfigError) as refused:
+            package.evaluate(tmp_path / name)
+        assert len(str(refused.value).splitlines()) == 1
+    for name in ("pickle", "missing"):
         done = rlgames("eval", name)
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1
@@ -200,8 +204,8 @@ FITTING = {
     "reward=hickman": ["game=tictactoe"],
     "policy=table": ["game=tictactoe", "learner=td"],
     "learner=td": ["game=tictactoe", "policy=table"],
-    "policy=basis": ["game=2048", "sampling=argmax", "learner=adp"],
-    "learner=adp": ["game=2048", "sampling=argmax", "policy=basis"],
+    "policy=basis": ["game=2048", "board=3", "columns=3", "sampling=argmax", "learner=adp"],
+    "learner=adp": ["game=2048", "board=3", "columns=3", "sampling=argmax", "policy=basis"],
     "learner=q": ["sampling=epsilon_greedy"],
     "learner=clone": ["game=2048", "teacher=corner"],
     "policy=staged": ["game=2048"],
@@ -271,15 +275,23 @@ def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path):
     assert "2048" in rlgames("train", "game=2047").stderr
 
 
+SMALL_CONNECT4 = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", "eval_games=20"]
+
+
 @pytest.mark.parametrize(
     "words",
     [["opponent=random"], ["opponent=past", "opponent.every=20"], ["opponent=win_or_block"]],
 )
-def test_opponents_of_every_kind(words, rlgames, tmp_path):
-    small = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", "eval_games=20"]
-    done = rlgames("train", *small, *words, "out=first run")
-    assert done.returncode == 0, done.stderr
-    again = rlgames("train", *small, "opponent=first run", "eval_opponent=win_or_block", "out=next")
+def test_opponents_of_every_kind(words, tmp_path):
+    run = package.train([*SMALL_CONNECT4, *words, f"out={tmp_path}/run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_runs_as_opponents(rlgames, tmp_path):
+    package.train([*SMALL_CONNECT4, f"out={tmp_path}/first run"])
+    again = rlgames(
+        "train", *SMALL_CONNECT4, "opponent=first run", "eval_opponent=win_or_block", "out=next"
+    )
     assert again.returncode == 0, again.stderr
     assert "against win_or_block" in again.stdout
     done = rlgames("eval", "next", "opponent=first run", "games=20", "format=json")
@@ -341,7 +353,7 @@ def test_what_does_not_fit_the_game_is_refused(words, hint, rlgames, tmp_path):
 
 
 def test_a_sweep_over_games_starts_each_from_its_own_experiment(rlgames, tmp_path):
-    small = ["games=40", "batch=20", "solve_seconds=0"]
+    small = ["games=40", "batch=20", "eval_games=5", "solve_seconds=0"]
     for order in ("2048,tictactoe", "tictactoe,2048"):
         done = rlgames("train", "-m", f"game={order}", *small, f"out={order}")
         assert done.returncode == 0, done.stderr + done.stdout
