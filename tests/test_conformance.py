@@ -30,13 +30,18 @@ def built(*words):
 
 
 def every_game():
-    """Each game as its file has it, and as the experiments do."""
+    """Each game as its file has it, and as the experiments do; the same rules once."""
+    seen = []
     for name in NAMES:
+        seen.append(config.load("solve", [f"game={name}"]).game)
         yield pytest.param([f"game={name}"], id=name)
     for name in config.options("experiment"):
-        node = build.arguments(config.load("train", [f"experiment={name}"]).game)
-        game = config.load("train", [f"experiment={name}"]).game.name
-        words = [f"game={game}", *(f"{key}={config.json_text(v)}" for key, v in node.items())]
+        game = config.load("train", [f"experiment={name}"]).game
+        if game in seen:
+            continue
+        seen.append(game)
+        rules = build.arguments(game).items()
+        words = [f"game={game.name}", *(f"{key}={config.json_text(v)}" for key, v in rules)]
         yield pytest.param(words, id=f"experiment {name}")
 
 
