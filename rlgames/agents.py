@@ -79,8 +79,8 @@ def start_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
 
 
 def _in_head(name: str) -> bool:
-    """Whether a tensor belongs to a network's value head."""
-    return name.startswith("value.")
+    """Whether a tensor belongs to a network's value head, or to that of one of its stages."""
+    return "value" in name.split(".")
 
 
 def build_player(

@@ -307,6 +307,12 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     policy = assemble(load(*words, f"start={cloned}")).agent.policy
     assert torch.equal(policy.logits.weight, load_agent(cloned).policy.logits.weight)
     assert policy.has_value
+    # So are those of the networks of a staged policy.
+    words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
+    run = package.train([*words, f"out={tmp_path}/staged"])
+    bare = assemble(load(*words, f"start={run}", "learner.baseline=none")).agent.policy
+    tensors, _ = read_checkpoint(checkpoint_path(run))
+    assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
 def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):

@@ -58,14 +58,12 @@ class Clone(Learner):
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
         norms, found = [], []
         for _ in range(self.epochs):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
             for part in order.split(self.minibatch):
                 loss, agreed = self._judge(moves, part)
-                norms.append(step(self.optimizer, loss / len(part), self.max_norm))
+                norms.append(step(self.optimizer, loss / len(part), lr, self.max_norm))
                 found.append(torch.stack([loss.detach(), agreed]))
         loss, agreed = (torch.stack(found).sum(0) / (self.epochs * len(moves))).tolist()
         return {

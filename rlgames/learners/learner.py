@@ -71,7 +71,9 @@ class Learner(ABC):
         """
 
 
-def step(optimizer: torch.optim.Optimizer, loss: Tensor, max_norm: float | None) -> float:
+def step(
+    optimizer: torch.optim.Optimizer, loss: Tensor, lr: float, max_norm: float | None
+) -> float:
     """Descend the loss once and return the norm of its gradient, before it is clipped to max_norm.
 
     Raises BadNumber, before the step, if the loss or the gradient is not finite.
@@ -84,5 +86,7 @@ def step(optimizer: torch.optim.Optimizer, loss: Tensor, max_norm: float | None)
     if not (norm < torch.inf and float(loss.detach().abs()) < torch.inf):
         what = "the loss" if not torch.isfinite(loss) else "the gradient"
         raise BadNumber(f"{what} is not a finite number; a smaller lr may help")
+    for group in optimizer.param_groups:
+        group["lr"] = lr
     optimizer.step()
     return norm

@@ -66,8 +66,6 @@ class Q(Learner):
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
         self.replay.add(self.steps_of(moves, results))
         if not self.taken:  # the policy may have been given other weights since this was made
             self.target.load_state_dict(self.policy.state_dict())
@@ -79,7 +77,7 @@ class Q(Learner):
             scores, _ = self.policy(self.policy.inputs(self.game, drawn.state))
             found = scores.gather(1, drawn.action[:, None])[:, 0]
             loss = nn.functional.huber_loss(found, wanted)
-            norm += step(self.optimizer, loss, self.max_norm)
+            norm += step(self.optimizer, loss, lr, self.max_norm)
             self._follow()
             error = (found - wanted).detach().abs().mean()
             totals += torch.stack([loss.detach(), error, wanted.mean()])

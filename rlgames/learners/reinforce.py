@@ -76,8 +76,6 @@ class Reinforce(Learner):
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
         inputs = self.policy.inputs(self.game, moves.state)
         legal = self.game.legal(moves.state)
         returns = self.reward.returns(moves, results)
@@ -118,7 +116,7 @@ class Reinforce(Learner):
             if self.baseline == "value" and value is not None:
                 loss = loss + self.value_weight * (value - returns[part]).square().mean()
             loss = loss * moves_a_game
-            norms.append(step(self.optimizer, loss, self.max_norm))
+            norms.append(step(self.optimizer, loss, lr, self.max_norm))
             losses.append(loss.detach())
             entropies.append(entropy.detach())
             doubt = distance_to_certainty(log_p.detach().exp())
