@@ -17,6 +17,7 @@ from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
+from rlgames.learners.actor_critic import ActorCritic
 from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
@@ -63,8 +64,9 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "human": Human,
 }
 SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts}
-LEARNERS: dict[str, Callable[..., Learner]] = {
+LEARNERS: dict[str, type[Any]] = {
     "reinforce": Reinforce,
+    "actor_critic": ActorCritic,
     "td": Td,
     "adp": Adp,
     "q": Q,
@@ -72,6 +74,7 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
+    "actor_critic": tuple(NETWORKS),
     "td": ("table",),
     "adp": ("basis",),
     "q": tuple(NETWORKS),
@@ -115,8 +118,8 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
             gains = config.reward.scored == "gain"
             return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
         except ValueError as error:
-            raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
-    value = config.learner.get("baseline") == "value"
+            raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
+    value = LEARNERS[learner].has_critic or config.learner.get("baseline") == "value"
     try:
         network = NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
         network.inputs(game, game.initial(1, torch.Generator()))
@@ -135,7 +138,7 @@ def build_learner(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
-    return LEARNERS[name](
+    learner: Learner = LEARNERS[name](
         game,
         policy,
         sampling,
@@ -144,6 +147,7 @@ def build_learner(
         lr=config.lr,
         **arguments(config.learner),
     )
+    return learner
 
 
 def build_search(

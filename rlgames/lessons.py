@@ -167,12 +167,12 @@ def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None)
             raise ConfigError(f"{key}={cfg[key]} needs recorded games", "add demonstrations=FILE")
     if cfg.demonstrated and not learner.learns_from_records:
         raise ConfigError(
-            f"learner={name} does not learn from recorded games", "learner=reinforce does"
+            f"learner={name} does not learn from recorded games", "learner=actor_critic does"
         )
     if cfg.clone_epochs and not isinstance(agent.policy, Network):
         raise ConfigError(
             f"clone_epochs={cfg.clone_epochs} fits networks, and policy={cfg.policy.name} is none",
-            "policy=mlp learner=reinforce fits",
+            "policy=mlp learner=actor_critic fits",
         )
     if teacher is not None and not clones:
         raise ConfigError(f"learner={name} has no teacher", "learner=clone has")

@@ -156,8 +156,21 @@ class ReinforceConfig:
     optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     lr_end: float | None = key(None, 0, 100)
     baseline: str = key("value", of=("none", "mean", "standardised", "value"))
-    gae_lambda: float = key(1.0, 0, 1)
     masked: bool = True
+    entropy: float = key(0.0, 0, 100)
+    entropy_end: float | None = key(None, 0, 100)
+    value_weight: float = key(0.5, 0, 1000)
+    max_norm: float | None = key(None, POSITIVE, 1e6)
+    rho: float = key(0.99, 0, 1)
+
+
+@dataclass
+class ActorCriticConfig:
+    name: str = "actor_critic"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    lr_end: float | None = key(None, 0, 100)
+    gae_lambda: float = key(1.0, 0, 1)
+    symmetries: bool = True
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
     value_weight: float = key(0.5, 0, 1000)
@@ -314,6 +327,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
     },
     "learner": {
         "reinforce": ReinforceConfig,
+        "actor_critic": ActorCriticConfig,
         "td": TdConfig,
         "adp": AdpConfig,
         "q": QConfig,

@@ -53,6 +53,9 @@ class BadNumber(ArithmeticError):
 class Learner(ABC):
     """Learns and does not play."""
 
+    has_critic = False
+    """Whether it teaches the policy's value head, always."""
+
     learns_logits = False
     """Whether the policy's scores are logits that it learns, rather than values."""
 
