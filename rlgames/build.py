@@ -195,7 +195,7 @@ def build_device(config: DictConfig) -> torch.device:
     return device
 
 
-def check_memory(batch: int, game: Game[Any]) -> None:
+def check_memory(batch: int, window: int | None, game: Game[Any]) -> None:
     """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
 
     Counted for each move: its position, its observation twice (as played, as learnt from), and
@@ -212,7 +212,7 @@ def check_memory(batch: int, game: Game[Any]) -> None:
     cells = math.prod(spec.observation[1:])
     a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
     # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
-    a_game = a_move * min(spec.longest, 100 * cells)
+    a_game = a_move * min(window or spec.longest, spec.longest, 100 * cells)
     if batch * a_game > free:
         raise ConfigError(
             f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "

@@ -60,13 +60,15 @@ class Reward:
                 raise ValueError(str(error)) from None
 
     def of_moves(self, moves: Moves, results: Results) -> Tensor:
-        """Float32 [M]: the reward of each move by itself; a turn is paid where it ends."""
+        """Float32 [M]: the reward of each move by itself; a turn is paid where it ends, and what
+        is paid at the end only where a game is over."""
         if self.scored == "gain":
             reward = moves.gain
         elif self.scored == "turns":
             reward = -moves.ends_turn.float()
         else:
-            reward = self._final(results)[moves.game, moves.seat] * last(moves)
+            paid = self._final(results) * results.state.done[:, None]
+            reward = paid[moves.game, moves.seat] * last(moves)
         if self.minus != "nothing":
             expected = self.game.random_gain(moves.state, plies=self.minus == "random_shot")
             reward = reward - expected * moves.ends_turn

@@ -369,6 +369,7 @@ class RunConfig:
 class TrainConfig(RunConfig):
     games: int = key(10_000, 1, 10**12)
     batch: int = key(256, 1, MAX_BATCH)
+    window: int | None = key(None, 1, 10**9)
     lr: float = key(0.001, POSITIVE, 100)
     log_every: int = key(500, 1, 10**12)
     eval_every: int | None = key(None, 1, 10**12)

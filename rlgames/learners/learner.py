@@ -62,6 +62,9 @@ class Learner(ABC):
     learns_from_records = False
     """Whether it learns from recorded games as from those just played."""
 
+    bootstraps = False
+    """Whether it learns from windows of games, going on from the value of where one ends."""
+
     optimizer: torch.optim.Optimizer
 
     @abstractmethod
