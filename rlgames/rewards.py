@@ -133,15 +133,24 @@ def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
 
 
 def generalised_advantage(
-    reward: Tensor, value: Tensor, moves: Moves, discount: float, decay: float
+    reward: Tensor,
+    value: Tensor,
+    moves: Moves,
+    discount: float,
+    decay: float,
+    beyond: Tensor | None = None,
 ) -> Tensor:
     """Float32 [M]: equation 16 of Schulman et al. 2016, over each seat's later moves.
 
     reward, value: float32 [M]. decay: λ; at 1 it is the discounted return less the value.
+    beyond: float32 [G], the value of where each game's window ends; 0 where the game is over.
     """
     result = torch.empty_like(reward)
     owner = _owner(moves)
-    ahead = torch.zeros(2, int(owner.max()) + 1, device=reward.device)  # value, advantage
+    seats = moves.state.score.shape[1]
+    ahead = torch.zeros(2, moves.games * seats, device=reward.device)  # value, advantage
+    if beyond is not None:
+        ahead[0] = beyond.repeat_interleave(seats)
     weight = torch.where(moves.ends_turn, discount, 1.0)
     stop = len(moves)
     for size in reversed(moves.steps):

@@ -12,7 +12,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.learner import RmspropOfMatrices
-from rlgames.play import play
+from rlgames.play import OpenGames, play
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, discounted, generalised_advantage
 from rlgames.sampling import distance_to_certainty
@@ -56,6 +56,23 @@ def test_advantages_are_sums_of_later_errors(name, decay):
                 error = float(reward[row]) + weight * ahead - float(value[row])
                 advantage = error + weight * decay * advantage
                 assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+
+
+def test_advantages_go_on_beyond_a_window():
+    game, scored = GAMES["slide"]
+    moves, reached = OpenGames(game, [Random(game)], 20, rng(1)).play(9)
+    done = reached.state.done
+    assert 0 < int(done.sum()) < len(done)
+    value, beyond = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
+    reward = Reward(game, scored).of_moves(moves, reached)
+    found = generalised_advantage(reward, value, moves, 0.9, 0.7, beyond)
+    for number in range(moves.games):
+        ahead, advantage = float(beyond[number]), 0.0
+        for row in reversed((moves.game == number).nonzero()[:, 0].tolist()):
+            error = float(reward[row]) + 0.9 * ahead - float(value[row])
+            advantage = error + 0.9 * 0.7 * advantage
+            assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+            ahead = float(value[row])
 
 
 def test_the_longest_advantage_is_the_return_less_the_value():

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.games.symmetry import Symmetries
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.learners.policy_gradient import entropy_of, of_action, standardised
@@ -42,6 +42,7 @@ class ActorCritic(Learner):
     has_critic = True
     learns_logits = True
     learns_from_records = True
+    bootstraps = True
 
     def __init__(
         self,
@@ -82,8 +83,9 @@ class ActorCritic(Learner):
         if not torch.isfinite(reward).all():
             raise BadNumber("a reward is not a finite number")
         old, value = self._before(inputs, legal, action)
+        beyond = self._beyond(results.state)
         advantage = generalised_advantage(
-            reward, value, moves, self.reward.discount, self.gae_lambda
+            reward, value, moves, self.reward.discount, self.gae_lambda, beyond
         )
         wanted = value + advantage
         advantage = standardised(advantage)
@@ -130,6 +132,17 @@ class ActorCritic(Learner):
             found.append(torch.stack([of_action(log_p, action[rows]), value]))
         old, value = torch.cat(found, 1)
         return old, value
+
+    @torch.no_grad()
+    def _beyond(self, state: State) -> Tensor:
+        """Float32 [G]: the value of where each game stands, 0 where it is over."""
+        value = torch.zeros(len(state), device=state.done.device)
+        rows = (~state.done).nonzero()[:, 0]
+        if len(rows):
+            _, expected = self.policy.scores(self.game, state[rows])
+            assert expected is not None
+            value[rows] = expected
+        return value
 
     def _parts(self, count: int, device: torch.device) -> Iterator[Tensor | slice]:
         """The moves of each step: all of them, or a fresh random cut in every epoch."""
