@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +12,16 @@ from torch import Tensor
 from rlgames.games.game import Game
 from rlgames.play import Moves, Results
 
-SCORED = ("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
+SCORED = ("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
 class Reward:
     """One composition: what is scored, what is taken off, how the future is discounted.
 
-    scored: "gain", what the mover's score grew by until its next move; "turns", -1 for each turn;
+    scored: "gain", what the mover's score grew by until its next move; "log_gain", the binary
+        logarithm of 1 + gain, negative for a loss, so that large gains do not drown small ones;
+        "turns", -1 for each turn;
         or something paid once, with each seat's last move: "outcome", +1, 0 or -1 as the seat has
         more, as much or less than the other at the end; "score", its final score; or a measure
         of the final position by the name that the game gives it ("grid_sum", "max_tile", "win").
@@ -45,13 +48,13 @@ class Reward:
         self.game, self.scored, self.minus = game, scored, minus
         self.discount, self.scale = discount, scale
         self.win, self.loss, self.draws = win, loss, torch.tensor(draws)
-        self.at_the_end = scored not in ("gain", "turns")
+        self.at_the_end = scored not in ("gain", "log_gain", "turns")
         start = game.initial(1, torch.Generator())
         if scored == "outcome" and game.spec.seats == 1:
             raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
         if len(draws) != 2:
             raise ValueError(f"reward.draws={list(draws)} should name two numbers, one a seat")
-        if scored not in ("gain", "outcome", "turns", "score", *game.measures(start)):
+        if scored not in ("gain", "log_gain", "outcome", "turns", "score", *game.measures(start)):
             raise ValueError(f"{game.spec.name} has no {scored} that could be scored")
         if minus != "nothing":
             try:
@@ -64,6 +67,8 @@ class Reward:
         is paid at the end only where a game is over."""
         if self.scored == "gain":
             reward = moves.gain
+        elif self.scored == "log_gain":
+            reward = moves.gain.sign() * moves.gain.abs().log1p() / math.log(2)
         elif self.scored == "turns":
             reward = -moves.ends_turn.float()
         else:

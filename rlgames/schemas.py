@@ -79,7 +79,9 @@ class SlideConfig:
 @dataclass
 class RewardConfig:
     name: str = key()
-    scored: str = key(of=("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+    scored: str = key(
+        of=("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
+    )
     minus: str = key(of=("nothing", "random_shot", "random_turn"))
     discount: float = key(1.0, 0, 1)
     scale: float = key(1.0, POSITIVE, 1e6)
