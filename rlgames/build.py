@@ -30,6 +30,7 @@ from rlgames.players.human import Human
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.basis import Basis
+from rlgames.policies.canonical import Canonical
 from rlgames.policies.conv import Conv
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy, ValueFunction
@@ -121,8 +122,11 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
             raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
     value = LEARNERS[learner].has_critic or config.learner.get("baseline") == "value"
     try:
-        network = NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
+        made_with = arguments(config.policy)
+        canonical = made_with.pop("canonical")
+        network = NETWORKS[name](game.spec, value=value, rng=rng, **made_with)
         network.inputs(game, game.initial(1, torch.Generator()))
+        network = Canonical(game, network) if canonical else network
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return network

@@ -91,7 +91,13 @@ class RewardConfig:
 
 
 @dataclass
-class MlpConfig:
+class NetworkConfig:
+    name: str = key()
+    canonical: bool = False
+
+
+@dataclass
+class MlpConfig(NetworkConfig):
     name: str = "mlp"
     layers: list[int] = key([256, 256], 0, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
@@ -107,7 +113,7 @@ class StagedConfig(MlpConfig):
 
 
 @dataclass
-class ConvConfig:
+class ConvConfig(NetworkConfig):
     name: str = "conv"
     channels: list[int] = key([32, 32, 32], 1, 4096)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))

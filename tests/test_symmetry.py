@@ -1,5 +1,6 @@
 """Turned boards: the rules cannot tell them apart."""
 
+import copy
 from dataclasses import fields, replace
 
 import pytest
@@ -10,6 +11,9 @@ from rlgames.games.duel import Duel
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.games.symmetry import Symmetries
+from rlgames.policies.canonical import Canonical
+from rlgames.policies.conv import Conv
+from rlgames.policies.mlp import Mlp
 
 GAMES = {
     "tic-tac-toe": (Lines(3, 3, 3, False), 8),
@@ -66,3 +70,45 @@ def test_a_turned_game_goes_on_as_the_game_does(name):
             u = torch.rand(len(turn), game.spec.draws, generator=rng(ply))
             state = game.settle(state, u)
             twin = of_cells(state)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, count) in GAMES.items() if count > 1])
+@pytest.mark.parametrize("policy", ["mlp", "conv"])
+def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, policy):
+    game, count = GAMES[name]
+    made = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
+    network = (
+        Mlp(game.spec, [16], bias=True, **made)
+        if policy == "mlp"
+        else Conv(game.spec, [4], skip=True, **made)
+    )
+    canonical = Canonical(game, network)
+    turned = Symmetries(game, "cpu")
+    state = game.initial(16, rng())
+    for ply in range(3):
+        state = game.act(state, game.pick(state, torch.rand(16, generator=rng(ply))))
+    planes, turn = game.observe(state), turned.draw(16, rng(5))
+
+    class Turned(type(game)):
+        def observe(self, _):
+            return turned.planes(planes, turn)
+
+    other = copy.copy(game)
+    other.__class__ = Turned
+    scores, value = canonical.scores(game, state)
+    found, worth = canonical.scores(other, state)
+    seen = canonical.inputs(game, state)[:, :-1], canonical.inputs(other, state)[:, :-1]
+    assert torch.equal(*seen)
+    assert torch.allclose(value, worth)
+    # Where a board is its own mirror image, its actions may be called by each other's names.
+    own = (
+        torch.stack(
+            [
+                (turned.planes(planes, torch.full((16,), g)) == planes).flatten(1).all(1)
+                for g in range(count)
+            ]
+        ).sum(0)
+        == 1
+    )
+    assert own.any()
+    assert torch.allclose(turned.of_actions(scores, turn)[own], found[own])

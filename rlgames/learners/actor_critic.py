@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,9 @@ from rlgames.rewards import Reward, generalised_advantage
 from rlgames.sampling import Sampling, distance_to_certainty
 from rlgames.schedule import Schedule
 
+MOST = math.log(10)
+"""A bad move made against the odds counts at most as ten others (as in Ye et al. 2020)."""
+
 CHUNK = 1 << 15
 """So many positions are valued at once where no gradient is wanted."""
 
@@ -29,8 +33,9 @@ class ActorCritic(Learner):
 
         -min(ratio · Â, clip(ratio, 1 - ε, 1 + ε) · Â) + value_weight · (V - R)² - entropy · H
 
-    where ratio is the new probability of the move over that before this batch, Â the advantage,
-    standardised over the batch, and R = V + Â as it was before that.
+    where ratio is the new probability of the move over the one that it was made with, Â the
+    advantage, standardised over the batch, and R = V + Â as it was before that. On a turned board
+    the policy may find the turned move less likely than it was: the ratio makes that good.
 
     gae_lambda: how far a move's credit reaches past the value of the next; 1: the whole return.
     symmetries: learn from each position turned or mirrored at random, where the game allows it.
@@ -78,23 +83,24 @@ class ActorCritic(Learner):
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
-        inputs, legal, action = self._turned(moves)
+        inputs, legal = self.policy.inputs(self.game, moves.state), self.game.legal(moves.state)
         reward = self.reward.of_moves(moves, results)
         if not torch.isfinite(reward).all():
             raise BadNumber("a reward is not a finite number")
-        old, value = self._before(inputs, legal, action)
+        old, value = self._before(inputs, legal, moves.action)
         beyond = self._beyond(results.state)
         advantage = generalised_advantage(
             reward, value, moves, self.reward.discount, self.gae_lambda, beyond
         )
         wanted = value + advantage
         advantage = standardised(advantage)
+        inputs, legal, action = self._turned(inputs, legal, moves.action)
         told = []
         for part in self._parts(len(moves), inputs.device):
             scores, expected = self.policy(inputs[part])
             assert expected is not None
             log_p = self.sampling.logits(scores, legal[part]).log_softmax(1)
-            ratio = (of_action(log_p, action[part]) - old[part]).exp()
+            ratio = (of_action(log_p, action[part]) - old[part]).clamp(max=MOST).exp()
             kept = ratio.clamp(1 - self.clip, 1 + self.clip)
             gained = torch.minimum(ratio * advantage[part], kept * advantage[part])
             entropy = entropy_of(log_p)
@@ -111,14 +117,14 @@ class ActorCritic(Learner):
         figures = torch.stack(told).mean(0).tolist()
         return dict(zip(names, figures, strict=True)) | {"return": float(wanted.mean()), "lr": lr}
 
-    def _turned(self, moves: Moves) -> tuple[Tensor, Tensor, Tensor]:
+    def _turned(
+        self, inputs: Tensor, legal: Tensor, action: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """What the network reads, what is legal and what was done, on boards turned at random."""
-        inputs = self.policy.inputs(self.game, moves.state)
-        legal, action = self.game.legal(moves.state), moves.action
         same = self.symmetries
         if same is None or same.count == 1:
             return inputs, legal, action
-        turn = same.draw(len(moves), self.rng)
+        turn = same.draw(len(action), self.rng)
         return same.planes(inputs, turn), same.of_actions(legal, turn), same.action(action, turn)
 
     @torch.no_grad()
