@@ -20,6 +20,7 @@ from rlgames.games.slide import Slide
 from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
+from rlgames.learners.occupancy import Occupancy
 from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
@@ -30,6 +31,7 @@ from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.basis import Basis
 from rlgames.policies.conv import Conv
+from rlgames.policies.lines import Lines as LinesNetwork
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.policies.staged import Staged
@@ -46,7 +48,12 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
-NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv, "staged": Staged}
+NETWORKS: dict[str, Callable[..., Network]] = {
+    "mlp": Mlp,
+    "conv": Conv,
+    "lines": LinesNetwork,
+    "staged": Staged,
+}
 VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
@@ -69,6 +76,7 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "adp": Adp,
     "q": Q,
     "clone": Clone,
+    "occupancy": Occupancy,
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
@@ -76,6 +84,7 @@ TEACHES: dict[str, tuple[str, ...]] = {
     "adp": ("basis",),
     "q": tuple(NETWORKS),
     "clone": tuple(NETWORKS),
+    "occupancy": tuple(NETWORKS),
 }
 """The policies that each learner can teach."""
 
@@ -128,22 +137,28 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
 def build_learner(
     config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
 ) -> Learner:
-    """Raises ConfigError for moves that would be drawn from values as if these were logits."""
+    """Raises ConfigError for moves that would be drawn from values as if these were logits, and
+    for a game that does not tell what is learnt."""
     name = config.learner.name
     if name in ("adp", "q") and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
-    return LEARNERS[name](
-        game,
-        policy,
-        sampling,
-        build_reward(config, game),
-        rng,
-        lr=config.lr,
-        **arguments(config.learner),
-    )
+    try:
+        return LEARNERS[name](
+            game,
+            policy,
+            sampling,
+            build_reward(config, game),
+            rng,
+            lr=config.lr,
+            **arguments(config.learner),
+        )
+    except NotImplementedError as error:
+        raise ConfigError(
+            f"learner={name} does not fit: {error}", "learner=reinforce fits"
+        ) from None
 
 
 def build_search(

@@ -114,6 +114,14 @@ class ConvConfig:
 
 
 @dataclass
+class LinesConfig:
+    name: str = "lines"
+    channels: list[int] = key([16, 16, 16], 1, 4096)
+    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
+    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+
+
+@dataclass
 class TableConfig:
     name: str = "table"
     start: float = key(0.0, -1e6, 1e6)
@@ -207,6 +215,17 @@ class CloneConfig:
     minibatch: int = key(256, 1, MAX_BATCH)
     max_norm: float | None = key(1.0, POSITIVE, 1e6)
     patience: int | None = key(None, 1, 10**9)
+
+
+@dataclass
+class OccupancyConfig:
+    name: str = "occupancy"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    epochs: int = key(1, 1, 1000)
+    minibatch: int = key(2048, 1, MAX_BATCH)
+    max_norm: float | None = key(1.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -304,6 +323,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "mlp": MlpConfig,
         "staged": StagedConfig,
         "conv": ConvConfig,
+        "lines": LinesConfig,
         "table": TableConfig,
         "basis": BasisConfig,
     },
@@ -318,6 +338,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "adp": AdpConfig,
         "q": QConfig,
         "clone": CloneConfig,
+        "occupancy": OccupancyConfig,
     },
     "player": {
         "random": RandomConfig,
