@@ -29,9 +29,9 @@ from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.policies.axial import Axial
 from rlgames.policies.basis import Basis
 from rlgames.policies.conv import Conv
-from rlgames.policies.lines import Lines as LinesNetwork
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.policies.staged import Staged
@@ -51,7 +51,7 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
 NETWORKS: dict[str, Callable[..., Network]] = {
     "mlp": Mlp,
     "conv": Conv,
-    "lines": LinesNetwork,
+    "axial": Axial,
     "staged": Staged,
 }
 VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}

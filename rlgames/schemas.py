@@ -114,8 +114,8 @@ class ConvConfig:
 
 
 @dataclass
-class LinesConfig:
-    name: str = "lines"
+class AxialConfig:
+    name: str = "axial"
     channels: list[int] = key([16, 16, 16], 1, 4096)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
@@ -323,7 +323,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "mlp": MlpConfig,
         "staged": StagedConfig,
         "conv": ConvConfig,
-        "lines": LinesConfig,
+        "axial": AxialConfig,
         "table": TableConfig,
         "basis": BasisConfig,
     },

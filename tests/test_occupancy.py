@@ -93,7 +93,7 @@ def test_cells_that_were_shot_at_teach_nothing():
     ("words", "games"),
     [
         (["game=battleship", "policy.layers=[64]"], 10_000),
-        (["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=lines"], 5000),
+        (["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=axial"], 5000),
     ],
 )
 def test_scores_become_the_exact_posterior(words, games):
@@ -113,8 +113,8 @@ def test_scores_become_the_exact_posterior(words, games):
     assert float(error.mean()) < 0.03
 
 
-def test_lines_turn_and_mirror_scores_with_the_board():
-    game, agent, _ = built("experiment=null", "game=salvo", "shots=1", "policy=lines")
+def test_axial_layers_turn_and_mirror_scores_with_the_board():
+    game, agent, _ = built("experiment=null", "game=salvo", "shots=1", "policy=axial")
     inputs = torch.rand(5, *game.spec.observation, generator=rng(1))
     scores, _ = agent.policy(inputs)
     for turned in torch.as_tensor(game.symmetries()):
@@ -128,8 +128,8 @@ def test_lines_turn_and_mirror_scores_with_the_board():
         (["game=2048"], "in 2048 actions do not hit or miss"),
         (["game=connect4"], "in connect4 actions do not hit or miss"),
         (["game=salvo", "aim=joint"], "an action is several cells"),
-        (["game=battleship", "policy=lines"], "square board"),
-        (["game=salvo", "aim=joint", "policy=lines"], "square board"),
+        (["game=battleship", "policy=axial"], "square board"),
+        (["game=salvo", "aim=joint", "policy=axial"], "square board"),
         (["game=tictactoe", "policy=table"], "does not teach policy=table"),
     ],
 )

@@ -12,7 +12,7 @@ from rlgames.games.game import Spec
 from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head
 
 
-class LineLayer(nn.Module):
+class AxialLayer(nn.Module):
     """[B, N, N, inputs] to [B, N, N, outputs]: to each cell comes what one full layer makes of its
     row and of its column, the same for all lines from both ends, and what another makes of the
     board's mean.
@@ -37,7 +37,7 @@ class LineLayer(nn.Module):
         return across + down.transpose(1, 2) + mean
 
 
-class Lines(Network):
+class Axial(Network):
     """channels: the width of each layer; each adds its input to its output where widths agree.
 
     For square boards with an action a cell. Rows and columns share their weights, so that a board
@@ -57,13 +57,13 @@ class Lines(Network):
         super().__init__()
         width, rows, columns = spec.observation
         if not spec.cells or rows != columns:
-            raise ValueError("policy=lines wants a square board with an action for each cell")
+            raise ValueError("policy=axial wants a square board with an action for each cell")
         self.activation = ACTIVATIONS[activation]()
         self.layers = nn.ModuleList()
         for units in channels:
-            self.layers.append(LineLayer(rows, width, units, init, GAINS[activation], rng))
+            self.layers.append(AxialLayer(rows, width, units, init, GAINS[activation], rng))
             width = units
-        self.logits = LineLayer(rows, width, 1, init, 0.01, rng)
+        self.logits = AxialLayer(rows, width, 1, init, 0.01, rng)
         self.has_value = value
         if value:
             self.value = head(width, 1, init, 0.01, rng)
