@@ -116,7 +116,7 @@ class ConvConfig:
 @dataclass
 class AxialConfig:
     name: str = "axial"
-    channels: list[int] = key([16, 16, 16], 1, 4096)
+    channels: list[int] = key([12, 12, 12], 1, 4096)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
 

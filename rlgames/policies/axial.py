@@ -13,28 +13,31 @@ from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head
 
 
 class AxialLayer(nn.Module):
-    """[B, N, N, inputs] to [B, N, N, outputs]: to each cell comes what one full layer makes of its
-    row and of its column, the same for all lines from both ends, and what another makes of the
-    board's mean.
+    """What each cell is as part of its row, and of its column, from whole lines at once.
+
+    [2, B, N, N, inputs] to [2, B, N, N, outputs]: first the cells of rows, then those of columns,
+    each line by line. One full layer, the same for all lines from both ends, reads what the cells
+    of a line are along it and across it; another adds what it makes of the board's mean.
     """
 
     def __init__(
         self, size: int, inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator
     ) -> None:
         super().__init__()
-        self.inputs, self.outputs = inputs, outputs
-        # Adding a row and a column up makes good what reading from both ends takes away.
-        self.line = head(size * inputs, size * outputs, init, gain, rng, bias=False)
-        self.board = head(inputs, outputs, init, gain / math.sqrt(2), rng)
+        self.shape = (size, outputs, size, 2 * inputs)
+        # Reading from both ends halves the variance of the weights.
+        self.line = head(
+            size * 2 * inputs, size * outputs, init, math.sqrt(2) * gain, rng, bias=False
+        )
+        self.board = head(inputs, outputs, init, gain, rng)
 
     def forward(self, cells: Tensor) -> Tensor:
-        batch, size = cells.shape[:2]
-        weight = self.line.weight.view(size, self.outputs, size, self.inputs)
+        both = torch.cat([cells, cells.flip(0).transpose(2, 3)], 4)
+        weight = self.line.weight.view(self.shape)
         weight = ((weight + weight.flip(0, 2)) / 2).view_as(self.line.weight)
-        across = linear(cells.flatten(2), weight).view(batch, size, size, -1)
-        down = linear(cells.transpose(1, 2).flatten(2), weight).view(batch, size, size, -1)
-        mean: Tensor = self.board(cells.mean((1, 2)))[:, None, None]
-        return across + down.transpose(1, 2) + mean
+        lines = linear(both.flatten(3), weight).view(*cells.shape[:4], -1)
+        mean: Tensor = self.board(cells.mean((0, 2, 3)))[:, None, None]
+        return lines + mean
 
 
 class Axial(Network):
@@ -69,9 +72,11 @@ class Axial(Network):
             self.value = head(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        cells = inputs.permute(0, 2, 3, 1)
+        by_rows = inputs.permute(0, 2, 3, 1)
+        cells = torch.stack([by_rows, by_rows.transpose(1, 2)])
         for layer in self.layers:
             new = self.activation(layer(cells))
             cells = new + cells if new.shape == cells.shape else new
-        value = self.value(cells.mean((1, 2)))[:, 0] if self.has_value else None
-        return self.logits(cells).flatten(1), value
+        value = self.value(cells.mean((0, 2, 3)))[:, 0] if self.has_value else None
+        rows, columns = self.logits(cells)
+        return (rows + columns.transpose(1, 2)).flatten(1), value
