@@ -21,6 +21,7 @@ from rlgames.learners.actor_critic import ActorCritic
 from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
+from rlgames.learners.occupancy import Occupancy
 from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
@@ -29,6 +30,7 @@ from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.policies.axial import Axial
 from rlgames.policies.basis import Basis
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.conv import Conv
@@ -48,7 +50,12 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
-NETWORKS: dict[str, Callable[..., Network]] = {"mlp": Mlp, "conv": Conv, "staged": Staged}
+NETWORKS: dict[str, Callable[..., Network]] = {
+    "mlp": Mlp,
+    "conv": Conv,
+    "axial": Axial,
+    "staged": Staged,
+}
 VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
@@ -72,6 +79,7 @@ LEARNERS: dict[str, type[Any]] = {
     "adp": Adp,
     "q": Q,
     "clone": Clone,
+    "occupancy": Occupancy,
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
@@ -80,6 +88,7 @@ TEACHES: dict[str, tuple[str, ...]] = {
     "adp": ("basis",),
     "q": tuple(NETWORKS),
     "clone": tuple(NETWORKS),
+    "occupancy": tuple(NETWORKS),
 }
 """The policies that each learner can teach."""
 
@@ -135,22 +144,28 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
 def build_learner(
     config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
 ) -> Learner:
-    """Raises ConfigError for moves that would be drawn from values as if these were logits."""
+    """Raises ConfigError for moves that would be drawn from values as if these were logits, and
+    for a game that does not tell what is learnt."""
     name = config.learner.name
     if name in ("adp", "q") and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
-    learner: Learner = LEARNERS[name](
-        game,
-        policy,
-        sampling,
-        build_reward(config, game),
-        rng,
-        lr=config.lr,
-        **arguments(config.learner),
-    )
+    try:
+        learner: Learner = LEARNERS[name](
+            game,
+            policy,
+            sampling,
+            build_reward(config, game),
+            rng,
+            lr=config.lr,
+            **arguments(config.learner),
+        )
+    except NotImplementedError as error:
+        raise ConfigError(
+            f"learner={name} does not fit: {error}", "learner=actor_critic fits"
+        ) from None
     return learner
 
 

@@ -122,6 +122,14 @@ class ConvConfig(NetworkConfig):
 
 
 @dataclass
+class AxialConfig(NetworkConfig):
+    name: str = "axial"
+    channels: list[int] = key([12, 12, 12], 1, 4096)
+    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
+    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+
+
+@dataclass
 class TableConfig:
     name: str = "table"
     start: float = key(0.0, -1e6, 1e6)
@@ -231,6 +239,17 @@ class CloneConfig:
 
 
 @dataclass
+class OccupancyConfig:
+    name: str = "occupancy"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    epochs: int = key(1, 1, 1000)
+    minibatch: int = key(2048, 1, MAX_BATCH)
+    max_norm: float | None = key(1.0, POSITIVE, 1e6)
+
+
+@dataclass
 class RandomConfig:
     name: str = "random"
     observe: bool = False
@@ -325,6 +344,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "mlp": MlpConfig,
         "staged": StagedConfig,
         "conv": ConvConfig,
+        "axial": AxialConfig,
         "table": TableConfig,
         "basis": BasisConfig,
     },
@@ -340,6 +360,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "adp": AdpConfig,
         "q": QConfig,
         "clone": CloneConfig,
+        "occupancy": OccupancyConfig,
     },
     "player": {
         "random": RandomConfig,

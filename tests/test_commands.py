@@ -209,6 +209,8 @@ FITTING = {
     "learner=q": ["sampling=epsilon_greedy"],
     "learner=clone": ["game=2048", "teacher=corner"],
     "policy=staged": ["game=2048"],
+    "policy=axial": ["shots=1"],
+    "learner=occupancy": ["shots=1"],
     "reward=grid_sum": ["game=2048"],
     "reward=win": ["game=2048"],
 }

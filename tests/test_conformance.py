@@ -291,6 +291,22 @@ def test_the_hidden_truth_is_out_of_reach(name):
             torch.zeros(2) + getattr(public, name_)
 
 
+@pytest.mark.parametrize("words", list(every_game()))
+def test_what_is_revealed_is_the_same_through_a_game(words):
+    game = built(*words)
+    start = game.initial(20, rng(12))
+    try:
+        truth = game.revealed(start)
+    except NotImplementedError:
+        return
+    assert truth.shape == (20, game.spec.seats, game.spec.actions)
+    assert truth.dtype == torch.bool
+    _, results = play(game, [Random(game)], 20, rng(13), start=lambda first, count: start)
+    assert torch.equal(game.revealed(results.state), truth)
+    with pytest.raises(PermissionError):
+        game.revealed(game.public(start))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_keys_lead_back_to_positions(name):
     game = built(f"game={name}")

@@ -89,3 +89,10 @@ def test_the_2048_papers_network_reaches_2048(tmp_path):
     report = rlgames.evaluate(rlgames.train(words), ["games=1000", "seed=1"])
     assert report["score"]["mean"] >= 4 * report["reference"]["random"]
     assert report["reach"]["2048"]["rate"] >= 0.01
+
+
+@pytest.mark.parametrize(("name", "most"), [("fleet", 50.0), ("fleet_salvo", 12.9)])
+def test_the_whole_fleet_is_found_sooner_than_by_hunting(name, most, tmp_path):
+    run = rlgames.train([f"experiment={name}", f"out={tmp_path}/run"])
+    report = rlgames.evaluate(run, ["games=2000", "seed=1"])
+    assert report["moves"]["mean"] <= most

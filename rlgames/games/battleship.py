@@ -129,7 +129,7 @@ class Battleship(Game[BattleshipState]):
             seats=1,
             actions=len(sets),
             observation=(planes, rows, columns),
-            cells=len(sets) == cells,
+            cells=self.sequential or shots == 1,
             longest=cells if self.sequential else turns,
             positions=3.0**cells,
             goal="turns",
@@ -282,6 +282,11 @@ class Battleship(Game[BattleshipState]):
         asked = agrees if "sunk" in self.show else None
         drawn = self.posterior.draw(state.shot.cpu(), hit, SAMPLES, rng, asked)
         return replace(state, ships=drawn.to(state.shot.device))
+
+    def revealed(self, state: BattleshipState) -> Tensor:
+        if not self.spec.cells:
+            raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
+        return (state.ships > 0)[:, None]
 
     def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
         shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))

@@ -193,6 +193,9 @@ class Duel(Game[DuelState]):
         seat = torch.nn.functional.one_hot(state.mover, 2).bool()[:, :, None]
         return replace(state, ships=torch.where(seat, state.own[:, None], drawn[:, None]))
 
+    def revealed(self, state: DuelState) -> Tensor:
+        return state.ships.flip(1) > 0
+
     def render(self, state: DuelState, row: int, reveal: bool = False) -> str:
         seat = int(state.mover[row])
         shot, hit = state.shot[row].tolist(), state.hit[row].tolist()

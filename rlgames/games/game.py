@@ -212,6 +212,10 @@ class Game(ABC, Generic[S]):
         """Public positions with a hidden truth drawn from all that agree with what was seen."""
         return state
 
+    def revealed(self, state: S) -> Tensor:
+        """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
+        raise NotImplementedError(f"in {self.spec.name} actions do not hit or miss what is hidden")
+
     @abstractmethod
     def render(self, state: S, row: int, reveal: bool = False) -> str:
         """One position as text; reveal shows the hidden truth too."""

@@ -1,0 +1,81 @@
+"""What lies under each action: a network's scores become the log-odds of a hit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from rlgames.games.game import Game
+from rlgames.learners.learner import Learner, make_optimizer, step
+from rlgames.play import Moves, Results
+from rlgames.policies.policy import Network
+from rlgames.rewards import Reward
+from rlgames.sampling import Sampling
+from rlgames.schedule import Schedule
+
+
+class Occupancy(Learner):
+    """The score z of each action still open moves towards the log-odds that it would hit:
+
+        loss = -y log σ(z) - (1 - y) log(1 - σ(z)),
+
+    y being what the finished game reveals, averaged over all open actions of all positions met.
+    The loss is least where σ(z) is the posterior probability, so that the best action is the one
+    most likely to hit. Positions are those of the agent's own games; the reward does not count.
+
+    epochs: how often the moves of a batch are gone through. minibatch: moves of a step.
+    max_norm: longest gradient, or None. Raises NotImplementedError for a game that reveals nothing.
+    """
+
+    learns_logits = True
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: Network,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None,
+        optimizer: str,
+        rho: float,
+        epochs: int,
+        minibatch: int,
+        max_norm: float | None,
+    ) -> None:
+        game.revealed(game.initial(1, torch.Generator(rng.device)))
+        self.game, self.policy, self.rng = game, policy, rng
+        self.lr = Schedule(lr, lr_end)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        self.epochs, self.minibatch, self.max_norm = epochs, minibatch, max_norm
+
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr = self.lr.at(progress)
+        truth = self.game.revealed(results.state).float()
+        losses, norms = [], []
+        for _ in range(self.epochs):
+            order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
+            for part in order.split(self.minibatch):
+                loss = self.loss(moves, part, truth)
+                norms.append(step(self.optimizer, loss, lr, self.max_norm))
+                losses.append(loss.detach())
+        return {
+            "loss": float(torch.stack(losses).mean()),
+            "grad_norm": sum(norms) / len(norms),
+            "lr": lr,
+        }
+
+    def loss(self, moves: Moves, part: Tensor, truth: Tensor) -> Tensor:
+        """The mean over the open actions of the moves in these rows; truth: float32 [G, P, A]."""
+        state = moves.state[part]
+        scores, _ = self.policy.scores(self.game, state)
+        open_ = self.game.legal(state).float()
+        found = binary_cross_entropy_with_logits(
+            scores, truth[moves.game[part], moves.seat[part]], open_, reduction="sum"
+        )
+        return found / open_.sum()
