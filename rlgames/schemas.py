@@ -120,6 +120,14 @@ class TableConfig:
 
 
 @dataclass
+class NtupleConfig:
+    name: str = "ntuple"
+    tuples: list[list[int]] | None = key(None, 0, 63)
+    marks: int = key(16, 2, 66)
+    start: float = key(0.0, -1e9, 1e9)
+
+
+@dataclass
 class BasisConfig:
     name: str = "basis"
     features: list[str] = key(
@@ -172,6 +180,7 @@ class ReinforceConfig:
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
+    rates: str = key("constant", of=("constant", "coherence"))
 
 
 @dataclass
@@ -282,6 +291,13 @@ class MctsConfig:
     value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
 
 
+@dataclass
+class ExpectimaxConfig:
+    name: str = "expectimax"
+    plies: int = key(2, 1, 10)
+    least: float = key(0.0, 0, 1)
+
+
 SCHEMAS: dict[str, dict[str, type]] = {
     "game": {
         "battleship": BattleshipConfig,
@@ -305,6 +321,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "staged": StagedConfig,
         "conv": ConvConfig,
         "table": TableConfig,
+        "ntuple": NtupleConfig,
         "basis": BasisConfig,
     },
     "sampling": {
@@ -331,7 +348,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "self": SelfConfig,
         "past": PastConfig,
     },
-    "search": {"mcts": MctsConfig},
+    "search": {"mcts": MctsConfig, "expectimax": ExpectimaxConfig},
 }
 SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""
