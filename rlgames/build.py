@@ -35,11 +35,13 @@ from rlgames.policies.basis import Basis
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.conv import Conv
 from rlgames.policies.mlp import Mlp
+from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.policies.staged import Staged
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
+from rlgames.search.expectimax import Expectimax
 from rlgames.search.mcts import Mcts
 
 GAMES: dict[str, Callable[..., Game[Any]]] = {
@@ -56,7 +58,11 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     "axial": Axial,
     "staged": Staged,
 }
-VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {"table": Table, "basis": Basis}
+VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {
+    "table": Table,
+    "ntuple": Ntuple,
+    "basis": Basis,
+}
 SAMPLINGS: dict[str, Callable[..., Sampling]] = {
     "stochastic": Stochastic,
     "epsilon_greedy": EpsilonGreedy,
@@ -71,7 +77,7 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "exact": exact,
     "human": Human,
 }
-SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts}
+SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts, "expectimax": Expectimax}
 LEARNERS: dict[str, type[Any]] = {
     "reinforce": Reinforce,
     "actor_critic": ActorCritic,
@@ -84,7 +90,7 @@ LEARNERS: dict[str, type[Any]] = {
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
     "actor_critic": tuple(NETWORKS),
-    "td": ("table",),
+    "td": ("table", "ntuple"),
     "adp": ("basis",),
     "q": tuple(NETWORKS),
     "clone": tuple(NETWORKS),
@@ -125,7 +131,7 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         )
     if name in VALUE_FUNCTIONS:
         try:
-            gains = config.reward.scored == "gain"
+            gains = config.reward.scale if config.reward.scored == "gain" else 0.0
             return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
@@ -177,8 +183,10 @@ def build_search(
     Raises ConfigError where search, player and game do not fit together.
     """
     settings = arguments(node)
-    if node.leaf == "value" and reward is not None:
+    if node.get("leaf") == "value" and reward is not None:
         settings |= _learnt_value(node, game, reward)
+    if node.name == "expectimax" and reward is not None:
+        settings["discount"] = reward.discount
     try:
         return SEARCHES[node.name](game, player, **settings)
     except ValueError as error:

@@ -172,7 +172,7 @@ def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None)
     if cfg.window and not learner.bootstraps:
         raise ConfigError(
             f"learner={name} learns from whole games, not from window={cfg.window} moves of them",
-            "leave window= out, or take learner=td",
+            "leave window= out, or take learner=actor_critic or learner=td",
         )
     if cfg.window and agent.game.spec.seats == 2:
         raise ConfigError(

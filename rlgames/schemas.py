@@ -136,6 +136,14 @@ class TableConfig:
 
 
 @dataclass
+class NtupleConfig:
+    name: str = "ntuple"
+    tuples: list[list[int]] | None = key(None, 0, 63)
+    marks: int = key(16, 2, 66)
+    start: float = key(0.0, -1e9, 1e9)
+
+
+@dataclass
 class BasisConfig:
     name: str = "basis"
     features: list[str] = key(
@@ -201,6 +209,7 @@ class ActorCriticConfig:
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
+    rates: str = key("constant", of=("constant", "coherence"))
 
 
 @dataclass
@@ -322,6 +331,13 @@ class MctsConfig:
     value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
 
 
+@dataclass
+class ExpectimaxConfig:
+    name: str = "expectimax"
+    plies: int = key(2, 1, 10)
+    least: float = key(0.0, 0, 1)
+
+
 SCHEMAS: dict[str, dict[str, type]] = {
     "game": {
         "battleship": BattleshipConfig,
@@ -346,6 +362,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "conv": ConvConfig,
         "axial": AxialConfig,
         "table": TableConfig,
+        "ntuple": NtupleConfig,
         "basis": BasisConfig,
     },
     "sampling": {
@@ -374,7 +391,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "self": SelfConfig,
         "past": PastConfig,
     },
-    "search": {"mcts": MctsConfig},
+    "search": {"mcts": MctsConfig, "expectimax": ExpectimaxConfig},
 }
 SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""

@@ -203,6 +203,7 @@ FITTING = {
     "reward=outcome": ["game=tictactoe"],
     "reward=hickman": ["game=tictactoe"],
     "policy=table": ["game=tictactoe", "learner=td"],
+    "policy=ntuple": ["game=2048", "board=2", "learner=td"],
     "learner=td": ["game=tictactoe", "policy=table"],
     "policy=basis": ["game=2048", "board=3", "columns=3", "sampling=argmax", "learner=adp"],
     "learner=adp": ["game=2048", "board=3", "columns=3", "sampling=argmax", "policy=basis"],
@@ -234,6 +235,7 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
     words += ["eval_games=5", "solve_seconds=0"]
     words += ["teacher=corner"] if cfg.learner.name == "clone" else []
+    words += ["policy.marks=6"] if cfg.policy.name == "ntuple" else []  # small tables
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 

@@ -133,7 +133,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains)
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["game=2048", "window=8"], "whole games"),
+        (["game=2048", "learner=reinforce", "window=8"], "whole games"),
         (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
     ],
 )

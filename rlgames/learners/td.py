@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
 from rlgames.learners.learner import BadNumber, Learner
@@ -16,6 +16,41 @@ from rlgames.sampling import Sampling, masked
 from rlgames.schedule import Schedule
 
 
+class SharedValues(nn.Module):
+    """Moves values that many afterstates share.
+
+    errors, sizes: float32 [W], of each value the sum of its errors and of their sizes.
+    """
+
+    def __init__(self, policy: AfterstateValues, coherent: bool) -> None:
+        super().__init__()
+        self.values, self.coherent = policy.values, coherent
+        self.errors: Tensor
+        self.sizes: Tensor
+        for name in ("errors", "sizes") if coherent else ():
+            self.register_buffer(name, torch.zeros_like(self.values))
+        self._count = torch.zeros_like(self.values)
+        self._total = torch.zeros_like(self.values)
+
+    def move(self, places: Tensor, error: Tensor, lr: float) -> None:
+        """Move the values at places, int64 [B, K], by up to lr of the errors of their sums, [B]."""
+        place = places.reshape(-1)
+        share = (error / places.shape[1]).repeat_interleave(places.shape[1])
+        # Sorting the places to find those that are alike takes longer.
+        count = self._count.index_add_(0, place, torch.ones_like(share)).index_select(0, place)
+        mean = self._total.index_add_(0, place, share).index_select(0, place) / count
+        self._count[place] = 0
+        self._total[place] = 0
+        rate: Tensor | float = lr
+        if self.coherent:
+            errors, sizes = self.errors.index_select(0, place), self.sizes.index_select(0, place)
+            rate = lr * torch.where(sizes > 0, errors.abs() / sizes, 1.0)
+            self.errors[place] = errors + mean
+            self.sizes[place] = sizes + mean.abs()
+        step = (1 - (1 - rate) ** count) * mean
+        self.values[place] = self.values.index_select(0, place) + step
+
+
 class Td(Learner):
     """After a game each seat's own afterstates are walked back through, from the last:
 
@@ -24,7 +59,12 @@ class Td(Learner):
     The target of the last is what is paid at the end; that of an earlier one is what the seat's
     next move gained and the value of the afterstate that it led to, as just updated (Hickman's
     article, where all is paid at the end); that of the last in an open game is the best that can
-    be done where the window ends. Many games side by side are learnt from together.
+    be done where the window ends. Many games side by side are learnt from together: what several
+    of them share moves as far as if they had come one after another, 1 - (1 - lr)ⁿ of the way to
+    the mean of what they ask for. Where a value is a sum, each part moves by its share.
+
+    rates: "constant", or "coherence": of every value apart, lr times how much its errors so far
+        agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with.
     """
 
     learns_from_records = True
@@ -40,14 +80,16 @@ class Td(Learner):
         *,
         lr: float,
         lr_end: float | None,
+        rates: str,
     ) -> None:
         self.game, self.policy, self.reward = game, policy, reward
         self.lr = Schedule(lr, lr_end)
+        self.values = SharedValues(policy, coherent=rates == "coherence")
 
     @torch.no_grad()
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
-        after = self.game.act(moves.state, moves.action)
+        places = self.policy.places(self.game, self.game.act(moves.state, moves.action))
         paid = self.reward.of_moves(moves, results)
         if not torch.isfinite(paid).all():
             raise BadNumber("a reward is not a finite number")
@@ -70,9 +112,10 @@ class Td(Learner):
             else:
                 next_gain[own] = paid[now]
             target = self.reward.discount * target
-            before = self.policy.value(self.game, after[now])
-            error += (target - before).abs().sum()
-            next_value[own] = self.policy.learn(self.game, after[now], target, lr)
+            wrong = target - self.policy.at(places[now])
+            error += wrong.abs().sum()
+            self.values.move(places[now], wrong, lr)
+            next_value[own] = self.policy.at(places[now])
         return {"td_error": float(error) / len(moves), "lr": lr}
 
     def _best(self, state: State) -> Tensor:

@@ -116,7 +116,7 @@ class Basis(ValueFunction):
     Raises ValueError for other games than 2048.
     """
 
-    def __init__(self, game: Game[Any], gains: bool, features: list[str], start: float) -> None:
+    def __init__(self, game: Game[Any], gains: float, features: list[str], start: float) -> None:
         super().__init__(gains)
         if not isinstance(game, Slide):
             raise ValueError(f"the features of policy=basis are of 2048, not of {game.spec.name}")

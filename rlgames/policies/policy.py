@@ -51,11 +51,13 @@ class ValueFunction(Policy):
 
     An action is worth what it gains, where gains are what is learnt from, and the value to be
     expected of what it leads to.
+
+    gains: what a point gained counts in values; 0 where something else is learnt from.
     """
 
     has_value = False
 
-    def __init__(self, gains: bool) -> None:
+    def __init__(self, gains: float) -> None:
         super().__init__()
         self.gains = gains
 
@@ -78,22 +80,33 @@ class ValueFunction(Policy):
         after = game.act(before, every % actions)
         score = self.expected(game, after)
         if self.gains:
-            score = score + (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
+            gained = (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
+            score = score + self.gains * gained
         return score.view(-1, actions), None
 
 
 class AfterstateValues(ValueFunction):
-    """Values of what moves have made before chance adds to it, so that no mean is to be taken."""
+    """Values of what moves have made before chance adds to it, so that no mean is to be taken.
+
+    values: float32 [W], what is learnt; an afterstate is worth the sum of those at its places.
+    """
+
+    values: Tensor
+
+    @abstractmethod
+    def places(self, game: Game[Any], afterstate: State) -> Tensor:
+        """Int64 [B, K]: which of the values make up that of each afterstate."""
+
+    def at(self, places: Tensor) -> Tensor:
+        """Float32 [B]: the values of afterstates with these places, int64 [B, K]."""
+        # Twice as fast as indexing with a matrix.
+        return self.values.index_select(0, places.reshape(-1)).view(places.shape).sum(1)
+
+    def value(self, game: Game[Any], state: State) -> Tensor:
+        return self.at(self.places(game, state))
 
     def expected(self, game: Game[Any], afterstate: State) -> Tensor:
         return self.value(game, afterstate)
-
-    @abstractmethod
-    def learn(self, game: Game[Any], afterstate: State, target: Tensor, lr: float) -> Tensor:
-        """Move the values by lr of the way to their targets, float32 [B]; the new values [B].
-
-        What several rows share moves towards the mean of what they ask for.
-        """
 
 
 def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator) -> None:

@@ -1,0 +1,164 @@
+"""N-tuple networks: what they add up, how their values move, how well they play."""
+
+import itertools
+
+import pytest
+import torch
+
+from rlgames import build, config
+from rlgames.config import ConfigError
+from rlgames.games.lines import Lines
+from rlgames.games.slide import Slide
+from rlgames.learners.td import SharedValues
+from rlgames.play import ENDLESS, OpenGames, play
+from rlgames.players.player import Agent, Random
+from rlgames.policies.ntuple import Ntuple, default_tuples
+from rlgames.sampling import Argmax
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def filled(game, tuples, marks=16):
+    policy = Ntuple(game, 1.0, tuples, marks, 0.0)
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
+    return policy
+
+
+def boards(rows, columns, most, count=200):
+    return torch.randint(0, most, (count, rows, columns), generator=rng(2))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4)])
+def test_a_board_is_worth_what_its_tuples_hold_from_every_side(rows, columns):
+    """Against reading each view of the board apart; cells beyond the marks count as the last."""
+    game = Slide(rows, columns)
+    tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 5
+    policy = filled(game, tuples, marks)
+    exponents = boards(rows, columns, 7)
+    found = policy.value(game, game.of(exponents))
+    for row, board in enumerate(exponents):
+        views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
+        if rows == columns:
+            views += [view.T for view in views]
+        total = 0.0
+        for view in views:
+            cells = view.flatten().clamp(max=marks - 1).tolist()
+            first = 0
+            for each in tuples:
+                place = sum(cells[cell] * marks**n for n, cell in enumerate(each))
+                total += float(policy.values[first + place])
+                first += marks ** len(each)
+        assert float(found[row]) == pytest.approx(total, rel=1e-5)
+
+
+def test_turned_boards_are_worth_the_same():
+    game = Slide(4, 4)
+    policy = filled(game, None, 8)
+    exponents = boards(4, 4, 8)
+    value = policy.value(game, game.of(exponents))
+    for turned in (exponents.flip(1), exponents.flip(2), exponents.transpose(1, 2)):
+        assert torch.allclose(policy.value(game, game.of(turned)), value, rtol=1e-5)
+
+
+def test_places_are_exact_where_floats_of_32_bits_would_not_be():
+    game = Slide(3, 3)
+    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0)  # 9^8 values
+    cells = torch.tensor([7, 8, 7, 6, 5, 4, 3, 2, 0])
+    places = policy.places(game, game.of(cells.view(1, 3, 3)))[0].tolist()
+    assert sum(int(cells[n]) * 9**n for n in range(8)) in places
+
+
+def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
+    game = Slide(4, 4)
+    found = default_tuples(4, 4, game.symmetries())
+    assert all(len(each) == 6 for each in found)
+    assert [0, 1, 2, 4, 5, 6] in found
+    assert [0, 1, 2, 3, 4, 5] in found
+    alike = [
+        {tuple(sorted(view)) for view in game.symmetries()[:, each].tolist()} for each in found
+    ]
+    for one, other in itertools.combinations(alike, 2):
+        assert not one & other
+    # 2x3 cells lie in 12 places and on their sides, 4+2 in 6 rows of each of four directions.
+    assert sum(map(len, alike)) == 12 + 24
+    assert default_tuples(2, 3, Slide(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
+    assert default_tuples(1, 8, Slide(1, 8).symmetries()) == [list(range(8))]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["policy.tuples=[[0,16]]"], "from 0 to 15"),
+        (["policy.tuples=[[0,0]]"], "each of them once"),
+        (["policy.tuples=[[]]"], "each of them once"),
+        (["policy.tuples=[]"], "0 tuples"),
+        (["policy.tuples=[[0,1,2,3,4,5,6,7]]"], "need 4.29e"),
+        (["learner=reinforce"], "does not teach policy=ntuple"),
+    ],
+)
+def test_what_cannot_be_is_refused(words, error):
+    cfg = config.load("train", ["game=2048", "policy=ntuple", "learner=td", *words])
+    with pytest.raises(ConfigError, match=error):
+        build.build_policy(cfg, Slide(4, 4), rng())
+
+
+def test_other_games_are_refused():
+    with pytest.raises(ValueError, match="not of tictactoe"):
+        Ntuple(Lines(3, 3, 3, False, "tictactoe"), 1.0, None, 16, 0.0)
+
+
+def test_what_a_gain_counts_is_scaled_as_the_reward_is():
+    game = Slide(2, 2)
+    state = play(game, [Random(game)], 20, rng())[0].state
+    one, _ = Ntuple(game, 1.0, None, 6, 0.0).scores(game, state)
+    part, _ = Ntuple(game, 0.01, None, 6, 0.0).scores(game, state)
+    assert float(one.max()) > 0
+    assert torch.allclose(part, one / 100)
+
+
+@pytest.mark.parametrize("coherent", [False, True])
+def test_values_move_as_a_slow_loop_moves_them(coherent):
+    """The mean over those who share a value, and how far by how many they are."""
+    game = Slide(2, 2)
+    policy = Ntuple(game, 1.0, [[0, 1], [0, 3]], 4, 8.0)
+    assert policy.value(game, game.initial(1, rng())).tolist() == [8.0]
+    shared = SharedValues(policy, coherent)
+    values = policy.values.tolist()
+    errors, sizes = [0.0] * len(values), [0.0] * len(values)
+    for step in range(20):
+        places = torch.randint(0, len(values), (5, 3), generator=rng(step))
+        error = torch.randn(5, generator=rng(100 + step))
+        shared.move(places, error, 0.3)
+        asked = {}
+        for row, each in zip(error.tolist(), places.tolist(), strict=True):
+            for place in each:
+                asked.setdefault(place, []).append(row / 3)
+        for place, each in asked.items():
+            mean, rate = sum(each) / len(each), 0.3
+            if coherent:
+                rate *= abs(errors[place]) / sizes[place] if sizes[place] else 1
+                errors[place] += mean
+                sizes[place] += abs(mean)
+            values[place] += (1 - (1 - rate) ** len(each)) * mean
+    assert policy.values.tolist() == pytest.approx(values, abs=1e-5)
+    assert set(shared.state_dict()) == ({"errors", "sizes"} if coherent else set())
+
+
+def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
+    """The exact mean score is 66.964."""
+    game = Slide(2, 2)
+    words = ["game=2048", "board=2", "experiment=null", "reward=score", "reward.discount=1"]
+    words += ["policy=ntuple", "policy.start=70", "sampling=argmax"]
+    words += ["learner=td", "learner.rates=coherence", "lr=0.5"]
+    cfg = config.load("train", words)
+    policy = build.build_policy(cfg, game, rng())
+    learner = build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng())
+    agent = Agent(game, policy, Argmax())
+    opened = OpenGames(game, [agent], ENDLESS, rng(), batch=64)
+    for _ in range(40):
+        learner.update(*opened.play(8), 0.0)
+    _, results = play(game, [agent], 4000, rng(1), record=False)
+    score = results.score[:, 0].double()
+    assert float(score.mean()) > 66.964 - 3 * float(score.std()) / 4000**0.5
