@@ -19,6 +19,7 @@ from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
+from rlgames.learners.expert import Expert
 from rlgames.learners.learner import Learner
 from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
@@ -26,7 +27,7 @@ from rlgames.learners.td import Td
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
-from rlgames.players.player import Player, Random
+from rlgames.players.player import Agent, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.basis import Basis
 from rlgames.policies.conv import Conv
@@ -36,6 +37,7 @@ from rlgames.policies.staged import Staged
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
+from rlgames.search.explorer import Explorer
 from rlgames.search.mcts import Mcts
 
 GAMES: dict[str, Callable[..., Game[Any]]] = {
@@ -62,13 +64,14 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "exact": exact,
     "human": Human,
 }
-SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts}
+SEARCHES: dict[str, Callable[..., Mcts]] = {"mcts": Mcts}
 LEARNERS: dict[str, Callable[..., Learner]] = {
     "reinforce": Reinforce,
     "td": Td,
     "adp": Adp,
     "q": Q,
     "clone": Clone,
+    "expert": Expert,
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
@@ -76,6 +79,7 @@ TEACHES: dict[str, tuple[str, ...]] = {
     "adp": ("basis",),
     "q": tuple(NETWORKS),
     "clone": tuple(NETWORKS),
+    "expert": tuple(NETWORKS),
 }
 """The policies that each learner can teach."""
 
@@ -116,7 +120,7 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
             return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
-    value = config.learner.get("baseline") == "value"
+    value = learner == "expert" or config.learner.get("baseline") == "value"
     try:
         network = NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
         network.inputs(game, game.initial(1, torch.Generator()))
@@ -130,6 +134,15 @@ def build_learner(
 ) -> Learner:
     """Raises ConfigError for moves that would be drawn from values as if these were logits."""
     name = config.learner.name
+    if (name == "expert") != (config.get("search") is not None):
+        raise ConfigError(
+            f"learner={name} does not learn from a search"
+            if name != "expert"
+            else "learner=expert learns from a search, and none is named",
+            "leave search= out, or take learner=expert"
+            if name != "expert"
+            else "add search=mcts search.leaf=value",
+        )
     if name in ("adp", "q") and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
@@ -148,7 +161,7 @@ def build_learner(
 
 def build_search(
     node: DictConfig, game: Game[Any], player: Player, reward: DictConfig | None
-) -> Player:
+) -> Mcts:
     """The player, looking ahead; reward: what a trained one learnt from.
 
     Raises ConfigError where search, player and game do not fit together.
@@ -160,6 +173,11 @@ def build_search(
         return SEARCHES[node.name](game, player, **settings)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def build_explorer(config: DictConfig, game: Game[Any], agent: Agent) -> Player:
+    """The search that plays a training's games around the agent that learns from it."""
+    return Explorer(agent, build_search(config.search, game, agent, config.reward))
 
 
 def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:
