@@ -81,11 +81,13 @@ class Moves:
         return replace(self._rows(order, self.game[order], self.games), steps=steps)
 
     def to(self, device: torch.device | str) -> Moves:
-        columns = {name: column.to(device) for name, column in self._columns().items()}
+        columns: dict[str, Any] = {
+            name: column.to(device) for name, column in self._columns().items()
+        }
         return replace(self, state=self.state.to(device), game=self.game.to(device), **columns)
 
     def _rows(self, rows: Tensor, game: Tensor, games: int) -> Moves:
-        columns = {name: column[rows] for name, column in self._columns().items()}
+        columns: dict[str, Any] = {name: column[rows] for name, column in self._columns().items()}
         return replace(self, state=self.state[rows], game=game, games=games, **columns)
 
     def _columns(self) -> dict[str, Tensor]:

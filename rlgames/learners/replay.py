@@ -65,12 +65,15 @@ class Ring(Generic[T]):
     def __getitem__(self, places: Tensor) -> T:
         """The rows at these places, int64 [M], which go round."""
         assert self._table is not None
-        return _mapped(self._table, lambda column: column[places % self.size])
+        rows: T = _mapped(self._table, lambda column: column[places % self.size])
+        return rows
 
     def add(self, table: T) -> None:
         """The earliest rows make room."""
         if self._table is None:
-            self._table = _mapped(table, lambda column: column.new_zeros(self.size, *column[0].shape))
+            self._table = _mapped(
+                table, lambda column: column.new_zeros(self.size, *column[0].shape)
+            )
         columns = _columns(table)
         count = len(columns[0])
         skipped = max(0, count - self.size)
@@ -115,6 +118,10 @@ def _mapped(table: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 def _columns(table: Any) -> list[Tensor]:
     """All tensors of a table, those of positions too; nothing stands for what is hidden."""
-    found: list[Tensor] = []
-    _mapped(table, lambda column: found.append(column) or column)
-    return found
+    values = [getattr(table, field.name) for field in fields(table)]
+    shown = [value for value in values if value is not HIDDEN]
+    return [
+        column
+        for value in shown
+        for column in (_columns(value) if isinstance(value, State) else [value])
+    ]
