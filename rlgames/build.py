@@ -134,14 +134,14 @@ def build_learner(
 ) -> Learner:
     """Raises ConfigError for moves that would be drawn from values as if these were logits."""
     name = config.learner.name
-    if (name == "expert") != (config.get("search") is not None):
+    if name == "expert" and config.get("search") is None:
         raise ConfigError(
-            f"learner={name} does not learn from a search"
-            if name != "expert"
-            else "learner=expert learns from a search, and none is named",
-            "leave search= out, or take learner=expert"
-            if name != "expert"
-            else "add search=mcts search.leaf=value",
+            "learner=expert learns from a search, and none is named",
+            "add search=mcts search.leaf=value",
+        )
+    if name != "expert" and config.get("search") is not None:
+        raise ConfigError(
+            f"learner={name} does not learn from a search", "learner=expert does; or leave it out"
         )
     if name in ("adp", "q") and config.sampling.get("temperature") == 1:
         raise ConfigError(

@@ -191,7 +191,8 @@ class Mcts(Player):
         parameter = self.concentration / legal.sum(1, keepdim=True).expand_as(prior)
         drawn = torch._standard_gamma(parameter, generator=rng) * legal
         drawn = drawn / drawn.sum(1, keepdim=True).clamp(min=1e-30)
-        return (1 - self.noise) * prior + self.noise * drawn
+        noisy = (1 - self.noise) * prior + self.noise * drawn
+        return torch.where(legal, noisy, prior)
 
     def _pick(self, forest: Forest, node: Tensor, bounds: Tensor) -> Tensor:
         """Int64 [R]: an action for each descent at its node.
