@@ -208,6 +208,8 @@ FITTING = {
     "learner=adp": ["game=2048", "board=3", "columns=3", "sampling=argmax", "policy=basis"],
     "learner=q": ["sampling=epsilon_greedy"],
     "learner=clone": ["game=2048", "teacher=corner"],
+    "learner=expert": ["game=tictactoe", "search=mcts", "search.simulations=8"],
+    "search=mcts": ["game=tictactoe", "learner=expert", "search.simulations=8"],
     "policy=staged": ["game=2048"],
     "reward=grid_sum": ["game=2048"],
     "reward=win": ["game=2048"],
@@ -232,6 +234,7 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
     words += ["eval_games=5", "solve_seconds=0"]
     words += ["teacher=corner"] if cfg.learner.name == "clone" else []
+    words += ["learner.updates=2"] if "updates" in cfg.learner else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
