@@ -17,6 +17,7 @@ from rlgames.games.duel import Duel
 from rlgames.games.game import Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
+from rlgames.learners.actor_critic import ActorCritic
 from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
 from rlgames.learners.expert import Expert
@@ -65,8 +66,9 @@ PLAYERS: dict[str, Callable[..., Player]] = {
     "human": Human,
 }
 SEARCHES: dict[str, Callable[..., Mcts]] = {"mcts": Mcts}
-LEARNERS: dict[str, Callable[..., Learner]] = {
+LEARNERS: dict[str, type[Any]] = {
     "reinforce": Reinforce,
+    "actor_critic": ActorCritic,
     "td": Td,
     "adp": Adp,
     "q": Q,
@@ -75,6 +77,7 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
+    "actor_critic": tuple(NETWORKS),
     "td": ("table",),
     "adp": ("basis",),
     "q": tuple(NETWORKS),
@@ -119,8 +122,8 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
             gains = config.reward.scored == "gain"
             return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
         except ValueError as error:
-            raise ConfigError(str(error), "policy=mlp learner=reinforce fits") from None
-    value = learner == "expert" or config.learner.get("baseline") == "value"
+            raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
+    value = LEARNERS[learner].has_critic or config.learner.get("baseline") == "value"
     try:
         network = NETWORKS[name](game.spec, value=value, rng=rng, **arguments(config.policy))
         network.inputs(game, game.initial(1, torch.Generator()))
@@ -148,7 +151,7 @@ def build_learner(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
-    return LEARNERS[name](
+    learner: Learner = LEARNERS[name](
         game,
         policy,
         sampling,
@@ -157,6 +160,7 @@ def build_learner(
         lr=config.lr,
         **arguments(config.learner),
     )
+    return learner
 
 
 def build_search(
@@ -209,7 +213,7 @@ def build_device(config: DictConfig) -> torch.device:
     return device
 
 
-def check_memory(batch: int, game: Game[Any]) -> None:
+def check_memory(batch: int, window: int | None, game: Game[Any]) -> None:
     """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
 
     Counted for each move: its position, its observation twice (as played, as learnt from), and
@@ -226,7 +230,7 @@ def check_memory(batch: int, game: Game[Any]) -> None:
     cells = math.prod(spec.observation[1:])
     a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
     # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
-    a_game = a_move * min(spec.longest, 100 * cells)
+    a_game = a_move * min(window or spec.longest, spec.longest, 100 * cells)
     if batch * a_game > free:
         raise ConfigError(
             f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "

@@ -19,7 +19,7 @@ from rlgames.games.game import Game
 from rlgames.holdout import Split, drawn_from
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
-from rlgames.play import Moves, Results, play
+from rlgames.play import ENDLESS, Moves, OpenGames, Results, play
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 
@@ -108,6 +108,7 @@ class Lessons:
         self.players = list(players)
         if cfg.get("teacher") is not None:
             self.players[0] = build_player(cfg.teacher, cfg, game)
+        self.opened: OpenGames | None = None
         self.recorded, self._held_out = None, None
         if cfg.demonstrations:
             self.recorded = Demonstrations.read(Path(cfg.demonstrations), game, cfg, rng)
@@ -116,16 +117,22 @@ class Lessons:
             self.recorded, self._held_out = self.recorded.held_out()
 
     def play(self, count: int, played: int, rng: torch.Generator) -> tuple[Moves, Results]:
-        """So many games after those already played, with rng, or recorded ones.
+        """So many games after those already played, with rng, or recorded ones; with window=, the
+        next window of so many games side by side.
 
         The moves to learn from are those of player 0.
         """
         if self.from_record and self.recorded:
             return self.recorded.draw(count)
         start = None if self.split is None else drawn_from(self.split.trained_on, rng)
-        two = len(self.players) == 2
-        seating = both_seats(count, played, rng.device) if two else None
-        moves, results = play(self.game, self.players, count, rng, start=start, seating=seating)
+        game, players = self.game, self.players
+        if self.cfg.window:
+            if self.opened is None:
+                self.opened = OpenGames(game, players, ENDLESS, rng, batch=count, start=start)
+            moves, results = self.opened.play(self.cfg.window)
+        else:
+            seating = both_seats(count, played, rng.device) if len(players) == 2 else None
+            moves, results = play(game, players, count, rng, start=start, seating=seating)
         assert moves is not None
         return moves, results
 
@@ -161,17 +168,27 @@ def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None)
     """Raises ConfigError for keys that do not fit together."""
     name, teacher = cfg.learner.name, cfg.get("teacher")
     clones = isinstance(learner, Clone)
+    if cfg.window and not learner.bootstraps:
+        raise ConfigError(
+            f"learner={name} learns from whole games, not from window={cfg.window} moves of them",
+            "leave window= out, or take learner=td",
+        )
+    if cfg.window and agent.game.spec.seats == 2:
+        raise ConfigError(
+            f"window={cfg.window} is for games of one seat, and {agent.game.spec.name} has two",
+            "leave window= out",
+        )
     for key in ("demonstrated", "clone_epochs", "demonstrator"):
         if cfg[key] and not cfg.demonstrations:
             raise ConfigError(f"{key}={cfg[key]} needs recorded games", "add demonstrations=FILE")
     if cfg.demonstrated and not learner.learns_from_records:
         raise ConfigError(
-            f"learner={name} does not learn from recorded games", "learner=reinforce does"
+            f"learner={name} does not learn from recorded games", "learner=actor_critic does"
         )
     if cfg.clone_epochs and not isinstance(agent.policy, Network):
         raise ConfigError(
             f"clone_epochs={cfg.clone_epochs} fits networks, and policy={cfg.policy.name} is none",
-            "policy=mlp learner=reinforce fits",
+            "policy=mlp learner=actor_critic fits",
         )
     if teacher is not None and not clones:
         raise ConfigError(f"learner={name} has no teacher", "learner=clone has")

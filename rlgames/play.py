@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,9 @@ Start = Callable[[int, int], State]
 
 @dataclass(frozen=True)
 class Moves:
-    """M moves of G whole games, flat, each game's in the order they were made.
+    """M moves of G games, flat, each game's in the order they were made.
+
+    The games are whole, or what was played of them within a window of so many plies.
 
     state: public positions before the move [M]. action: int64 [M]. game: int64 [M], 0 to G-1.
     seat: int64 [M]. player: int64 [M], who made it, by place in the list of players.
@@ -110,7 +113,8 @@ COLUMNS = ("action", "seat", "player", "gain", "ends_turn")
 
 @dataclass(frozen=True)
 class Results:
-    """How G games ended. state: the final positions [G]. moves: how many were made in all."""
+    """How G games ended. state: the final positions [G], or where a game is not done the one that
+    its window reached. moves: how many were made in all."""
 
     state: State
     moves: int
@@ -130,6 +134,10 @@ class Results:
         return self.state.turn
 
 
+ENDLESS = 1 << 62
+"""As a number of games: a new one begins wherever one ends."""
+
+
 def play(
     game: Game[Any],
     players: Sequence[Player],
@@ -141,68 +149,107 @@ def play(
     seating: Tensor | None = None,
     record: bool = True,
 ) -> tuple[Moves | None, Results]:
-    """Play so many games to their ends, at most batch of them side by side.
+    """Play so many games to their ends; the rest as in OpenGames."""
+    opened = OpenGames(game, players, games, rng, batch=batch, start=start, seating=seating)
+    return opened.play(record=record)
+
+
+class OpenGames:
+    """Games under way, at most batch of them side by side, until so many are over.
 
     seating: int64 [games, P], which player sits in each seat; by default players[seat]. start:
     the openings, drawn with rng by default. Finished rows are dropped, and new games put in their
     place while there are any, whenever enough have gathered that it pays.
-    Raises RuntimeError when games outlast the longest that they declare.
     """
-    device = rng.device
-    if start is None:
-        start = lambda first, count: game.initial(count, rng)  # noqa: E731
-    if seating is None and len(set(players)) > 1:
-        seating = torch.arange(game.spec.seats, device=device).expand(games, -1)
-    batch = games if batch is None else min(batch, games)
-    state, begun = start(0, batch), batch
-    row_game = torch.arange(batch, device=device)
-    # Asking a GPU how many games are live stalls it: there, look less often.
-    look_every = 1 if device.type == "cpu" else 8
-    ended: list[tuple[Tensor, State]] = []
-    record_of: list[Step] = []
-    made = torch.zeros((), dtype=torch.int64, device=device)
-    step, last_step = 0, game.spec.longest
-    while True:
-        live = torch.count_nonzero(~state.done)
-        if step % look_every == 0 or step >= last_step:
-            count = int(live)
-            waiting = games - begun
-            if 4 * count <= (3 if waiting else 2) * len(state) or count == 0:
-                over = state.done.nonzero()[:, 0]
-                ended.append((row_game[over], state[over]))
-                rows = (~state.done).nonzero()[:, 0]
-                state, row_game = state[rows], row_game[rows]
-                fresh = min(waiting, batch - count)
-                if fresh:
-                    state = type(state).cat([state, start(begun, fresh)])
-                    new = torch.arange(begun, begun + fresh, device=device)
-                    row_game = torch.cat([row_game, new])
-                    begun += fresh
-                    last_step = step + game.spec.longest
-                    live = torch.count_nonzero(~state.done)
-                elif count == 0:
-                    break
-            if step >= last_step and not waiting:
-                raise RuntimeError(f"{count} games of {game.spec.name} did not end in time")
-        made += live
-        seen = game.public(state)
+
+    def __init__(
+        self,
+        game: Game[Any],
+        players: Sequence[Player],
+        games: int,
+        rng: torch.Generator,
+        *,
+        batch: int | None = None,
+        start: Start | None = None,
+        seating: Tensor | None = None,
+    ) -> None:
+        if start is None:
+            start = lambda first, count: game.initial(count, rng)  # noqa: E731
+        if seating is None and len(set(players)) > 1:
+            seating = torch.arange(game.spec.seats, device=rng.device).expand(games, -1)
+        self.game, self.players, self.rng, self.games = game, players, rng, games
+        self.start, self.seating = start, seating
+        self.batch = games if batch is None else min(batch, games)
+        self.state, self.begun = start(0, self.batch), self.batch
+        self.number = torch.arange(self.batch, device=rng.device)
+        self._step, self._last_step = 0, game.spec.longest
+
+    def play(self, plies: int | None = None, record: bool = True) -> tuple[Moves | None, Results]:
+        """Play on to the end of all games, or for a window of so many plies.
+
+        What is returned numbers the games of the window from 0, those open longest first. All
+        rows that are over at its end make room.
+        Raises RuntimeError when games outlast the longest that they declare.
+        """
+        # Asking a GPU how many games are live stalls it: there, look less often.
+        look_every = 1 if self.rng.device.type == "cpu" else 8
+        ended: list[tuple[Tensor, State]] = []
+        record_of: list[Step] = []
+        made = torch.zeros((), dtype=torch.int64, device=self.rng.device)
+        stop = math.inf if plies is None else self._step + plies
+        while self._step < stop:
+            live = torch.count_nonzero(~self.state.done)
+            if self._step % look_every == 0 or self._step >= self._last_step:
+                count, waiting = int(live), self.games - self.begun
+                if 4 * count <= (3 if waiting else 2) * len(self.state) or count == 0:
+                    ended.append(self._replace())
+                    if not len(self.state):
+                        break
+                    live = torch.count_nonzero(~self.state.done)
+                if self._step >= self._last_step and not waiting:
+                    name = self.game.spec.name
+                    raise RuntimeError(f"{count} games of {name} did not end in time")
+            made += live
+            moved = self._ply()
+            if record:
+                record_of.append(moved)
+            self._step += 1
+        ended.append((self.number, self.state))
+        self._replace()
+        number, order = torch.cat([rows for rows, _ in ended]).sort()
+        final = type(self.state).cat([part for _, part in ended])[order]
+        results = Results(final, int(made))
+        return (_collect(record_of, number, final.score) if record else None), results
+
+    def _ply(self) -> Step:
+        """One ply of every row."""
+        game, rng = self.game, self.rng
+        seen = game.public(self.state)
         who = None
-        if seating is not None:
-            who = seating[row_game].gather(1, state.mover[:, None])[:, 0]
-        action, target = decide(players, who, seen, rng)
-        after = game.act(state, action)
+        if self.seating is not None:
+            who = self.seating[self.number].gather(1, self.state.mover[:, None])[:, 0]
+        action, target = decide(self.players, who, seen, rng)
+        after = game.act(self.state, action)
         if game.spec.draws:
-            u = torch.rand(len(after), game.spec.draws, generator=rng, device=device)
+            u = torch.rand(len(after), game.spec.draws, generator=rng, device=rng.device)
             after = game.settle(after, u)
-        if record:
-            nobody = torch.zeros_like(action) if who is None else who
-            record_of.append(Step(seen, action, target, row_game, nobody, after))
-        state = after
-        step += 1
-    order = torch.cat([rows for rows, _ in ended]).argsort()
-    final = type(state).cat([part for _, part in ended])[order]
-    results = Results(final, int(made))
-    return (_collect(record_of, final.score) if record else None), results
+        self.state = after
+        nobody = torch.zeros_like(action)
+        return Step(seen, action, target, self.number, nobody if who is None else who, after)
+
+    def _replace(self) -> tuple[Tensor, State]:
+        """Drop the rows that are over and begin new games in their place; what was dropped."""
+        over, rows = self.state.done.nonzero()[:, 0], (~self.state.done).nonzero()[:, 0]
+        dropped = self.number[over], self.state[over]
+        self.state, self.number = self.state[rows], self.number[rows]
+        fresh = min(self.games - self.begun, self.batch - len(rows))
+        if fresh:
+            self.state = type(self.state).cat([self.state, self.start(self.begun, fresh)])
+            new = torch.arange(self.begun, self.begun + fresh, device=rows.device)
+            self.number = torch.cat([self.number, new])
+            self.begun += fresh
+            self._last_step = self._step + self.game.spec.longest
+        return dropped
 
 
 def decide(
@@ -239,13 +286,14 @@ class Step:
     after: State
 
 
-def _collect(record: list[Step], final: Tensor) -> Moves:
-    """Join the steps; final: float32 [G, P], the final scores."""
+def _collect(record: list[Step], number: Tensor, final: Tensor) -> Moves:
+    """Join the steps; number: int64 [G], the games, rising; final: float32 [G, P], their scores."""
     steps = [len(step.action) for step in record]
     state = type(record[0].before).cat([step.before for step in record])
-    action, game, player = (
-        torch.cat([getattr(step, name) for step in record]) for name in ("action", "game", "player")
+    action, player = (
+        torch.cat([getattr(s, name) for s in record]) for name in ("action", "player")
     )
+    game = torch.searchsorted(number, torch.cat([step.game for step in record]))
     ends_turn = torch.cat([step.after.turn for step in record]) > state.turn
     if final.shape[1] == 1:
         gain = (torch.cat([step.after.score for step in record]) - state.score)[:, 0]

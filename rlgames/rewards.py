@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +12,16 @@ from torch import Tensor
 from rlgames.games.game import Game
 from rlgames.play import Moves, Results
 
-SCORED = ("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
+SCORED = ("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
 class Reward:
     """One composition: what is scored, what is taken off, how the future is discounted.
 
-    scored: "gain", what the mover's score grew by until its next move; "turns", -1 for each turn;
+    scored: "gain", what the mover's score grew by until its next move; "log_gain", the binary
+        logarithm of 1 + gain, negative for a loss, so that large gains do not drown small ones;
+        "turns", -1 for each turn;
         or something paid once, with each seat's last move: "outcome", +1, 0 or -1 as the seat has
         more, as much or less than the other at the end; "score", its final score; or a measure
         of the final position by the name that the game gives it ("grid_sum", "max_tile", "win").
@@ -45,13 +48,13 @@ class Reward:
         self.game, self.scored, self.minus = game, scored, minus
         self.discount, self.scale = discount, scale
         self.win, self.loss, self.draws = win, loss, torch.tensor(draws)
-        self.at_the_end = scored not in ("gain", "turns")
+        self.at_the_end = scored not in ("gain", "log_gain", "turns")
         start = game.initial(1, torch.Generator())
         if scored == "outcome" and game.spec.seats == 1:
             raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
         if len(draws) != 2:
             raise ValueError(f"reward.draws={list(draws)} should name two numbers, one a seat")
-        if scored not in ("gain", "outcome", "turns", "score", *game.measures(start)):
+        if scored not in ("gain", "log_gain", "outcome", "turns", "score", *game.measures(start)):
             raise ValueError(f"{game.spec.name} has no {scored} that could be scored")
         if minus != "nothing":
             try:
@@ -60,13 +63,17 @@ class Reward:
                 raise ValueError(str(error)) from None
 
     def of_moves(self, moves: Moves, results: Results) -> Tensor:
-        """Float32 [M]: the reward of each move by itself; a turn is paid where it ends."""
+        """Float32 [M]: the reward of each move by itself; a turn is paid where it ends, and what
+        is paid at the end only where a game is over."""
         if self.scored == "gain":
             reward = moves.gain
+        elif self.scored == "log_gain":
+            reward = moves.gain.sign() * moves.gain.abs().log1p() / math.log(2)
         elif self.scored == "turns":
             reward = -moves.ends_turn.float()
         else:
-            reward = self._final(results)[moves.game, moves.seat] * last(moves)
+            paid = self._final(results) * results.state.done[:, None]
+            reward = paid[moves.game, moves.seat] * last(moves)
         if self.minus != "nothing":
             expected = self.game.random_gain(moves.state, plies=self.minus == "random_shot")
             reward = reward - expected * moves.ends_turn
@@ -131,15 +138,24 @@ def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
 
 
 def generalised_advantage(
-    reward: Tensor, value: Tensor, moves: Moves, discount: float, decay: float
+    reward: Tensor,
+    value: Tensor,
+    moves: Moves,
+    discount: float,
+    decay: float,
+    beyond: Tensor | None = None,
 ) -> Tensor:
     """Float32 [M]: equation 16 of Schulman et al. 2016, over each seat's later moves.
 
     reward, value: float32 [M]. decay: λ; at 1 it is the discounted return less the value.
+    beyond: float32 [G], the value of where each game's window ends; 0 where the game is over.
     """
     result = torch.empty_like(reward)
     owner = _owner(moves)
-    ahead = torch.zeros(2, int(owner.max()) + 1, device=reward.device)  # value, advantage
+    seats = moves.state.score.shape[1]
+    ahead = torch.zeros(2, moves.games * seats, device=reward.device)  # value, advantage
+    if beyond is not None:
+        ahead[0] = beyond.repeat_interleave(seats)
     weight = torch.where(moves.ends_turn, discount, 1.0)
     stop = len(moves)
     for size in reversed(moves.steps):

@@ -79,7 +79,9 @@ class SlideConfig:
 @dataclass
 class RewardConfig:
     name: str = key()
-    scored: str = key(of=("gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+    scored: str = key(
+        of=("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
+    )
     minus: str = key(of=("nothing", "random_shot", "random_turn"))
     discount: float = key(1.0, 0, 1)
     scale: float = key(1.0, POSITIVE, 1e6)
@@ -156,8 +158,21 @@ class ReinforceConfig:
     optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     lr_end: float | None = key(None, 0, 100)
     baseline: str = key("value", of=("none", "mean", "standardised", "value"))
-    gae_lambda: float = key(1.0, 0, 1)
     masked: bool = True
+    entropy: float = key(0.0, 0, 100)
+    entropy_end: float | None = key(None, 0, 100)
+    value_weight: float = key(0.5, 0, 1000)
+    max_norm: float | None = key(None, POSITIVE, 1e6)
+    rho: float = key(0.99, 0, 1)
+
+
+@dataclass
+class ActorCriticConfig:
+    name: str = "actor_critic"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    lr_end: float | None = key(None, 0, 100)
+    gae_lambda: float = key(1.0, 0, 1)
+    symmetries: bool = True
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
     value_weight: float = key(0.5, 0, 1000)
@@ -330,6 +345,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
     },
     "learner": {
         "reinforce": ReinforceConfig,
+        "actor_critic": ActorCriticConfig,
         "td": TdConfig,
         "adp": AdpConfig,
         "q": QConfig,
@@ -372,6 +388,7 @@ class RunConfig:
 class TrainConfig(RunConfig):
     games: int = key(10_000, 1, 10**12)
     batch: int = key(256, 1, MAX_BATCH)
+    window: int | None = key(None, 1, 10**9)
     lr: float = key(0.001, POSITIVE, 100)
     log_every: int = key(500, 1, 10**12)
     eval_every: int | None = key(None, 1, 10**12)

@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 from omegaconf import DictConfig
-from torch import Tensor
 
 from rlgames import build, checkpoint, config, pictures
 from rlgames.agents import build_player, start_from
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.holdout import Split, split
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
@@ -177,7 +176,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
         checkpoint.write(directory / "checkpoints" / name, policy.state_dict(), values, played)
 
     played, due_log, due_eval, due_save = 0, 0, 0, 0
-    window = Window()
+    tally = Tally()
     begin = time.perf_counter()
     converged = False
     try:
@@ -191,13 +190,16 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
                 if isinstance(player, Past):
                     player.look_back(played, rng)
             moves, results = lessons.play(batch, played, rng)
-            metrics = learner.update(*lessons.joined(moves.of(0), results), agent.progress)
-            played += batch
-            window.add(batch, results.moves, metrics | _lengths(game, results.score, results.turns))
+            tally.add(learner.update(*lessons.joined(moves.of(0), results), agent.progress), batch)
+            over = results.state[results.state.done]
+            tally.count(len(over), results.moves)
+            if len(over):
+                tally.add(_lengths(game, over), len(over))
+            played += len(over)
             last = played >= cfg.games
             if played - due_log >= cfg.log_every or last:
                 due_log = played
-                shown = window.close()
+                shown = tally.close()
                 log.add(played, shown)
                 if progress:
                     progress(played, shown)
@@ -267,7 +269,7 @@ def assemble(cfg: DictConfig) -> Parts:
     lessons = Lessons(cfg, game, agent, players, learner, held, rng)
     examiner = Examiner(cfg, game, agent, held)
     if device.type == "cpu":
-        build.check_memory(min(cfg.batch, cfg.games), game)
+        build.check_memory(min(cfg.batch, cfg.games), cfg.window, game)
     return Parts(device, game, agent, learner, players, lessons, examiner)
 
 
@@ -281,9 +283,9 @@ def _open_log(cfg: DictConfig) -> RunLog:
         raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
 
 
-def _lengths(game: Game[Any], score: Tensor, turns: Tensor) -> dict[str, float]:
-    """How the games of a batch went, for the log."""
-    found = {"turns": float(turns.float().mean())}
+def _lengths(game: Game[Any], final: State) -> dict[str, float]:
+    """How games went, for the log, from their final positions."""
+    found, score = {"turns": float(final.turn.float().mean())}, final.score
     if game.spec.goal == "score":
         found["score"] = float(score[:, 0].mean())
     if game.spec.goal == "outcome":
@@ -292,8 +294,8 @@ def _lengths(game: Game[Any], score: Tensor, turns: Tensor) -> dict[str, float]:
     return found
 
 
-class Window:
-    """Means of the metrics of the updates since the last line of the log, weighted by games."""
+class Tally:
+    """Weighted means of the metrics since the last line of the log, and how much was played."""
 
     def __init__(self) -> None:
         self._reset()
@@ -301,19 +303,24 @@ class Window:
     def _reset(self) -> None:
         self._start = time.perf_counter()
         self._sums: dict[str, float] = {}
+        self._weights: dict[str, float] = {}
         self._games = self._moves = 0
 
-    def add(self, games: int, moves: int, metrics: dict[str, float]) -> None:
+    def count(self, games: int, moves: int) -> None:
         self._games += games
         self._moves += moves
+
+    def add(self, metrics: dict[str, float], weight: float) -> None:
+        """weight: how many games these are of."""
         for name, value in metrics.items():
-            self._sums[name] = self._sums.get(name, 0.0) + games * value
+            self._sums[name] = self._sums.get(name, 0.0) + weight * value
+            self._weights[name] = self._weights.get(name, 0.0) + weight
 
     def close(self) -> dict[str, float]:
         """The means, named train/…, and the speed, named time/…; then start anew."""
         seconds = time.perf_counter() - self._start
         shown: dict[str, Any] = {
-            f"train/{name}": value / self._games for name, value in self._sums.items()
+            f"train/{name}": value / self._weights[name] for name, value in self._sums.items()
         }
         shown["time/games_per_s"] = self._games / seconds
         shown["time/moves_per_s"] = self._moves / seconds

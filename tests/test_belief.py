@@ -103,7 +103,7 @@ def test_known_optima_of_the_game_as_played(board, count, optimal):
     game = Battleship(*board)
     layouts = game.layouts().numpy()
     assert len(layouts) == count
-    solution = solve_belief(layouts, [1] * count, game.shots, game.symmetries())
+    solution = solve_belief(layouts, [1] * count, game.shots, game.symmetries().numpy())
     assert solution.optimal == pytest.approx(optimal, abs=1e-9)
 
 

@@ -364,16 +364,6 @@ def test_games_begin_as_often_in_each_way_as_they_should(name):
     assert abs(chi_square - freedom) < 5 * (2 * freedom) ** 0.5
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_symmetries_are_permutations_that_leave_what_can_be_won_alone(name):
-    game = built(f"game={name}")
-    if hasattr(game, "symmetries"):
-        found = torch.as_tensor(game.symmetries())
-        cells = game.spec.observation[1] * game.spec.observation[2]
-        assert (found.sort(1).values == torch.arange(cells)).all()
-        assert len(found.unique(dim=0)) == len(found)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", NAMES)
 def test_games_run_on_a_gpu(name):

@@ -10,7 +10,7 @@ import torch
 from rlgames import build, config
 from rlgames.config import ConfigError
 from rlgames.games.lines import Lines
-from rlgames.learners.expert import Searched, symmetries_of
+from rlgames.learners.expert import Searched
 from rlgames.play import play
 from rlgames.players.player import Agent, Random
 from rlgames.search import mcts
@@ -153,22 +153,6 @@ def test_learning_lowers_the_loss(games):
     assert second["policy_loss"] < 0.5 * first["policy_loss"]
     assert second["value_loss"] < 0.9 * first["value_loss"]
     assert second["memory"] == 2 * len(moves)
-
-
-@pytest.mark.parametrize("game", [TICTACTOE, CONNECT4], ids=["cells", "gravity"])
-def test_symmetries_of_cells_and_actions_go_together(game):
-    """A game and the same one seen in a mirror: each position is the other's, seen in it."""
-    cells, actions = symmetries_of(game)
-    for seen, permuted in zip(cells, actions, strict=True):
-        one = other = game.initial(1, rng())
-        for action in (2, 0, 5, 5, 1) if game is CONNECT4 else (2, 0, 5, 8, 1):
-            one = game.act(one, torch.tensor([action]))
-            other = game.act(other, (permuted == action).nonzero()[0])
-            assert torch.equal(
-                game.observe(one).flatten(2)[..., seen].view(1, 2, -1),
-                game.observe(other).flatten(2),
-            )
-            assert torch.equal(game.legal(one)[:, permuted], game.legal(other))
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,10 @@ def test_the_step_is_the_documents_estimator(masked):
         "game=battleship",
         "reward=hits",
         "lr=0.06",
+        "learner=reinforce",
         f"learner.masked={masked}",
         "learner.optimizer=sgd",
         "learner.baseline=none",
-        "learner.epochs=1",
         "learner.entropy=0",
         "learner.entropy_end=null",
         "learner.max_norm=null",
@@ -94,12 +94,30 @@ def test_the_step_is_the_documents_estimator(masked):
         assert torch.allclose(new, old + 0.06 * gradient, atol=1e-6)
 
 
-@pytest.mark.parametrize("baseline", ["none", "mean", "standardised", "value"])
+LEARNERS = {
+    name: ["learner=reinforce", f"learner.baseline={name}"]
+    for name in ("none", "mean", "standardised", "value")
+} | {
+    # On a board mirrored at random the ship would lie on either cell.
+    name: ["learner=actor_critic", "learner.symmetries=false", *more]
+    for name, more in {
+        "actor_critic": [],
+        "actor_critic, half the credit": ["learner.gae_lambda=0.5", "learner.minibatches=2"],
+    }.items()
+}
+
+
+@pytest.mark.parametrize("baseline", LEARNERS)
 def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     """Two cells, of which the ship lies on the first or the second: always on the first here."""
     game = Battleship(1, 2, [1])
     policy, taught = learner(
-        game, "game=battleship", "board=2", "ships=[1]", "lr=0.02", f"learner.baseline={baseline}"
+        game,
+        "game=battleship",
+        "board=2",
+        "ships=[1]",
+        "lr=0.02",
+        *LEARNERS[baseline],
     )
 
     agent = Agent(game, policy, Stochastic())

@@ -12,7 +12,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.learner import RmspropOfMatrices
-from rlgames.play import play
+from rlgames.play import OpenGames, play
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, discounted, generalised_advantage
 from rlgames.sampling import distance_to_certainty
@@ -56,6 +56,23 @@ def test_advantages_are_sums_of_later_errors(name, decay):
                 error = float(reward[row]) + weight * ahead - float(value[row])
                 advantage = error + weight * decay * advantage
                 assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+
+
+def test_advantages_go_on_beyond_a_window():
+    game, scored = GAMES["slide"]
+    moves, reached = OpenGames(game, [Random(game)], 20, rng(1)).play(9)
+    done = reached.state.done
+    assert 0 < int(done.sum()) < len(done)
+    value, beyond = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
+    reward = Reward(game, scored).of_moves(moves, reached)
+    found = generalised_advantage(reward, value, moves, 0.9, 0.7, beyond)
+    for number in range(moves.games):
+        ahead, advantage = float(beyond[number]), 0.0
+        for row in reversed((moves.game == number).nonzero()[:, 0].tolist()):
+            error = float(reward[row]) + 0.9 * ahead - float(value[row])
+            advantage = error + 0.9 * 0.7 * advantage
+            assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+            ahead = float(value[row])
 
 
 def test_the_longest_advantage_is_the_return_less_the_value():
@@ -154,3 +171,65 @@ def test_pictures_are_drawn(tmp_path):
     assert [path.name for path in (run / "pictures").iterdir()] == ["certainty.png"]
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert any("train/distance_to_certainty" in json.loads(line) for line in lines)
+
+
+def test_the_clipped_loss_written_out_move_by_move():
+    """The second of two epochs: ratios have left 1, and some are clipped."""
+    words = ["game=tictactoe", "learner=actor_critic", "learner.optimizer=sgd", "lr=5"]
+    words += ["learner.symmetries=false", "learner.clip=0.01", "learner.max_norm=null"]
+    words += ["learner.gae_lambda=0.8", "reward.discount=0.9", "policy.layers=[8]"]
+    words += ["learner.entropy=0.05", "learner.entropy_end=null"]
+    game, policy, learner = built(*words, "learner.epochs=2")
+    moves, results = play(game, [Agent(game, policy, learner.sampling)], 20, rng(1))
+    inputs, legal = game.observe(moves.state), game.legal(moves.state)
+    rows = torch.arange(len(moves))
+
+    def log_p():
+        scores, value = policy(inputs)
+        return scores.masked_fill(~legal, -torch.inf).log_softmax(1), value
+
+    with torch.no_grad():
+        old, value = log_p()
+        reward = Reward(game, "outcome", discount=0.9).of_moves(moves, results)
+        advantage = generalised_advantage(reward, value, moves, 0.9, 0.8)
+        wanted = value + advantage
+        advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
+    weights = list(policy.parameters())
+    twin = [p.detach().clone() for p in weights]
+    learner.update(moves, results, 0.0)
+    learnt = [p.detach().clone() for p in weights]
+    for weight, before in zip(weights, twin, strict=True):
+        weight.data.copy_(before)
+    for _ in range(2):
+        new, expected = log_p()
+        total, clipped = torch.zeros(()), 0
+        for row in rows.tolist():
+            a = int(moves.action[row])
+            ratio = (new[row, a] - old[row, a]).exp()
+            kept = ratio.clamp(0.99, 1.01)
+            clipped += bool(ratio != kept)
+            total = total - torch.minimum(ratio * advantage[row], kept * advantage[row])
+            total = total + 0.5 * (expected[row] - wanted[row]) ** 2
+            p = new[row][legal[row]]
+            total = total + 0.05 * (p.exp() * p).sum()
+        for weight, slope in zip(weights, torch.autograd.grad(total, weights), strict=True):
+            weight.data -= 5 * slope / len(moves)
+    assert clipped > 0
+    for weight, found in zip(weights, learnt, strict=True):
+        assert torch.allclose(weight.detach(), found, atol=1e-5)
+
+
+def test_turned_boards_teach_what_was_not_played():
+    """All games begin with the same corner, which wins: the other corners are learnt as well."""
+    game, policy, learner = built("game=tictactoe", "learner.entropy=0", "lr=0.01")
+    moves, results = play(game, [Random(game)], 400, rng(1))
+    opening = moves.action[moves.state.turn == 0]
+    good = results.score[:, 0] > 0
+    chosen = torch.where(good, opening == 0, opening != 0).nonzero()[:, 0]
+    moves = moves.of_games(chosen)
+    results = type(results)(results.state[chosen], len(moves))
+    for _ in range(20):
+        learner.update(moves, results, 0.0)
+    start = game.initial(1, rng())
+    p = policy.scores(game, start)[0].detach().softmax(1)[0]
+    assert min(p[corner] for corner in (0, 2, 6, 8)) > 2 * max(p[cell] for cell in (1, 3, 4, 5, 7))

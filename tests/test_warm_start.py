@@ -128,9 +128,9 @@ def taught(game, *words):
 @pytest.mark.parametrize(
     "words",
     [
-        ["game=2048", "board=3", "reward.scored=grid_sum", "learner.baseline=standardised"],
-        ["game=tictactoe", "learner.baseline=value"],
-        ["game=salvo", "aim=sequential", "shots=3", "learner.baseline=mean"],
+        ["game=2048", "board=3", "reward.scored=grid_sum", "learner=reinforce"],
+        ["game=tictactoe", "learner.symmetries=false"],
+        ["game=salvo", "aim=sequential", "shots=3", "learner=reinforce"],
         ["experiment=hickman", "game=tictactoe"],
     ],
     ids=" ".join,
@@ -139,7 +139,7 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
     cfg = config.load("train", words)
     game, rules = build.build_game(cfg), config.plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
-    small += ["learner.minibatches=1"] if cfg.learner.name == "reinforce" else []
+    small += ["learner.minibatches=1"] if cfg.learner.name == "actor_critic" else []
     players = [Random(game)]
     first, ended = play(game, players, 5, rng(1))
     later, ended_later = play(game, players, 4, rng(2))
@@ -274,7 +274,9 @@ def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
 def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     game, _ = built("game=tictactoe")
     moves, results = play(game, [Random(game)], 8, rng(1))
-    policy, _ = taught(game, "game=tictactoe", "learner.baseline=none", "policy.layers=[8]")
+    policy, _ = taught(
+        game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
+    )
     clone = Clone(game, policy, None, None, rng(), lr=0.01)
     total = agreed = 0.0
     for row in range(len(moves)):
@@ -300,7 +302,9 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     other = assemble(load(*words)).agent.policy
     assert not torch.equal(other.logits.weight, tensors["logits.weight"])
     # A value head is left out, or begins anew.
-    bare = assemble(load(*words, f"start={run}", "learner.baseline=none")).agent.policy
+    bare = assemble(
+        load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
+    ).agent.policy
     assert torch.equal(bare.logits.weight, tensors["logits.weight"])
     assert not bare.has_value
     cloned = package.train([*words, "learner=clone", "teacher=random", f"out={tmp_path}/cloned"])
@@ -310,7 +314,9 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     # So are those of the networks of a staged policy.
     words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
     run = package.train([*words, f"out={tmp_path}/staged"])
-    bare = assemble(load(*words, f"start={run}", "learner.baseline=none")).agent.policy
+    bare = assemble(
+        load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
+    ).agent.policy
     tensors, _ = read_checkpoint(checkpoint_path(run))
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 

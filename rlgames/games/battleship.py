@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
 from rlgames.games.game import HIDDEN, Game, Spec, State
+from rlgames.games.symmetry import turns
 
 SAMPLES = 64
 """A hidden layout is chosen among so many samples, where not all of them are listed."""
@@ -252,13 +252,15 @@ class Battleship(Game[BattleshipState]):
             for m in range(self.ship_cells, self.num_cells + 1)
         )
 
-    def symmetries(self) -> np.ndarray:
-        """Int64 [G, N]: permutations of the cells that turn the set of layouts into itself."""
-        grid = np.arange(self.num_cells).reshape(self.rows, self.columns)
-        turned = [grid, grid[::-1], grid[:, ::-1], grid[::-1, ::-1]]
-        if self.rows == self.columns:
-            turned += [g.T for g in turned]
-        return np.unique(np.stack([g.reshape(-1) for g in turned]), axis=0)
+    def symmetries(self) -> Tensor:
+        return turns(self.rows, self.columns)
+
+    def action_symmetries(self) -> Tensor:
+        # Sorted, the sets of cells are the same before and after.
+        targets = self._targets
+        order = targets.unique(dim=0, return_inverse=True)[1].argsort()
+        turned = [targets[:, cells.argsort()] for cells in self.symmetries()]
+        return torch.stack([order[t.unique(dim=0, return_inverse=True)[1]] for t in turned])
 
     def layouts(self) -> Tensor | None:
         """Bool [L, N]: every layout of the fleet once, or None where there are too many to list."""

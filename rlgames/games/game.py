@@ -186,6 +186,20 @@ class Game(ABC, Generic[S]):
         nth = (u * count).long().minimum(count - 1)
         return (legal.cumsum(1) > nth[:, None]).to(torch.uint8).argmax(1)
 
+    def symmetries(self) -> Tensor:
+        """Int64 [G, N]: permutations of the cells that leave the rules as they are.
+
+        Cell c of a board turned by the g-th shows what cell symmetries()[g, c] showed before.
+        """
+        _, rows, columns = self.spec.observation
+        return torch.arange(rows * columns)[None]
+
+    def action_symmetries(self) -> Tensor:
+        """Int64 [G, A]: action a of a turned board does what action_symmetries()[g, a] did."""
+        if self.spec.cells:
+            return self.symmetries()
+        return torch.arange(self.spec.actions)[None]
+
     @abstractmethod
     def public(self, state: S) -> S:
         """The same positions with every hidden field replaced by HIDDEN."""

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.game import Game, Spec, State
+from rlgames.games.symmetry import turns
 
 MOST_BITS = 62
 """A board has one more row or column of bits, always empty, so that no line runs over the edge."""
@@ -194,15 +195,11 @@ class Lines(Game[LinesState]):
         return state
 
     def symmetries(self) -> Tensor:
-        """Int64 [G, N]: permutations of the cells that leave the rules as they are."""
-        grid = torch.arange(self.rows * self.columns).view(self.rows, self.columns)
-        turned = [grid, grid.flip(1)]
-        if not self.gravity:
-            turned += [g.flip(0) for g in turned]
-            if self.rows == self.columns:
-                turned += [g.T for g in turned]
-        found: Tensor = torch.stack([g.reshape(-1) for g in turned]).unique(dim=0)
-        return found
+        return turns(self.rows, self.columns, upright=self.gravity)
+
+    def action_symmetries(self) -> Tensor:
+        cells = self.symmetries()
+        return cells[:, : self.columns] if self.gravity else cells
 
     def render(self, state: LinesState, row: int, reveal: bool = False) -> str:
         marks = [".XO"[stone] for stone in self.cells(state[row : row + 1]).flatten().tolist()]

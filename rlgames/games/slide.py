@@ -20,6 +20,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.subsets import MOST_MEMBERS, Subsets
+from rlgames.games.symmetry import turns
 
 ACTIONS = ("up", "right", "down", "left")
 
@@ -191,13 +192,23 @@ class Slide(Game[SlideState]):
         return state
 
     def symmetries(self) -> Tensor:
-        """Int64 [G, N]: permutations of the cells that leave the rules as they are."""
-        grid = torch.arange(self.num_cells).view(self.rows, self.columns)
-        turned = [grid, grid.flip(0), grid.flip(1), grid.flip(0, 1)]
-        if self.rows == self.columns:
-            turned += [g.T for g in turned]
-        found: Tensor = torch.stack([g.reshape(-1) for g in turned]).unique(dim=0)
-        return found
+        return turns(self.rows, self.columns)
+
+    def action_symmetries(self) -> Tensor:
+        """A turned board's direction is the one in which its step leads on the board before."""
+        grid = self.symmetries().view(-1, self.rows, self.columns)
+        steps = []
+        for length, axis in ((self.rows, 1), (self.columns, 2)):
+            first, second = grid.select(axis, 0), grid.select(axis, min(1, length - 1))
+            first, second = first[:, 0], second[:, 0]
+            down = second // self.columns - first // self.columns
+            right = second % self.columns - first % self.columns
+            if length == 1:  # no step at all: the board is not turned this way
+                down, right = down + (axis == 1), right + (axis == 2)
+            # up, right, down and left are 0 to 3
+            steps.append(torch.where(down != 0, 1 + down, 2 - right))
+        down_is, right_is = steps
+        return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
 
     def render(self, state: SlideState, row: int, reveal: bool = False) -> str:
         words = [WORDS[e] for e in state.tiles[row].tolist()]

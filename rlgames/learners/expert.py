@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
+from rlgames.games.symmetry import Symmetries
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.learners.replay import Ring
 from rlgames.play import Moves, Results
@@ -41,6 +42,7 @@ class Expert(Learner):
     max_norm: longest gradient, or None.
     """
 
+    has_critic = True
     learns_logits = True
 
     def __init__(
@@ -68,8 +70,7 @@ class Expert(Learner):
         self.memory: Ring[Searched] = Ring(memory)
         self.updates, self.minibatch = updates, minibatch
         self.value_weight, self.max_norm = value_weight, max_norm
-        found = symmetries_of(game) if symmetries else None
-        self.symmetries = found and tuple(table.to(rng.device) for table in found)
+        self.symmetries = Symmetries(game, rng.device) if symmetries else None
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
@@ -101,28 +102,13 @@ class Expert(Learner):
         """The means of both parts of the loss, each move in a random symmetry."""
         inputs, legal = self.policy.inputs(self.game, drawn.state), self.game.legal(drawn.state)
         target = drawn.target
-        if self.symmetries:
-            cells, actions = self.symmetries
-            shape = (len(inputs),)
-            which = torch.randint(len(cells), shape, generator=self.rng, device=inputs.device)
-            seen = cells[which][:, None].expand(-1, inputs.shape[1], -1)
-            inputs = inputs.flatten(2).gather(2, seen).view_as(inputs)
-            target, legal = (column.gather(1, actions[which]) for column in (target, legal))
+        same = self.symmetries
+        if same is not None and same.count > 1:
+            turn = same.draw(len(inputs), self.rng)
+            inputs = same.planes(inputs, turn)
+            target, legal = same.of_actions(target, turn), same.of_actions(legal, turn)
         scores, value = self.policy(inputs)
         assert value is not None
         # What is not legal has no share of the target, and minus infinity times 0 is no number.
         log_p = masked(scores, legal).log_softmax(1).masked_fill(~legal, 0)
         return -(target * log_p).sum(1).mean(), (drawn.value - value).square().mean()
-
-
-def symmetries_of(game: Game[Any]) -> tuple[Tensor, Tensor] | None:
-    """Int64 [G, N] and [G, A]: permutations of the cells, and of the actions that go with them."""
-    if not hasattr(game, "symmetries"):
-        return None
-    cells = torch.as_tensor(game.symmetries())
-    if game.spec.cells:
-        return cells, cells
-    columns = game.spec.observation[2]
-    if game.spec.actions == columns:
-        return cells, cells[:, :columns] % columns
-    return None

@@ -53,11 +53,17 @@ class BadNumber(ArithmeticError):
 class Learner(ABC):
     """Learns and does not play."""
 
+    has_critic = False
+    """Whether it teaches the policy's value head, always."""
+
     learns_logits = False
     """Whether the policy's scores are logits that it learns, rather than values."""
 
     learns_from_records = False
     """Whether it learns from recorded games as from those just played."""
+
+    bootstraps = False
+    """Whether it learns from windows of games, going on from the value of where one ends."""
 
     optimizer: torch.optim.Optimizer
 

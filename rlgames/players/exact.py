@@ -96,7 +96,12 @@ def exact(game: Game[Any], seconds: float, memory_gb: float, move_seconds: float
                 raise OutOfBudget("too many layouts, or sunk ships are told")
             ones = np.ones(len(layouts))
             found = solve_belief(
-                np.asarray(layouts.cpu()), ones, game.shots, game.symmetries(), seconds, memory
+                np.asarray(layouts.cpu()),
+                ones,
+                game.shots,
+                game.symmetries().numpy(),
+                seconds,
+                memory,
             )
             return BestOfBeliefs(game, found)
         if isinstance(game, Lines) and game.gravity and game.spec.positions > MOST_POSITIONS:

@@ -41,7 +41,12 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
                 return None
             weights = [1] * len(layouts)
             found = solve_belief(
-                layouts.cpu().numpy(), weights, game.shots, game.symmetries(), seconds, memory
+                layouts.cpu().numpy(),
+                weights,
+                game.shots,
+                game.symmetries().numpy(),
+                seconds,
+                memory,
             )
             return Optimum(found.optimal, found.states, found.seconds)
         graph = Graph(game, seconds, memory)

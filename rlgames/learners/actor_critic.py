@@ -1,0 +1,154 @@
+"""Actor-critic: raise the probability of moves that do better than the value head expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.games.symmetry import Symmetries
+from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.policy_gradient import entropy_of, of_action, standardised
+from rlgames.play import Moves, Results
+from rlgames.policies.policy import Network
+from rlgames.rewards import Reward, generalised_advantage
+from rlgames.sampling import Sampling, distance_to_certainty
+from rlgames.schedule import Schedule
+
+CHUNK = 1 << 15
+"""So many positions are valued at once where no gradient is wanted."""
+
+
+class ActorCritic(Learner):
+    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantages (2016).
+
+    The loss is the mean over moves of
+
+        -min(ratio · Â, clip(ratio, 1 - ε, 1 + ε) · Â) + value_weight · (V - R)² - entropy · H
+
+    where ratio is the new probability of the move over that before this batch, Â the advantage,
+    standardised over the batch, and R = V + Â as it was before that.
+
+    gae_lambda: how far a move's credit reaches past the value of the next; 1: the whole return.
+    symmetries: learn from each position turned or mirrored at random, where the game allows it.
+    entropy: weight of the policy's entropy, which keeps it exploring; fades to entropy_end.
+    epochs, minibatches: how often, and in how many random parts, each batch is learnt from.
+    clip: ε. max_norm: longest gradient, or None. rho: of the running means of both RMSProps.
+    """
+
+    has_critic = True
+    learns_logits = True
+    learns_from_records = True
+    bootstraps = True
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: Network,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None,
+        optimizer: str,
+        gae_lambda: float,
+        symmetries: bool,
+        entropy: float,
+        entropy_end: float | None,
+        value_weight: float,
+        epochs: int,
+        minibatches: int,
+        clip: float,
+        max_norm: float | None,
+        rho: float,
+    ) -> None:
+        self.game, self.policy, self.sampling, self.reward = game, policy, sampling, reward
+        self.rng = rng
+        self.lr = Schedule(lr, lr_end)
+        self.entropy = Schedule(entropy, entropy_end)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        self.gae_lambda, self.value_weight = gae_lambda, value_weight
+        self.symmetries = Symmetries(game, rng.device) if symmetries else None
+        self.epochs, self.minibatches, self.clip = epochs, minibatches, clip
+        self.max_norm = max_norm
+
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
+        inputs, legal, action = self._turned(moves)
+        reward = self.reward.of_moves(moves, results)
+        if not torch.isfinite(reward).all():
+            raise BadNumber("a reward is not a finite number")
+        old, value = self._before(inputs, legal, action)
+        beyond = self._beyond(results.state)
+        advantage = generalised_advantage(
+            reward, value, moves, self.reward.discount, self.gae_lambda, beyond
+        )
+        wanted = value + advantage
+        advantage = standardised(advantage)
+        told = []
+        for part in self._parts(len(moves), inputs.device):
+            scores, expected = self.policy(inputs[part])
+            assert expected is not None
+            log_p = self.sampling.logits(scores, legal[part]).log_softmax(1)
+            ratio = (of_action(log_p, action[part]) - old[part]).exp()
+            kept = ratio.clamp(1 - self.clip, 1 + self.clip)
+            gained = torch.minimum(ratio * advantage[part], kept * advantage[part])
+            entropy = entropy_of(log_p)
+            error = (expected - wanted[part]).square().mean()
+            loss = self.value_weight * error - gained.mean() - entropy_weight * entropy
+            norm = step(self.optimizer, loss, lr, self.max_norm)
+            with torch.no_grad():
+                clipped = (ratio != kept).float().mean()
+                doubt = distance_to_certainty(log_p.exp()).mean()
+                told.append(
+                    torch.stack([loss, error, entropy, clipped, doubt, loss.new_tensor(norm)])
+                )
+        names = ("loss", "value_loss", "entropy", "clipped", "distance_to_certainty", "grad_norm")
+        figures = torch.stack(told).mean(0).tolist()
+        return dict(zip(names, figures, strict=True)) | {"return": float(wanted.mean()), "lr": lr}
+
+    def _turned(self, moves: Moves) -> tuple[Tensor, Tensor, Tensor]:
+        """What the network reads, what is legal and what was done, on boards turned at random."""
+        inputs = self.policy.inputs(self.game, moves.state)
+        legal, action = self.game.legal(moves.state), moves.action
+        same = self.symmetries
+        if same is None or same.count == 1:
+            return inputs, legal, action
+        turn = same.draw(len(moves), self.rng)
+        return same.planes(inputs, turn), same.of_actions(legal, turn), same.action(action, turn)
+
+    @torch.no_grad()
+    def _before(self, inputs: Tensor, legal: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """Float32 [M] twice, before learning: log-probabilities of the actions, and values."""
+        found = []
+        for rows in torch.arange(len(inputs), device=inputs.device).split(CHUNK):
+            scores, value = self.policy(inputs[rows])
+            assert value is not None
+            log_p = self.sampling.logits(scores, legal[rows]).log_softmax(1)
+            found.append(torch.stack([of_action(log_p, action[rows]), value]))
+        old, value = torch.cat(found, 1)
+        return old, value
+
+    @torch.no_grad()
+    def _beyond(self, state: State) -> Tensor:
+        """Float32 [G]: the value of where each game stands, 0 where it is over."""
+        value = torch.zeros(len(state), device=state.done.device)
+        rows = (~state.done).nonzero()[:, 0]
+        if len(rows):
+            _, expected = self.policy.scores(self.game, state[rows])
+            assert expected is not None
+            value[rows] = expected
+        return value
+
+    def _parts(self, count: int, device: torch.device) -> Iterator[Tensor | slice]:
+        """The moves of each step: all of them, or a fresh random cut in every epoch."""
+        if self.minibatches == 1:
+            yield from [slice(None)] * self.epochs
+            return
+        size = -(-count // self.minibatches)
+        for _ in range(self.epochs):
+            yield from torch.randperm(count, generator=self.rng, device=device).split(size)

@@ -1,0 +1,21 @@
+"""What the learners that follow the policy's gradient have in common. M moves, A actions."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def of_action(log_p: Tensor, action: Tensor) -> Tensor:
+    """Float32 [M]: the log-probabilities of the actions taken, from those of all, [M, A]."""
+    return log_p.gather(1, action[:, None])[:, 0]
+
+
+def entropy_of(log_p: Tensor) -> Tensor:
+    """The mean entropy of distributions [M, A]; what is not legal has minus infinity."""
+    return -(log_p.exp() * log_p.clamp(min=-1e9)).sum(1).mean()
+
+
+def standardised(advantage: Tensor) -> Tensor:
+    """[M] less its mean and divided by its deviation."""
+    advantage = advantage - advantage.mean()
+    return advantage / advantage.square().mean().sqrt().clamp(min=1e-6)

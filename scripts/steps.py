@@ -1,0 +1,195 @@
+"""Commands of rlgames as steps of a longer job: each in a process of its own, none done twice."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+
+from rlgames import cli, config
+from rlgames.config import ConfigError
+
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results.md"
+SEEDS, TWO, ONE = range(3), range(2), range(1)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: a training whose directory is `name`, or anything else whose JSON is kept.
+
+    words: the command; {NAME} in a word stands for the path of that step, which comes first, and
+    OUT for the directory of all of them. after: other steps that come first. weight: about how
+    many seconds it takes, so that long ones begin first.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    weight: float = 30.0
+    after: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> list[str]:
+        named = [word.partition("{")[2].partition("}")[0] for word in self.words if "{" in word]
+        return [*named, *self.after]
+
+    def path(self, out: Path) -> Path:
+        return out / (self.name if self.words[0] == "train" else self.name + ".json")
+
+    def done(self, out: Path) -> bool:
+        path = self.path(out)
+        if self.words[0] != "train":
+            return path.exists()
+        try:
+            found = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return bool(found["status"] == "done")
+
+    def command(self, out: Path) -> list[str]:
+        words = [_filled(word, out) for word in self.words]
+        return [*words, f"out={self.path(out)}"] if self.words[0] == "train" else words
+
+    def run(self, out: Path) -> None:
+        """In a process of its own: run the command and keep what it printed; exit with its code."""
+        path, start = self.path(out), time.perf_counter()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if self.words[0] == "train":
+            shutil.rmtree(path, ignore_errors=True)  # what was broken off
+        printed = path.with_name(path.name + ".log")
+        with open(printed, "w", encoding="utf-8") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            words = self.command(out)
+            try:
+                code = cli.run(words[0], words[1:])
+            except ConfigError as error:
+                code = config.stop(error, as_json=False)
+            sys.stdout.flush()
+        if code == 0 and self.words[0] != "train":
+            # The JSON is the last line: nothing else is kept.
+            found = json.loads(printed.read_text(encoding="utf-8").splitlines()[-1])
+            found["wall_seconds"] = time.perf_counter() - start
+            unfinished = path.with_suffix(".tmp")
+            unfinished.write_text(json.dumps(found), encoding="utf-8")
+            unfinished.replace(path)
+        sys.exit(code)
+
+
+def _filled(word: str, out: Path) -> str:
+    word = word.replace("OUT", str(out))
+    before, brace, rest = word.partition("{")
+    name, _, after = rest.partition("}")
+    return before + str(out / name) + after if brace else word
+
+
+def train(
+    name: str,
+    *words: str,
+    weight: float = 30.0,
+    seeds: range = SEEDS,
+    after: tuple[str, ...] = (),
+) -> list[Step]:
+    """One training for each seed, named <name>/<seed>; SEED in a word stands for it."""
+    return [
+        Step(
+            f"{name}/{seed}",
+            ("train", *(word.replace("SEED", str(seed)) for word in words), f"seed={seed}"),
+            weight,
+            after,
+        )
+        for seed in seeds
+    ]
+
+
+def measure(
+    name: str, run: str, *words: str, weight: float = 5.0, seeds: range = SEEDS
+) -> list[Step]:
+    """`rlgames eval` of each seed of a training, named <run>/<seed>.<name>."""
+    return [
+        Step(
+            f"{run}/{seed}.{name}",
+            ("eval", f"{{{run}/{seed}}}", *words, "format=json"),
+            weight,
+        )
+        for seed in seeds
+    ]
+
+
+def main(
+    description: str, folder: str, every: list[Step], section: Callable[[Path], str], mark: str
+) -> int:
+    """Run the steps that the command line names and write their section of docs/results.md.
+
+    folder: where their directories go, below outputs/. section: the text made of that directory.
+    mark: the section's own; see write_section.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, default=Path("outputs") / folder)
+    parser.add_argument("--only", nargs="*", default=[], help="beginnings of the steps' names")
+    parser.add_argument("--table", action="store_true", help="only write the table")
+    chosen = parser.parse_args()
+    failed = False
+    if not chosen.table:
+        wanted = [
+            step for step in every if not chosen.only or step.name.startswith(tuple(chosen.only))
+        ]
+        failed = not run_all(wanted, chosen.out)
+    write_section(RESULTS, mark, section(chosen.out))
+    return 3 if failed else 0
+
+
+def write_section(page: Path, mark: str, text: str) -> None:
+    """Put the text between the page's comments that begin and end this section, or at its end."""
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
+    old = page.read_text(encoding="utf-8") if page.exists() else ""
+    before, found, rest = old.partition(begin)
+    after = rest.partition(end)[2] if found else ""
+    page.write_text(before + begin + text + end + after, encoding="utf-8")
+
+
+def run_all(wanted: list[Step], out: Path) -> bool:
+    """Run what is not done, long ones first, each after what it needs; whether all succeeded.
+
+    Steps are forked from this process, which has loaded everything and computes nothing itself.
+    """
+    for module in ("commands.evaluate", "commands.solve", "display", "training"):
+        importlib.import_module(f"rlgames.{module}")
+    waiting = sorted((step for step in wanted if not step.done(out)), key=lambda step: -step.weight)
+    finished = {step.name for step in wanted if step.done(out)}
+    print(f"{len(finished)} of {len(wanted)} steps are done", flush=True)
+    start, failed = time.perf_counter(), 0
+    running: dict[int, tuple[ForkProcess, Step, float]] = {}
+    while True:
+        ready = [step for step in waiting if set(step.needs) <= finished]
+        for step in ready[: (os.cpu_count() or 1) - len(running)]:
+            waiting.remove(step)
+            process = get_context("fork").Process(target=step.run, args=(out,))
+            process.start()
+            running[process.sentinel] = process, step, time.perf_counter()
+        if not running:
+            break  # all is done, or what is left waits for something that failed
+        for sentinel in wait(list(running)):
+            assert isinstance(sentinel, int)
+            process, step, began = running.pop(sentinel)
+            process.join()
+            now = time.perf_counter()
+            how = "" if process.exitcode == 0 else f"FAILED ({process.exitcode}) "
+            print(
+                f"{(now - start) / 60:5.1f} min  {how}{step.name}, {now - began:.0f} s", flush=True
+            )
+            if process.exitcode == 0:
+                finished.add(step.name)
+            failed += process.exitcode != 0
+    for step in waiting:
+        print(f"left out: {step.name}", flush=True)
+    return not failed and not waiting

@@ -1,0 +1,161 @@
+"""Windows of games: what is played on, what is begun anew, what is learnt from an open game."""
+
+import pytest
+import torch
+
+from rlgames import build, config, training
+from rlgames.config import ConfigError
+from rlgames.games.battleship import Battleship
+from rlgames.games.slide import Slide
+from rlgames.play import ENDLESS, OpenGames, play
+from rlgames.players.player import Agent, Random
+from rlgames.policies.table import Table
+from rlgames.rewards import Reward, last
+from rlgames.sampling import Argmax
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def windows(opened, plies, games):
+    """Windows until so many games are over: each game's moves as rows of (board, action, gain)."""
+    played, under_way, scores = [], [], []
+    while len(played) < games:
+        moves, results = opened.play(plies)
+        assert moves.games == len(results.state)
+        assert len(moves) == results.moves == sum(moves.steps)
+        assert max(moves.steps) <= opened.batch
+        assert len(moves.steps) == plies
+        under_way += [[] for _ in range(moves.games - len(under_way))]
+        rows = zip(moves.game.tolist(), told(moves), strict=True)
+        for number, row in rows:
+            under_way[number].append(row)
+        done = results.state.done.tolist()
+        played += [each for each, over in zip(under_way, done, strict=True) if over]
+        scores += results.score[results.state.done][:, 0].tolist()
+        under_way = [each for each, over in zip(under_way, done, strict=True) if not over]
+    return played, scores
+
+
+def told(moves):
+    board = [getattr(moves.state, name) for name in ("tiles", "shot") if hasattr(moves.state, name)]
+    columns = (board[0].tolist(), moves.action.tolist(), moves.gain.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def whole(game, player, games, **more):
+    moves, results = play(game, [player], games, rng(), **more)
+    played = [[] for _ in range(games)]
+    for number, row in zip(moves.game.tolist(), told(moves), strict=True):
+        played[number].append(row)
+    return played, results.score[:, 0].tolist()
+
+
+@pytest.mark.parametrize("plies", [1, 7, 1000])
+def test_windows_of_one_game_are_the_whole_games(plies):
+    """One after the other, on the same dice."""
+    game = Slide(2, 2)
+    wanted, scores = whole(game, Random(game), 20, batch=1)
+    opened = OpenGames(game, [Random(game)], ENDLESS, rng(), batch=1)
+    found, reached = windows(opened, plies, 20)
+    assert found[:20] == wanted
+    assert reached[:20] == scores
+    assert [sum(gain for *_, gain in each) for each in found[:20]] == scores
+
+
+@pytest.mark.parametrize("plies", [1, 5, 64])
+def test_windows_of_many_games_are_the_whole_games(plies):
+    """Without chance, side by side: 60 games on 8 layouts, 8 of them open."""
+    game = Battleship(1, 10, [3])
+    layouts = game.openings(1000)[0]
+    start = lambda first, count: layouts[torch.arange(first, first + count) % 8]  # noqa: E731
+    policy = build.build_policy(config.load("train", ["game=battleship"]), game, rng())
+    agent = Agent(game, policy, Argmax())
+    wanted, _ = whole(game, agent, 8, start=start)
+    found, _ = windows(OpenGames(game, [agent], ENDLESS, rng(), batch=8, start=start), plies, 60)
+    assert all(each in wanted for each in found)
+    assert all(each in found for each in wanted)
+
+
+def test_new_games_take_the_place_of_those_that_end():
+    game = Slide(2, 2)
+    opened = OpenGames(game, [Random(game)], ENDLESS, rng(), batch=64)
+    for _ in range(10):
+        moves, results = opened.play(4)
+        assert moves.steps[0] == 64  # no finished row is carried over
+        assert min(moves.steps) >= 32
+        assert int((~results.state.done).sum()) <= 64
+        assert (results.score[:, 0] >= moves.state.score.amax(0)).any()
+    assert opened.begun > 64
+
+
+def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
+    game = Slide(2, 2)
+    moves, results = OpenGames(game, [Random(game)], ENDLESS, rng(), batch=50).play(12)
+    assert 0 < int(results.state.done.sum()) < len(results.state)
+    paid = Reward(game, "score").of_moves(moves, results)
+    wanted = last(moves) & results.state.done[moves.game]
+    assert torch.equal(paid, wanted * results.score[moves.game, 0])
+
+
+@pytest.mark.parametrize("gains", [True, False])
+def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains):
+    """A table on 2×2, a window of one ply, so that every move is a last one."""
+    game = Slide(2, 2)
+    words = ["game=2048", "board=2", "policy=table", "learner=td", "experiment=null"]
+    words += ["reward=score" if gains else "reward=grid_sum", "reward.discount=0.9", "lr=1"]
+    cfg = config.load("train", [*words, "reward.scale=1"])
+    policy = build.build_policy(cfg, game, rng())
+    assert isinstance(policy, Table)
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
+    old = policy.values.clone()
+    learner = build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng())
+    opened = OpenGames(game, [Random(game)], ENDLESS, rng(2), batch=1)
+    for _ in range(60):
+        policy.values.copy_(old)
+        moves, results = opened.play(1)
+        after = game.act(moves.state, moves.action)
+        end = results.state
+        if bool(end.done[0]):
+            wanted = 0.0 if gains else float(game.measures(end)["grid_sum"])
+        else:
+            worth = []
+            for action in game.legal(end)[0].nonzero()[:, 0]:
+                next_ = game.act(end, action[None])
+                gain = float(next_.score - end.score) if gains else 0.0
+                worth.append(gain + float(policy.value(game, next_)))
+            wanted = max(worth)
+        learner.update(moves, results, 0.0)
+        assert float(policy.value(game, after)) == pytest.approx(0.9 * wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["game=2048", "window=8"], "whole games"),
+        (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
+    ],
+)
+def test_windows_are_refused_where_they_do_not_fit(words, error):
+    with pytest.raises(ConfigError, match=error):
+        training.assemble(config.load("train", words))
+
+
+def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_path):
+    words = ["game=2048", "board=2", "experiment=null", "policy=table", "learner=td", "lr=0.2"]
+    words += ["reward=score", "sampling=argmax", "window=6", "games=400", "batch=32"]
+    words += ["log_every=100", "eval_every=200", "eval_games=20", "solve_seconds=0"]
+    found = []
+    for name in ("one", "other"):
+        cfg = config.load("train", [*words, f"out={tmp_path / name}"])
+        training.train(cfg)
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        found.append([config.json.loads(line) for line in lines])
+    for one, other in zip(*found, strict=True):
+        assert {k: v for k, v in one.items() if not k.startswith("time/")} == {
+            k: v for k, v in other.items() if not k.startswith("time/")
+        }
+    last_line = found[0][-1]
+    assert 400 <= last_line["games"] < 432
+    assert all(10 < line["train/score"] < 90 for line in found[0] if "train/score" in line)
