@@ -20,6 +20,7 @@ from rlgames.games.slide import Slide
 from rlgames.learners.actor_critic import ActorCritic
 from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
+from rlgames.learners.expert import Expert
 from rlgames.learners.learner import Learner
 from rlgames.learners.occupancy import Occupancy
 from rlgames.learners.q import Q
@@ -28,7 +29,7 @@ from rlgames.learners.td import Td
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
-from rlgames.players.player import Player, Random
+from rlgames.players.player import Agent, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.policies.axial import Axial
 from rlgames.policies.basis import Basis
@@ -42,6 +43,7 @@ from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
 from rlgames.search.expectimax import Expectimax
+from rlgames.search.explorer import Explorer
 from rlgames.search.mcts import Mcts
 
 GAMES: dict[str, Callable[..., Game[Any]]] = {
@@ -86,6 +88,7 @@ LEARNERS: dict[str, type[Any]] = {
     "q": Q,
     "clone": Clone,
     "occupancy": Occupancy,
+    "expert": Expert,
 }
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
@@ -95,6 +98,7 @@ TEACHES: dict[str, tuple[str, ...]] = {
     "q": tuple(NETWORKS),
     "clone": tuple(NETWORKS),
     "occupancy": tuple(NETWORKS),
+    "expert": tuple(NETWORKS),
 }
 """The policies that each learner can teach."""
 
@@ -153,6 +157,15 @@ def build_learner(
     """Raises ConfigError for moves that would be drawn from values as if these were logits, and
     for a game that does not tell what is learnt."""
     name = config.learner.name
+    if name == "expert" and config.get("search") is None:
+        raise ConfigError(
+            "learner=expert learns from a search, and none is named",
+            "add search=mcts search.leaf=value",
+        )
+    if name != "expert" and config.get("search") is not None:
+        raise ConfigError(
+            f"learner={name} does not learn from a search", "learner=expert does; or leave it out"
+        )
     if name in ("adp", "q") and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
@@ -191,6 +204,20 @@ def build_search(
         return SEARCHES[node.name](game, player, **settings)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def build_explorer(config: DictConfig, game: Game[Any], agent: Agent) -> Player:
+    """The search that plays a training's games around the agent that learns from it.
+
+    Raises ConfigError for a search that counts no visits, from which it would learn.
+    """
+    search = build_search(config.search, game, agent, config.reward)
+    if not isinstance(search, Mcts):
+        raise ConfigError(
+            f"learner=expert learns from visits, and search={config.search.name} counts none",
+            "search=mcts does",
+        )
+    return Explorer(agent, search)
 
 
 def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:

@@ -88,8 +88,8 @@ def both_seats(games: int, played: int, device: torch.device) -> Tensor:
 class Lessons:
     """Plays or draws the games of each batch.
 
-    players: the agent, and its opponent if it has one; learner=clone has the teacher in the
-    agent's place, or takes recorded games where there is none.
+    players: the agent, or a search around it, and its opponent if it has one; learner=clone has the
+    teacher in the agent's place, or takes recorded games where there is none.
     Raises ConfigError for keys that do not fit together and for records that cannot be read.
     """
 
@@ -97,13 +97,12 @@ class Lessons:
         self,
         cfg: DictConfig,
         game: Game[Any],
+        agent: Agent,
         players: Sequence[Player],
         learner: Learner,
         split: Split | None,
         rng: torch.Generator,
     ) -> None:
-        agent = players[0]
-        assert isinstance(agent, Agent)
         _check(cfg, agent, learner, split)
         self.cfg, self.game, self.agent, self.split, self.rng = cfg, game, agent, split, rng
         self.players = list(players)

@@ -28,7 +28,8 @@ class Moves:
     seat: int64 [M]. player: int64 [M], who made it, by place in the list of players.
     gain: float32 [M], what the mover's score grew by until that seat moved again, or the game was
     over. ends_turn: bool [M]. steps: how many of the M moves were made side by side at each step
-    of the loop. games: G.
+    of the loop. games: G. target: float32 [M, A], the distribution that a player who searches found
+    better than the network's, for moves that told one 0 in all; None where nobody does.
     """
 
     state: State
@@ -40,6 +41,7 @@ class Moves:
     ends_turn: Tensor
     steps: list[int]
     games: int
+    target: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.action)
@@ -64,7 +66,8 @@ class Moves:
 
     def join(self, other: Moves) -> Moves:
         """These games and the other's, which are numbered on, as if played side by side."""
-        columns = {name: torch.cat([getattr(self, name), getattr(other, name)]) for name in COLUMNS}
+        theirs = other._columns()
+        columns = {name: torch.cat([mine, theirs[name]]) for name, mine in self._columns().items()}
         both = Moves(
             state=type(self.state).cat([self.state, other.state]),
             game=torch.cat([self.game, other.game + self.games]),
@@ -81,12 +84,19 @@ class Moves:
         return replace(self._rows(order, self.game[order], self.games), steps=steps)
 
     def to(self, device: torch.device | str) -> Moves:
-        columns = {name: getattr(self, name).to(device) for name in ("state", "game", *COLUMNS)}
-        return replace(self, **columns)
+        columns: dict[str, Any] = {
+            name: column.to(device) for name, column in self._columns().items()
+        }
+        return replace(self, state=self.state.to(device), game=self.game.to(device), **columns)
 
     def _rows(self, rows: Tensor, game: Tensor, games: int) -> Moves:
-        columns = {name: getattr(self, name)[rows] for name in ("state", *COLUMNS)}
-        return replace(self, **columns, game=game, games=games)
+        columns: dict[str, Any] = {name: column[rows] for name, column in self._columns().items()}
+        return replace(self, state=self.state[rows], game=game, games=games, **columns)
+
+    def _columns(self) -> dict[str, Tensor]:
+        """The tensors that have a value for each move, but for the number of its game."""
+        target = {} if self.target is None else {"target": self.target}
+        return {name: getattr(self, name) for name in COLUMNS} | target
 
     @cached_property
     def _by_game(self) -> Tensor:
@@ -99,7 +109,6 @@ class Moves:
 
 
 COLUMNS = ("action", "seat", "player", "gain", "ends_turn")
-"""The tensors of Moves that have a value for each move, beside the number of its game."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,7 @@ class OpenGames:
         # Asking a GPU how many games are live stalls it: there, look less often.
         look_every = 1 if self.rng.device.type == "cpu" else 8
         ended: list[tuple[Tensor, State]] = []
-        record_of: list[tuple[State, Tensor, Tensor, Tensor, State]] = []
+        record_of: list[Step] = []
         made = torch.zeros((), dtype=torch.int64, device=self.rng.device)
         stop = math.inf if plies is None else self._step + plies
         while self._step < stop:
@@ -212,20 +221,21 @@ class OpenGames:
         results = Results(final, int(made))
         return (_collect(record_of, number, final.score) if record else None), results
 
-    def _ply(self) -> tuple[State, Tensor, Tensor, Tensor, State]:
-        """One ply of every row: positions before, actions, games, players, positions after."""
+    def _ply(self) -> Step:
+        """One ply of every row."""
         game, rng = self.game, self.rng
         seen = game.public(self.state)
         who = None
         if self.seating is not None:
             who = self.seating[self.number].gather(1, self.state.mover[:, None])[:, 0]
-        action = choose(self.players, who, seen, rng)
+        action, target = decide(self.players, who, seen, rng)
         after = game.act(self.state, action)
         if game.spec.draws:
             u = torch.rand(len(after), game.spec.draws, generator=rng, device=rng.device)
             after = game.settle(after, u)
         self.state = after
-        return seen, action, self.number, torch.zeros_like(action) if who is None else who, after
+        nobody = torch.zeros_like(action)
+        return Step(seen, action, target, self.number, nobody if who is None else who, after)
 
     def _replace(self) -> tuple[Tensor, State]:
         """Drop the rows that are over and begin new games in their place; what was dropped."""
@@ -242,44 +252,73 @@ class OpenGames:
         return dropped
 
 
-def choose(
+def decide(
     players: Sequence[Player], who: Tensor | None, state: State, rng: torch.Generator
-) -> Tensor:
-    """Int64 [B]: each row's action; who: int64 [B], the player to ask, None for the only one."""
+) -> tuple[Tensor, Tensor | None]:
+    """Int64 [B], each row's action, and what Player.decide says besides, if anybody does.
+
+    who: int64 [B], the player to ask, None for the only one.
+    """
     if who is None:
-        return players[0].choose(state, rng)
-    action = torch.zeros_like(who)
+        return players[0].decide(state, rng)
+    action, target = torch.zeros_like(who), None
     for index, player in enumerate(players):
         rows = (who == index).nonzero()[:, 0]
         if len(rows) == len(who):
-            return player.choose(state, rng)
+            return player.decide(state, rng)
         if len(rows):
-            action[rows] = player.choose(state[rows], rng)
-    return action
+            action[rows], told = player.decide(state[rows], rng)
+            if told is not None:
+                target = told.new_zeros(len(who), told.shape[1]) if target is None else target
+                target[rows] = told
+    return action, target
 
 
-def _collect(
-    record: list[tuple[State, Tensor, Tensor, Tensor, State]], number: Tensor, final: Tensor
-) -> Moves:
+@dataclass(frozen=True)
+class Step:
+    """Moves made side by side: before and after them, and game, player and target as in Moves."""
+
+    before: State
+    action: Tensor
+    target: Tensor | None
+    game: Tensor
+    player: Tensor
+    after: State
+
+
+def _collect(record: list[Step], number: Tensor, final: Tensor) -> Moves:
     """Join the steps; number: int64 [G], the games, rising; final: float32 [G, P], their scores."""
-    steps = [len(row[0]) for row in record]
-    positions, actions, rows, who, after = zip(*record, strict=True)
-    state = type(positions[0]).cat(positions)
-    action, player = torch.cat(actions), torch.cat(who)
-    game = torch.searchsorted(number, torch.cat(rows))
-    ends_turn = torch.cat([s.turn for s in after]) > state.turn
+    steps = [len(step.action) for step in record]
+    state = type(record[0].before).cat([step.before for step in record])
+    action, player = (
+        torch.cat([getattr(s, name) for s in record]) for name in ("action", "player")
+    )
+    game = torch.searchsorted(number, torch.cat([step.game for step in record]))
+    ends_turn = torch.cat([step.after.turn for step in record]) > state.turn
     if final.shape[1] == 1:
-        gain = (torch.cat([s.score for s in after]) - state.score)[:, 0]
+        gain = (torch.cat([step.after.score for step in record]) - state.score)[:, 0]
     else:
         gain = _gains(state, game, steps, final)
+    target = _targets(record)
+    moves = Moves(
+        state, action, game, state.mover, player, gain, ends_turn, steps, len(final), target
+    )
     keep = (~state.done).nonzero()[:, 0]  # finished rows rode along; they made no move
-    if len(keep) < len(action):
-        step = torch.repeat_interleave(torch.tensor(steps, device=game.device))
-        steps = torch.bincount(step[keep], minlength=len(steps)).tolist()
-        state, action, game, player, ends_turn, gain = (
-            column[keep] for column in (state, action, game, player, ends_turn, gain)
-        )
-    return Moves(state, action, game, state.mover, player, gain, ends_turn, steps, len(final))
+    if len(keep) == len(action):
+        return moves
+    step = torch.repeat_interleave(torch.tensor(steps, device=game.device))
+    kept = torch.bincount(step[keep], minlength=len(steps)).tolist()
+    return replace(moves._rows(keep, game[keep], len(final)), steps=kept)
+
+
+def _targets(record: list[Step]) -> Tensor | None:
+    """Float32 [M, A], 0 for steps in which nobody told one."""
+    told = next((step.target for step in record if step.target is not None), None)
+    if told is None:
+        return None
+    nothing = [told.new_zeros(len(step.action), told.shape[1]) for step in record]
+    pairs = zip(record, nothing, strict=True)
+    return torch.cat([none if step.target is None else step.target for step, none in pairs])
 
 
 def _gains(state: State, game: Tensor, steps: list[int], final: Tensor) -> Tensor:

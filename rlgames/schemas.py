@@ -236,6 +236,20 @@ class QConfig:
 
 
 @dataclass
+class ExpertConfig:
+    name: str = "expert"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    memory: int = key(500_000, 1, 10**8)
+    updates: int = key(32, 1, 100_000)
+    minibatch: int = key(512, 1, 10**7)
+    value_weight: float = key(1.0, 0, 1000)
+    symmetries: bool = True
+    max_norm: float | None = key(1.0, POSITIVE, 1e6)
+
+
+@dataclass
 class CloneConfig:
     name: str = "clone"
     optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
@@ -329,6 +343,8 @@ class MctsConfig:
     rollout_policy: str = key("policy", of=("policy", "uniform"))
     temperature: float = key(1.0, POSITIVE, 1e6)
     value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+    noise: float = key(0.0, 0, 1)
+    concentration: float = key(10.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -378,6 +394,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "q": QConfig,
         "clone": CloneConfig,
         "occupancy": OccupancyConfig,
+        "expert": ExpertConfig,
     },
     "player": {
         "random": RandomConfig,
@@ -480,6 +497,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "opponent",
         "eval_opponent",
         "teacher",
+        "search",
     ),
     "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
     "play": ("game", "opponent", "sampling", "search"),

@@ -263,8 +263,10 @@ def assemble(cfg: DictConfig) -> Parts:
     learner = build.build_learner(cfg, game, policy, sampling, rng)
     agent = Agent(game, policy, sampling)
     players = opponents(cfg, game, agent)
+    if cfg.get("search"):
+        players[0] = build.build_explorer(cfg, game, agent)
     held = split(game, cfg.holdout, cfg.seed)
-    lessons = Lessons(cfg, game, players, learner, held, rng)
+    lessons = Lessons(cfg, game, agent, players, learner, held, rng)
     examiner = Examiner(cfg, game, agent, held)
     if device.type == "cpu":
         build.check_memory(min(cfg.batch, cfg.games), cfg.window, game)

@@ -209,6 +209,8 @@ FITTING = {
     "learner=adp": ["game=2048", "board=3", "columns=3", "sampling=argmax", "policy=basis"],
     "learner=q": ["sampling=epsilon_greedy"],
     "learner=clone": ["game=2048", "teacher=corner"],
+    "learner=expert": ["game=tictactoe", "search=mcts", "search.simulations=8"],
+    "search=mcts": ["game=tictactoe", "learner=expert", "search.simulations=8"],
     "policy=staged": ["game=2048"],
     "policy=axial": ["shots=1"],
     "learner=occupancy": ["shots=1"],
@@ -236,6 +238,7 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     words += ["eval_games=5", "solve_seconds=0"]
     words += ["teacher=corner"] if cfg.learner.name == "clone" else []
     words += ["policy.marks=6"] if cfg.policy.name == "ntuple" else []  # small tables
+    words += ["learner.updates=2"] if "updates" in cfg.learner else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 

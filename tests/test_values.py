@@ -308,7 +308,7 @@ def test_a_ring_keeps_the_latest_moves_and_what_followed_them():
             for i in range(len(moves))
         ]
         latest = {number: rest for number, *rest in added[-40:]}
-        drawn, after = replay.draw(500, rng(seed))
+        drawn, after = replay.draw_steps(500, rng(seed))
         assert len(replay) == len(latest)
         assert set(drawn.reward.tolist()) == set(latest)
         assert drawn.state.ships is HIDDEN

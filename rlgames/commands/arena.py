@@ -12,17 +12,41 @@ from rlgames.agents import build_player
 from rlgames.arena import compete
 from rlgames.commands.beside import config_beside
 from rlgames.config import ConfigError
+from rlgames.games.game import Game
+from rlgames.players.player import Player
 
 
 def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
-    """The cross table and the ratings; who: names of players and paths of runs.
-
-    A word that ends in +mcts stands for the player before it, looking ahead.
-    """
+    """The cross table and the ratings; who: as in competitors."""
     if len(who) < 2:
         raise ConfigError(
             "an arena needs two players or more", "as in: rlgames arena RUN random exact"
         )
+    cfg, game, players = competitors(who, overrides)
+    rng = build.stream(cfg.seed, "eval", cfg.device)
+    found = compete(game, who, players, cfg.games, rng)
+    points = [[None if value != value else float(value) for value in row] for row in found.points]
+    return {
+        "game": config.plain(cfg)["game"],
+        "games": cfg.games,
+        "seed": cfg.seed,
+        "players": [
+            {
+                "name": who[one],
+                "elo": float(found.elo[one]),
+                "ci95": [float(found.low[one]), float(found.high[one])],
+                "points": points[one],
+            }
+            for one in range(len(who))
+        ],
+    }
+
+
+def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[Any], list[Player]]:
+    """The config, the game and the players; who: names of players and paths of runs.
+
+    A word that ends in +mcts stands for the player before it, looking ahead.
+    """
     names = [name for name in config.options("player") if name in build.PLAYERS]
     parts = [_parts(word) for word in who]
     runs = [Path(word) for word, _ in parts if word not in names]
@@ -43,23 +67,7 @@ def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
         build_player(_node(word, names), cfg, game, cfg.search if search else None)
         for word, search in parts
     ]
-    rng = build.stream(cfg.seed, "eval", cfg.device)
-    found = compete(game, who, players, cfg.games, rng)
-    points = [[None if value != value else float(value) for value in row] for row in found.points]
-    return {
-        "game": config.plain(cfg)["game"],
-        "games": cfg.games,
-        "seed": cfg.seed,
-        "players": [
-            {
-                "name": who[one],
-                "elo": float(found.elo[one]),
-                "ci95": [float(found.low[one]), float(found.high[one])],
-                "points": points[one],
-            }
-            for one in range(len(who))
-        ],
-    }
+    return cfg, game, players
 
 
 def _parts(word: str) -> tuple[str, str]:

@@ -72,7 +72,7 @@ class Q(Learner):
         totals = torch.zeros(3, device=moves.action.device)
         norm = 0.0
         for _ in range(self.updates):
-            drawn, after = self.replay.draw(self.minibatch, self.rng)
+            drawn, after = self.replay.draw_steps(self.minibatch, self.rng)
             wanted = self.wanted(drawn, after)
             scores, _ = self.policy(self.policy.inputs(self.game, drawn.state))
             found = scores.gather(1, drawn.action[:, None])[:, 0]

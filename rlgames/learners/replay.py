@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -43,56 +44,84 @@ class Steps:
         return found
 
 
-class Replay:
-    """A ring of at most size moves.
+T = TypeVar("T")
+
+
+class Ring(Generic[T]):
+    """The latest rows of a table, at most size of them.
+
+    A table is a dataclass of tensors and positions, each with its rows in front.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._table: T | None = None
+        self._begun = 0
+        """Rows that were ever added."""
+
+    def __len__(self) -> int:
+        return min(self._begun, self.size)
+
+    def __getitem__(self, places: Tensor) -> T:
+        """The rows at these places, int64 [M], which go round."""
+        assert self._table is not None
+        rows: T = _mapped(self._table, lambda column: column[places % self.size])
+        return rows
+
+    def add(self, table: T) -> None:
+        """The earliest rows make room."""
+        if self._table is None:
+            self._table = _mapped(
+                table, lambda column: column.new_zeros(self.size, *column[0].shape)
+            )
+        columns = _columns(table)
+        count = len(columns[0])
+        skipped = max(0, count - self.size)
+        place = torch.arange(self._begun + skipped, self._begun + count, device=columns[0].device)
+        for ring, column in zip(_columns(self._table), columns, strict=True):
+            ring[place % self.size] = column[skipped:]
+        self._begun += count
+
+    def draw(self, count: int, rng: torch.Generator) -> Tensor:
+        """Int64 [count]: places of rows, drawn evenly and with replacement."""
+        return torch.randint(len(self), (count,), generator=rng, device=rng.device)
+
+
+class Replay(Ring[Steps]):
+    """Moves of whole games in the order they were made, and how to find what followed them.
 
     Only positions before a move are stored, for what follows a move is another move's position.
     That one lies later in the ring and so is never overwritten first.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._ring: Steps | None = None
-        self._begun = 0
-        """Moves that were ever added."""
+    def add(self, table: Steps) -> None:
+        ahead = table.following - torch.arange(len(table), device=table.following.device)
+        super().add(replace(table, following=ahead))
 
-    def __len__(self) -> int:
-        return min(self._begun, self.size)
-
-    def add(self, steps: Steps) -> None:
-        """Moves of whole games in the order they were made; the earliest make room."""
-        if self._ring is None:
-            self._ring = _empty_like(steps, self.size)
-        skipped = max(0, len(steps) - self.size)
-        place = (self._begun + torch.arange(len(steps), device=steps.action.device)) % self.size
-        kept = place[skipped:]
-        new = replace(steps, following=place[steps.following])
-        for ring, column in zip(_columns(self._ring), _columns(new), strict=True):
-            ring[kept] = column[skipped:]
-        self._begun += len(steps)
-
-    def draw(self, count: int, rng: torch.Generator) -> tuple[Steps, State]:
-        """count moves, drawn evenly and with replacement, and the positions that followed."""
-        ring = self._ring
-        assert ring is not None
-        rows = torch.randint(len(self), (count,), generator=rng, device=rng.device)
-        drawn = Steps(ring.state[rows], *(column[rows] for column in _columns(ring)[-4:]))
-        return drawn, ring.state[drawn.following]
+    def draw_steps(self, count: int, rng: torch.Generator) -> tuple[Steps, State]:
+        """count moves, and the positions that followed."""
+        rows = self.draw(count, rng)
+        drawn = self[rows]
+        return drawn, self[rows + drawn.following].state
 
 
-def _columns(steps: Steps) -> list[Tensor]:
-    """All tensors of moves, the state's first; nothing stands for what is hidden."""
-    state = [getattr(steps.state, field.name) for field in fields(steps.state)]
-    shown = [column for column in state if column is not HIDDEN]
-    return [*shown, steps.action, steps.reward, steps.weight, steps.following]
+def _mapped(table: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The same table with every tensor changed; nothing stands for what is hidden."""
+    values = {field.name: getattr(table, field.name) for field in fields(table)}
+    changed = {
+        name: _mapped(value, change) if isinstance(value, State) else change(value)
+        for name, value in values.items()
+        if value is not HIDDEN
+    }
+    return replace(table, **changed)
 
 
-def _empty_like(steps: Steps, size: int) -> Steps:
-    """Room for size moves of the same kind."""
-
-    def room(column: Any) -> Any:
-        return HIDDEN if column is HIDDEN else column.new_zeros(size, *column.shape[1:])
-
-    state = {f.name: room(getattr(steps.state, f.name)) for f in fields(steps.state)}
-    columns = {f.name: room(getattr(steps, f.name)) for f in fields(steps) if f.name != "state"}
-    return Steps(replace(steps.state, **state), **columns)
+def _columns(table: Any) -> list[Tensor]:
+    """All tensors of a table, those of positions too; nothing stands for what is hidden."""
+    values = [getattr(table, field.name) for field in fields(table)]
+    shown = [value for value in values if value is not HIDDEN]
+    return [
+        column
+        for value in shown
+        for column in (_columns(value) if isinstance(value, State) else [value])
+    ]

@@ -24,6 +24,10 @@ class Player(ABC):
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """Int64 [B], a legal action for each row; state is public; any action if it is over."""
 
+    def decide(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """What choose says, and from those that search float32 [B, A], a target to learn."""
+        return self.choose(state, rng), None
+
     def probabilities(self, state: State) -> Tensor:
         """Float64 [B, A]: how likely each action is; rows add up to 1."""
         raise NotImplementedError(f"{type(self).__name__} does not tell its probabilities")

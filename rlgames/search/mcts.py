@@ -43,6 +43,9 @@ class Mcts(Player):
     leaf: "rollout" plays on, at most so many plies (rollout, None: to the end) by rollout_policy,
         "policy" or "uniform"; "value" asks the policy's value head.
     value: what counts, see Worth. unit: how much of it one unit of the value head is.
+    noise: how much of the probabilities at the root is noise, so that who learns from the search
+        meets other moves; drawn from the Dirichlet distribution whose parameters are all alike
+        and add up to concentration (Silver et al. 2018).
 
     What chance and hidden truth bring forth is sampled: each descent has a world of its own, drawn
     from all that agree with what was seen, and a node is what the mover has seen since: actions
@@ -66,6 +69,8 @@ class Mcts(Player):
         rollout_policy: str = "policy",
         temperature: float = 1.0,
         value: str | None = None,
+        noise: float = 0.0,
+        concentration: float = 10.0,
         unit: float = 1.0,
     ) -> None:
         if type(player).probabilities is Player.probabilities:
@@ -82,6 +87,7 @@ class Mcts(Player):
         self.depth = math.inf if depth is None else depth
         self.rollout = math.inf if rollout is None else rollout
         self.rule, self.exploration, self.leaf, self.unit = rule, exploration, leaf, unit
+        self.noise, self.concentration = noise, concentration
         self.worth = Worth(game, value)
         self.veiled = game.spec.hidden and game.spec.seats == 2
 
@@ -111,6 +117,8 @@ class Mcts(Player):
         forest = Forest(trees, self.simulations + 1, self.game.spec.actions, device)
         root = torch.arange(trees, device=device)
         self._open(forest, root, roots)
+        if self.noise:
+            forest.prior[:trees] = self._noisy(forest.prior[:trees], rng)
         bounds = torch.tensor(self.worth.bounds, device=device).repeat(trees, 1)  # [T, 2]
         for done in range(0, self.simulations, self.parallel):
             wide = min(self.parallel, self.simulations - done)
@@ -176,6 +184,15 @@ class Mcts(Player):
         forest.prior[node] = prior.float().masked_fill(~legal, -torch.inf)
         forest.side[node] = (1.0 - 2.0 * state.mover)[:, None]
         return torch.zeros(len(node), device=node.device) if value is None else value * self.unit
+
+    def _noisy(self, prior: Tensor, rng: torch.Generator) -> Tensor:
+        """Probabilities with noise; both float32 [T, A], minus infinity for what is not legal."""
+        legal = prior >= 0
+        parameter = self.concentration / legal.sum(1, keepdim=True).expand_as(prior)
+        drawn = torch._standard_gamma(parameter, generator=rng) * legal
+        drawn = drawn / drawn.sum(1, keepdim=True).clamp(min=1e-30)
+        noisy = (1 - self.noise) * prior + self.noise * drawn
+        return torch.where(legal, noisy, prior)
 
     def _pick(self, forest: Forest, node: Tensor, bounds: Tensor) -> Tensor:
         """Int64 [R]: an action for each descent at its node.

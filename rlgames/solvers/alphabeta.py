@@ -37,12 +37,14 @@ class Best:
     """value: +1, 0 or -1 to the seat to move. exact: whether that is proven.
 
     columns: where the value is proven, columns that keep it, all of them unless it is a win;
-    otherwise those that are not known to be worse than others.
+    otherwise those that are not known to be worse than others. plies: how far the search looked;
+    with an empty table, about when the game is won or lost.
     """
 
     columns: list[int]
     value: int
     exact: bool
+    plies: int = 1
 
 
 class AlphaBeta:
@@ -93,6 +95,7 @@ class AlphaBeta:
         """The best of moves, {column: cell}, none of which wins at once."""
         left = (self._board & ~occupied).bit_count()
         value: dict[int, int] = {}
+        depth = 1
         # What loses at once is found whatever the budget: the first step looks at no clock.
         self._deadline = math.inf
         try:
@@ -109,7 +112,7 @@ class AlphaBeta:
             # Wins and losses stay proven, and so do those of the step that was not finished.
             proven = max(value.values()) != 0
         most = max(value.values())
-        return Best(sorted(c for c in moves if value[c] == most), most, proven)
+        return Best(sorted(c for c in moves if value[c] == most), most, proven, depth)
 
     def favourite(self, own: int, occupied: int, columns: list[int]) -> int:
         """The column that makes most threats, among equals the one nearest the middle."""

@@ -1,0 +1,114 @@
+"""Expert iteration: the network learns what a search around it has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.games.symmetry import Symmetries
+from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.replay import Ring
+from rlgames.play import Moves, Results
+from rlgames.policies.policy import Network
+from rlgames.rewards import Reward
+from rlgames.sampling import Sampling, masked
+from rlgames.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Searched:
+    """M moves. state: public positions [M]. target: float32 [M, A], what the search made of them.
+    value: float32 [M], the return that followed."""
+
+    state: State
+    target: Tensor
+    value: Tensor
+
+
+class Expert(Learner):
+    """The loss of a move is (Silver et al. 2017, equation 1, without the weights' own)
+
+        -Σ_a π(a) · log p(a) + value_weight · (z - v)²,
+
+    p and v being the network's, π the share of its visits that the search gave each action, and z
+    the return. Weights that are to stay small are left to lr_end and the memory.
+
+    memory: how many of the latest moves are drawn from. updates: steps for each batch of games,
+    each on minibatch moves. symmetries: show each of them in a random symmetry of the board.
+    max_norm: longest gradient, or None.
+    """
+
+    has_critic = True
+    learns_logits = True
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: Network,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None,
+        optimizer: str,
+        rho: float,
+        memory: int,
+        updates: int,
+        minibatch: int,
+        value_weight: float,
+        symmetries: bool,
+        max_norm: float | None,
+    ) -> None:
+        self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
+        self.lr = Schedule(lr, lr_end)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        self.memory: Ring[Searched] = Ring(memory)
+        self.updates, self.minibatch = updates, minibatch
+        self.value_weight, self.max_norm = value_weight, max_norm
+        self.symmetries = Symmetries(game, rng.device) if symmetries else None
+
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr = self.lr.at(progress)
+        value = self.reward.returns(moves, results)
+        if not torch.isfinite(value).all():
+            raise BadNumber("a return is not a finite number")
+        assert moves.target is not None
+        self.memory.add(Searched(moves.state, moves.target, value))
+        norm, found = 0.0, []
+        for _ in range(self.updates):
+            drawn = self.memory[self.memory.draw(self.minibatch, self.rng)]
+            policy_loss, value_loss = self.losses(drawn)
+            loss = policy_loss + self.value_weight * value_loss
+            norm += step(self.optimizer, loss, lr, self.max_norm)
+            found.append(torch.stack([policy_loss, value_loss]).detach())
+        policy_loss, value_loss = torch.stack(found).mean(0).tolist()
+        doubt = -(moves.target * moves.target.clamp(min=1e-30).log()).sum(1).mean()
+        return {
+            "loss": policy_loss + self.value_weight * value_loss,
+            "policy_loss": policy_loss,
+            "value_loss": value_loss,
+            "target_entropy": float(doubt),
+            "grad_norm": norm / self.updates,
+            "lr": lr,
+            "memory": float(len(self.memory)),
+        }
+
+    def losses(self, drawn: Searched) -> tuple[Tensor, Tensor]:
+        """The means of both parts of the loss, each move in a random symmetry."""
+        inputs, legal = self.policy.inputs(self.game, drawn.state), self.game.legal(drawn.state)
+        target = drawn.target
+        same = self.symmetries
+        if same is not None and same.count > 1:
+            turn = same.draw(len(inputs), self.rng)
+            inputs = same.planes(inputs, turn)
+            target, legal = same.of_actions(target, turn), same.of_actions(legal, turn)
+        scores, value = self.policy(inputs)
+        assert value is not None
+        # What is not legal has no share of the target, and minus infinity times 0 is no number.
+        log_p = masked(scores, legal).log_softmax(1).masked_fill(~legal, 0)
+        return -(target * log_p).sum(1).mean(), (drawn.value - value).square().mean()

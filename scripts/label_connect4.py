@@ -1,0 +1,155 @@
+"""Makes connect4_positions.txt: positions of Connect 4, and what each move there comes to.
+
+Positions come up in games of random moves that complete no line, and the mover cannot complete one
+either. Each is labelled by our own alpha-beta search where that is done within --seconds; otherwise
+by bitbully, if it is installed (AGPL-3; nothing else here needs it), or left out. Usage:
+
+    python scripts/label_connect4.py [--each 100] [--seconds 0.5] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rlgames.solvers.alphabeta import AlphaBeta
+
+FILE = Path(__file__).with_name("connect4_positions.txt")
+ROWS, COLUMNS, LINE = 6, 7, 4
+STAGES = {"beginning": (0, 14), "middle": (15, 28), "end": (29, 41)}
+"""Stones on the board."""
+
+LEVELS = {"easy": (0, 13), "medium": (14, 28), "hard": (29, 42)}
+"""Moves of both sides to the end, about, if the winner hurries."""
+
+CLASSES = (
+    *("end easy", "middle easy", "middle medium"),
+    *("beginning easy", "beginning medium", "beginning hard"),
+)
+HEAD = """\
+# Positions of Connect 4 from random moves, made by label_connect4.py; no mover wins at once.
+# Stage (up to 14, 28, 41 stones), level (up to 13, 28, 42 moves to the end), the columns played
+# from the start, what each column comes to for the mover (+ won, = drawn, - lost, . full), and who
+# says so: ours, the search in rlgames/solvers/alphabeta.py, or bitbully, the solver of that name.
+"""
+
+Board = tuple[int, int]
+"""The mover's stones and all stones, as AlphaBeta has them."""
+
+
+class Labels:
+    """What every move of a position comes to, for the mover, and how far away the end is."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        try:
+            self._bitbully: Any = importlib.import_module("bitbully")
+            self._solver = self._bitbully.BitBully()
+        except ImportError:
+            self._bitbully = None
+
+    def of(self, moves: list[int], board: Board) -> tuple[str, int, str] | None:
+        """Outcomes, plies to the end, who says so; None where nobody knows."""
+        return self._ours(board) or (self._theirs(moves) if self._bitbully else None)
+
+    def _ours(self, board: Board) -> tuple[str, int, str] | None:
+        search = AlphaBeta(ROWS, COLUMNS, LINE)  # a table from before would hide how far it looks
+        found = search.best(*board, self.seconds)
+        if not found.exact:
+            return None
+        outcomes = ""
+        for column in range(COLUMNS):
+            after = drop(board, column)
+            if after is None:
+                outcomes += "."
+                continue
+            value, exact = 0, True
+            if after[1] != FULL:
+                value, exact = search.value(*after, self.seconds)
+            if not exact:
+                return None
+            outcomes += "+=-"[value + 1]
+        return outcomes, found.plies, "ours"
+
+    def _theirs(self, moves: list[int]) -> tuple[str, int, str]:
+        score = self._solver.score_all_moves(self._bitbully.Board.from_moves(moves))
+        best, stones = max(score.values()), len(moves)
+        left = 42 - stones  # a score of ±s: the winner's last stone is its (22 - s)th
+        if best > 0:
+            left = 2 * (22 - best - stones // 2) - 1
+        elif best < 0:
+            left = 2 * (22 + best - (stones + 1) // 2)
+        signs = {c: "-=+"[(s > 0) - (s < 0) + 1] for c, s in score.items()}
+        return "".join(signs.get(c, ".") for c in range(COLUMNS)), left, "bitbully"
+
+
+BOTTOM = sum(1 << (column * (ROWS + 1)) for column in range(COLUMNS))
+FULL = BOTTOM * ((1 << ROWS) - 1)
+
+
+def drop(board: Board, column: int) -> Board | None:
+    """The position after a stone in a column; None where that is full."""
+    own, occupied = board
+    pile = ((1 << ROWS) - 1) << (column * (ROWS + 1))
+    stone = (occupied + BOTTOM) & pile
+    return (own ^ occupied, occupied | stone) if stone else None
+
+
+def wins(board: Board, column: int) -> bool:
+    """Whether a stone there completes a line."""
+    after = drop(board, column)
+    stones = 0 if after is None else after[0] ^ after[1]
+    return any(stones & stones >> s & stones >> 2 * s & stones >> 3 * s for s in (1, 6, 7, 8))
+
+
+def random_position(rng: random.Random, stones: int) -> tuple[list[int], Board] | None:
+    """So many random moves that complete no line; None where no more are left, or one can now."""
+    board: Board = (0, 0)
+    moves: list[int] = []
+    while len(moves) < stones:
+        open_ = [c for c in range(COLUMNS) if drop(board, c) and not wins(board, c)]
+        if not open_:
+            return None
+        moves.append(rng.choice(open_))
+        board = drop(board, moves[-1]) or board
+    return None if any(wins(board, column) for column in range(COLUMNS)) else (moves, board)
+
+
+def within(ranges: dict[str, tuple[int, int]], number: int) -> str:
+    return next(name for name, (low, high) in ranges.items() if low <= number <= high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--each", type=int, default=100, help="positions of each class")
+    parser.add_argument("--seconds", type=float, default=0.5, help="our search's most time a move")
+    parser.add_argument("--seed", type=int, default=0)
+    words = parser.parse_args()
+    rng, labels = random.Random(words.seed), Labels(words.seconds)
+    found: dict[str, list[str]] = {name: [] for name in CLASSES}
+    seen = set()
+    while any(len(lines) < words.each for lines in found.values()):
+        short = [name for name, lines in found.items() if len(lines) < words.each]
+        low, high = STAGES[short[0].split()[0]]
+        drawn = random_position(rng, rng.randint(low, high))
+        if drawn is None or drawn[1] in seen:
+            continue
+        seen.add(drawn[1])
+        told = labels.of(*drawn)
+        if told is None:
+            continue
+        outcomes, plies, who = told
+        name = f"{within(STAGES, len(drawn[0]))} {within(LEVELS, plies)}"
+        if len(found[name]) < words.each:
+            moves = "".join(str(column + 1) for column in drawn[0])
+            found[name].append(f"{name} {moves or '-'} {outcomes} {who}")
+    FILE.write_text(HEAD + "".join(line + "\n" for lines in found.values() for line in lines))
+    print(Counter(f"{n}: {line.split()[-1]}" for n, lines in found.items() for line in lines))
+
+
+if __name__ == "__main__":
+    main()

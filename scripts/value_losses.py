@@ -1,0 +1,93 @@
+"""How often players of Connect 4 throw away what they had, by stage of the game.
+
+A move loses value if it turns a won position into a drawn or lost one, or a drawn into a lost one;
+connect4_positions.txt tells what each move comes to. Prints a table in Markdown, and with --json
+writes the counts to a file. Usage, players and keys as in rlgames arena:
+
+    python scripts/value_losses.py random RUN RUN+mcts search.simulations=400 search.leaf=value
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from label_connect4 import FILE, Board, drop
+from torch import Tensor
+
+from rlgames import build
+from rlgames.commands.arena import competitors
+from rlgames.games.lines import Lines, LinesState
+from rlgames.players.player import Player
+
+WORTH = {"+": 1, "=": 0, "-": -1, ".": -2}
+"""By the marks of the file; a full column is never chosen."""
+
+
+@dataclass(frozen=True)
+class Positions:
+    """state: [B]. outcome: int64 [B, 7], what each column comes to. group: B names of classes."""
+
+    state: LinesState
+    outcome: Tensor
+    group: list[str]
+
+    @classmethod
+    def read(cls, path: Path, game: Lines) -> Positions:
+        lines = [line.split() for line in path.read_text().splitlines() if line[0] != "#"]
+        boards = [played(moves) for _, _, moves, _, _ in lines]
+        own, occupied = (torch.tensor(column) for column in zip(*boards, strict=True))
+        outcome = torch.tensor([[WORTH[mark] for mark in outcomes] for *_, outcomes, _ in lines])
+        return cls(game.of_bits(own, occupied), outcome, [f"{a} {b}" for a, b, *_ in lines])
+
+
+def played(moves: str) -> Board:
+    """The position after these columns, from 1; "-" stands for none."""
+    board: Board = (0, 0)
+    for column in moves.strip("-"):
+        board = drop(board, int(column) - 1) or board
+    return board
+
+
+def losses(player: Player, positions: Positions, rng: torch.Generator) -> dict[str, list[int]]:
+    """By class: moves that lost value, positions where one could, and all positions."""
+    action = player.choose(positions.state, rng)
+    best = positions.outcome.amax(1)
+    lost = positions.outcome.gather(1, action[:, None])[:, 0] < best
+    could = ((positions.outcome > -2) & (positions.outcome < best[:, None])).any(1)
+    found = {}
+    for name in dict.fromkeys(positions.group):
+        rows = torch.tensor([group == name for group in positions.group])
+        found[name] = [int(lost[rows].sum()), int(could[rows].sum()), int(rows.sum())]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="+", help="players as in rlgames arena; key=value")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    overrides = [word for word in given.words if "=" in word]
+    names = [word for word in given.words if word not in overrides]
+    cfg, game, players = competitors(names, ["game=connect4", *overrides])
+    assert isinstance(game, Lines)
+    positions = Positions.read(FILE, game)
+    found = {
+        name: losses(player, positions, build.stream(cfg.seed, "eval"))
+        for name, player in zip(names, players, strict=True)
+    }
+    print("| value-losing moves | " + " | ".join(names) + " |")
+    print("|---|" + "---|" * len(names))
+    for group in dict.fromkeys(positions.group):
+        _, could, count = found[names[0]][group]
+        shares = [f"{found[name][group][0] / count:.1%}" for name in names]
+        print(f"| {group} ({count}, {could} allow one) | " + " | ".join(shares) + " |")
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
