@@ -35,6 +35,7 @@ from rlgames.policies.axial import Axial
 from rlgames.policies.basis import Basis
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.conv import Conv
+from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Network, Policy, ValueFunction
@@ -58,6 +59,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     "mlp": Mlp,
     "conv": Conv,
     "axial": Axial,
+    "embedding": Embedding,
     "staged": Staged,
 }
 VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {
@@ -143,7 +145,7 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
     try:
         made_with = arguments(config.policy)
         canonical = made_with.pop("canonical")
-        network = NETWORKS[name](game.spec, value=value, rng=rng, **made_with)
+        network = NETWORKS[name](game, value=value, rng=rng, **made_with)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
     except ValueError as error:

@@ -130,6 +130,16 @@ class AxialConfig(NetworkConfig):
 
 
 @dataclass
+class EmbeddingConfig(NetworkConfig):
+    name: str = "embedding"
+    units: int = key(32, 1, 4096)
+    marks: int = key(12, 2, 64)
+    layers: list[int] = key([256], 1, 65536)
+    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
+    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+
+
+@dataclass
 class TableConfig:
     name: str = "table"
     start: float = key(0.0, -1e6, 1e6)
@@ -376,6 +386,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "mlp": MlpConfig,
         "staged": StagedConfig,
         "conv": ConvConfig,
+        "embedding": EmbeddingConfig,
         "axial": AxialConfig,
         "table": TableConfig,
         "ntuple": NtupleConfig,

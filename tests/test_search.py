@@ -45,7 +45,7 @@ def game_of(name):
 
 def with_network(game, **settings):
     """A search guided by a network that learnt nothing, value head and all."""
-    net = Mlp(game.spec, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
     torch.nn.init.normal_(net.logits.weight, generator=rng(2))
     torch.nn.init.normal_(net.value.weight, generator=rng(3))
     return Mcts(game, Agent(game, net, Argmax()), **settings)

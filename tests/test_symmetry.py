@@ -13,6 +13,7 @@ from rlgames.games.slide import Slide
 from rlgames.games.symmetry import Symmetries
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.conv import Conv
+from rlgames.policies.embedding import Embedding, lines_of
 from rlgames.policies.mlp import Mlp
 
 GAMES = {
@@ -78,9 +79,9 @@ def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, pol
     game, count = GAMES[name]
     made = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
     network = (
-        Mlp(game.spec, [16], bias=True, **made)
+        Mlp(game, [16], bias=True, **made)
         if policy == "mlp"
-        else Conv(game.spec, [4], skip=True, **made)
+        else Conv(game, [4], skip=True, **made)
     )
     canonical = Canonical(game, network)
     turned = Symmetries(game, "cpu")
@@ -112,3 +113,33 @@ def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, pol
     )
     assert own.any()
     assert torch.allclose(turned.of_actions(scores, turn)[own], found[own])
+
+
+def test_lines_that_are_turned_into_each_other_share_a_table():
+    lines, table = lines_of(Slide(4, 4))
+    assert lines[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert table == [0, 1, 1, 0, 0, 1, 1, 0]  # four at the edge, four within
+    assert sorted(map(sorted, lines[4:])) == [
+        [0, 4, 8, 12],
+        [1, 5, 9, 13],
+        [2, 6, 10, 14],
+        [3, 7, 11, 15],
+    ]
+    lines, table = lines_of(Lines(2, 3, 2, True))
+    # No row falls into another's place, the columns left and right are mirror images.
+    assert table == [0, 1, 2, 3, 2]
+    assert lines == [[0, 1, 2], [3, 4, 5], [0, 3], [1, 4], [2, 5]]
+
+
+def test_an_embedding_reads_each_line_by_its_own_cells():
+    game = Slide(2, 3)
+    made = {"activation": "relu", "init": "orthogonal", "value": False, "rng": rng()}
+    network = Embedding(game, 4, 5, [8], **made)
+    state = game.of(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
+    content = (network.inputs(game, state).flatten(1).double() @ network._steps).long()[0]
+    # Tiles beyond the last mark, 4, count as it.
+    rows = [1 + 2 * 5 + 3 * 25, 0 + 4 * 5 + 1 * 25]
+    assert content[0] == rows[0]
+    assert content[1] in (rows[1], 1 + 4 * 5 + 0 * 25)
+    assert len(content) == 5
+    assert network.vectors.weight.shape[0] == 5**3 + 2 * 5**2

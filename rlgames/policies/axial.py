@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from rlgames.games.game import Spec
+from rlgames.games.game import Game
 from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head
 
 
@@ -50,7 +51,7 @@ class Axial(Network):
 
     def __init__(
         self,
-        spec: Spec,
+        game: Game[Any],
         channels: list[int],
         activation: str,
         init: str,
@@ -58,8 +59,8 @@ class Axial(Network):
         rng: torch.Generator,
     ) -> None:
         super().__init__()
-        width, rows, columns = spec.observation
-        if not spec.cells or rows != columns:
+        width, rows, columns = game.spec.observation
+        if not game.spec.cells or rows != columns:
             raise ValueError("policy=axial wants a square board with an action for each cell")
         self.activation = ACTIVATIONS[activation]()
         self.layers = nn.ModuleList()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.game import Spec
+from rlgames.games.game import Game
 from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
 
 
@@ -19,7 +21,7 @@ class Conv(Network):
 
     def __init__(
         self,
-        spec: Spec,
+        game: Game[Any],
         channels: list[int],
         activation: str,
         init: str,
@@ -28,6 +30,7 @@ class Conv(Network):
         rng: torch.Generator,
     ) -> None:
         super().__init__()
+        spec = game.spec
         planes, rows, columns = spec.observation
         self.skip = skip
         self.activation = ACTIVATIONS[activation]()

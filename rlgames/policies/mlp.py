@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.game import Spec
+from rlgames.games.game import Game
 from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
 
 
@@ -19,7 +20,7 @@ class Mlp(Network):
 
     def __init__(
         self,
-        spec: Spec,
+        game: Game[Any],
         layers: list[int],
         activation: str,
         init: str,
@@ -28,7 +29,7 @@ class Mlp(Network):
         rng: torch.Generator,
     ) -> None:
         super().__init__()
-        inputs = width = math.prod(spec.observation)
+        inputs = width = math.prod(game.spec.observation)
         parts: list[nn.Module] = [nn.Flatten()]
         for units in layers:
             layer = nn.Linear(width, units or inputs, bias=bias)
@@ -36,7 +37,7 @@ class Mlp(Network):
             parts += [layer, ACTIVATIONS[activation]()]
             width = units or inputs
         self.torso = nn.Sequential(*parts)
-        self.logits = head(width, spec.actions, init, 0.01, rng, bias)
+        self.logits = head(width, game.spec.actions, init, 0.01, rng, bias)
         self.has_value = value
         if value:
             self.value = head(width, 1, init, 0.01, rng)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.game import Game, Spec, State
+from rlgames.games.game import Game, State
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network
 
@@ -20,14 +20,14 @@ class Staged(Network):
     network: the arguments of each of the networks.
     """
 
-    def __init__(self, spec: Spec, by: str, at: list[float], **network: Any) -> None:
+    def __init__(self, game: Game[Any], by: str, at: list[float], **network: Any) -> None:
         super().__init__()
         if not at or at != sorted(set(at)):
             raise ValueError(f"policy.at={at} should be rising numbers, as in [512]")
         self.by = by
         self.at: Tensor
         self.register_buffer("at", torch.tensor(at), persistent=False)
-        self.stages = nn.ModuleList(Mlp(spec, **network) for _ in range(len(at) + 1))
+        self.stages = nn.ModuleList(Mlp(game, **network) for _ in range(len(at) + 1))
         self.has_value = bool(network["value"])
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
