@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow check bench reproduce clean
+.PHONY: demo test test-engines test-slow check bench reproduce strength clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -31,6 +31,9 @@ bench: .venv/installed
 
 reproduce: .venv/installed
 	$(BIN)/python scripts/reproduce.py
+
+strength: .venv/installed
+	$(BIN)/python scripts/strength.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -204,7 +204,7 @@ class ActorCriticConfig:
     optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     lr_end: float | None = key(None, 0, 100)
     gae_lambda: float = key(1.0, 0, 1)
-    symmetries: bool = True
+    symmetries: bool = False
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
     value_weight: float = key(0.5, 0, 1000)
@@ -213,6 +213,20 @@ class ActorCriticConfig:
     clip: float = key(0.2, POSITIVE, 1e6)
     max_norm: float | None = key(None, POSITIVE, 1e6)
     rho: float = key(0.99, 0, 1)
+
+
+@dataclass
+class MeanActorCriticConfig:
+    name: str = "mean_actor_critic"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    td_lambda: float = key(0.5, 0, 1)
+    entropy: float = key(0.0, 0, 100)
+    entropy_end: float | None = key(None, 0, 100)
+    value_weight: float = key(0.5, 0, 1000)
+    minibatches: int = key(1, 1, 100_000)
+    max_norm: float | None = key(None, POSITIVE, 1e6)
 
 
 @dataclass
@@ -400,6 +414,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
     "learner": {
         "reinforce": ReinforceConfig,
         "actor_critic": ActorCriticConfig,
+        "mean_actor_critic": MeanActorCriticConfig,
         "td": TdConfig,
         "adp": AdpConfig,
         "q": QConfig,

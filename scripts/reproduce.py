@@ -36,14 +36,23 @@ def battleship() -> list[Step]:
             found += train(name, f"experiment={name}", "solve_seconds=0", weight=80)
             found += measure("sampled", name, "sampling=stochastic", "games=500", "solve_seconds=0")
             found += measure("greedy", name, "games=all", "solve_seconds=0")
-    for case, rules in enumerate(CASES, 1):
-        weight = 300.0 if case == 2 else 5.0
-        words = ("solve", "game=salvo", *rules, "format=json")
-        found.append(Step(f"solve_case{case}", words, weight))
+    found += solve_cases()
     held_out = ("experiment=ramesh_case2_tuned", "holdout=0.2", "solve_seconds=0")
     found += train("ramesh_case2_holdout", *held_out, weight=100, seeds=ONE)
     found += measure("greedy", "ramesh_case2_holdout", "solve_seconds=0", seeds=ONE)
     return found
+
+
+def solve_cases() -> list[Step]:
+    """The optimum of each of Ramesh's cases."""
+    return [
+        Step(
+            f"solve_case{case}",
+            ("solve", "game=salvo", *rules, "format=json"),
+            300.0 if case == 2 else 5.0,
+        )
+        for case, rules in enumerate(CASES, 1)
+    ]
 
 
 def lines() -> list[Step]:

@@ -264,7 +264,7 @@ def dedieu_amar(found: Found) -> str:
         body.append(
             (
                 what,
-                *_scores(found.reports(name, "played")),
+                *scores(found.reports(name, "played")),
                 _course(found.metrics(name), "train/score", 0),
                 _course(found.metrics(name), "train/distance_to_certainty", 2),
                 mean(found.seconds(name), 0),
@@ -273,7 +273,7 @@ def dedieu_amar(found: Found) -> str:
     searched = found.reports("dedieu_amar_stochastic_tuned", "search")
     seconds = over(searched, "wall_seconds", digits=0)
     what = "MCTS with the tuned one's policy and value, 100 simulations a move, 20 games, seed 0"
-    body.append((what, *_scores(searched), "", "", seconds))
+    body.append((what, *scores(searched), "", "", seconds))
     head = (
         "greedy play, 1 000 games",
         "mean score",
@@ -289,10 +289,10 @@ def dedieu_amar(found: Found) -> str:
 
 def _random_2048(found: Found, name: str, what: str) -> tuple[str, ...]:
     report = found.report(name)
-    return (what, *_scores([report] if report else []), "", "", "")
+    return (what, *scores([report] if report else []), "", "", "")
 
 
-def _scores(reports: list[dict[str, Any]]) -> list[str]:
+def scores(reports: list[dict[str, Any]]) -> list[str]:
     """The mean and the highest score, and how many of the games reach the tiles."""
     reached = [
         mean([100 * r["reach"].get(str(tile), {"rate": 0.0})["rate"] for r in reports], 1)

@@ -11,13 +11,19 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 
+import value_losses
+
 from rlgames import cli, config
 from rlgames.config import ConfigError
+
+SCRIPTS = {"value_losses": value_losses.main}
+"""Scripts beside this one that a step may name in place of a command."""
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results.md"
 SEEDS, TWO, ONE = range(3), range(2), range(1)
@@ -71,7 +77,7 @@ class Step:
             os.dup2(log.fileno(), 2)
             words = self.command(out)
             try:
-                code = cli.run(words[0], words[1:])
+                code = SCRIPTS.get(words[0], partial(cli.run, words[0]))(words[1:])
             except ConfigError as error:
                 code = config.stop(error, as_json=False)
             sys.stdout.flush()

@@ -1,16 +1,17 @@
 """How often players of Connect 4 throw away what they had, by stage of the game.
 
 A move loses value if it turns a won position into a drawn or lost one, or a drawn into a lost one;
-connect4_positions.txt tells what each move comes to. Prints a table in Markdown, and with --json
-writes the counts to a file. Usage, players and keys as in rlgames arena:
+connect4_positions.txt tells what each move comes to. Prints a table in Markdown, or the counts with
+format=json. Usage, players and keys as in rlgames arena:
 
     python scripts/value_losses.py random RUN RUN+mcts search.simulations=400 search.leaf=value
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,13 +66,10 @@ def losses(player: Player, positions: Positions, rng: torch.Generator) -> dict[s
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("words", nargs="+", help="players as in rlgames arena; key=value")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    overrides = [word for word in given.words if "=" in word]
-    names = [word for word in given.words if word not in overrides]
+def main(words: Sequence[str]) -> int:
+    """words: players as in rlgames arena, and keys with their values."""
+    overrides = [word for word in words if "=" in word]
+    names = [word for word in words if word not in overrides]
     cfg, game, players = competitors(names, ["game=connect4", *overrides])
     assert isinstance(game, Lines)
     positions = Positions.read(FILE, game)
@@ -79,15 +77,17 @@ def main() -> None:
         name: losses(player, positions, build.stream(cfg.seed, "eval"))
         for name, player in zip(names, players, strict=True)
     }
+    if cfg.format == "json":
+        print(json.dumps(found))
+        return 0
     print("| value-losing moves | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
     for group in dict.fromkeys(positions.group):
         _, could, count = found[names[0]][group]
         shares = [f"{found[name][group][0] / count:.1%}" for name in names]
         print(f"| {group} ({count}, {could} allow one) | " + " | ".join(shares) + " |")
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -77,7 +77,8 @@ class ActorCritic(Learner):
         self.entropy = Schedule(entropy, entropy_end)
         self.optimizer = make_optimizer(optimizer, policy, lr, rho)
         self.gae_lambda, self.value_weight = gae_lambda, value_weight
-        self.symmetries = Symmetries(game, rng.device) if symmetries else None
+        turns = symmetries and not policy.canonical
+        self.symmetries = Symmetries(game, rng.device) if turns else None
         self.epochs, self.minibatches, self.clip = epochs, minibatches, clip
         self.max_norm = max_norm
 

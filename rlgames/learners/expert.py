@@ -70,7 +70,8 @@ class Expert(Learner):
         self.memory: Ring[Searched] = Ring(memory)
         self.updates, self.minibatch = updates, minibatch
         self.value_weight, self.max_norm = value_weight, max_norm
-        self.symmetries = Symmetries(game, rng.device) if symmetries else None
+        turns = symmetries and not policy.canonical
+        self.symmetries = Symmetries(game, rng.device) if turns else None
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)

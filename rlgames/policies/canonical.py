@@ -18,6 +18,8 @@ class Canonical(Network):
     learnt of all its sides.
     """
 
+    canonical = True
+
     def __init__(self, game: Game[Any], network: Network) -> None:
         super().__init__()
         self.network, self.has_value = network, network.has_value

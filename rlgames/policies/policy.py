@@ -30,6 +30,9 @@ class Policy(nn.Module, ABC):
 class Network(Policy):
     """A network that reads observations."""
 
+    canonical = False
+    """Whether boards are turned to one side before they are read: turning them teaches nothing."""
+
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """What forward reads: the observations, float32 [B, C, H, W]."""
         return game.observe(state)
