@@ -22,7 +22,6 @@ from rlgames.learners.adp import Adp
 from rlgames.learners.clone import Clone
 from rlgames.learners.expert import Expert
 from rlgames.learners.learner import Learner
-from rlgames.learners.mean_actor_critic import MeanActorCritic
 from rlgames.learners.occupancy import Occupancy
 from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
@@ -86,7 +85,6 @@ SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts, "expectimax": Expect
 LEARNERS: dict[str, type[Any]] = {
     "reinforce": Reinforce,
     "actor_critic": ActorCritic,
-    "mean_actor_critic": MeanActorCritic,
     "td": Td,
     "adp": Adp,
     "q": Q,
@@ -97,7 +95,6 @@ LEARNERS: dict[str, type[Any]] = {
 TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
     "actor_critic": tuple(NETWORKS),
-    "mean_actor_critic": tuple(NETWORKS),
     "td": ("table", "ntuple"),
     "adp": ("basis",),
     "q": tuple(NETWORKS),

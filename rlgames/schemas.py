@@ -216,20 +216,6 @@ class ActorCriticConfig:
 
 
 @dataclass
-class MeanActorCriticConfig:
-    name: str = "mean_actor_critic"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
-    td_lambda: float = key(0.5, 0, 1)
-    entropy: float = key(0.0, 0, 100)
-    entropy_end: float | None = key(None, 0, 100)
-    value_weight: float = key(0.5, 0, 1000)
-    minibatches: int = key(1, 1, 100_000)
-    max_norm: float | None = key(None, POSITIVE, 1e6)
-
-
-@dataclass
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
@@ -414,7 +400,6 @@ SCHEMAS: dict[str, dict[str, type]] = {
     "learner": {
         "reinforce": ReinforceConfig,
         "actor_critic": ActorCriticConfig,
-        "mean_actor_critic": MeanActorCriticConfig,
         "td": TdConfig,
         "adp": AdpConfig,
         "q": QConfig,
