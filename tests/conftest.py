@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from rlgames import cli
+
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
@@ -22,5 +24,20 @@ def rlgames(tmp_path):
             text=True,
             timeout=300,
         )
+
+    return run
+
+
+@pytest.fixture
+def typed(tmp_path, monkeypatch, capfd):
+    """The same within this process, which is quicker: for what ends before anything is learnt."""
+
+    def run(*words):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["rlgames", *words])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return subprocess.CompletedProcess(words, ended.value.code, *capfd.readouterr())
 
     return run

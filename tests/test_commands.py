@@ -145,8 +145,8 @@ def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
         (["board=4", "-m", "seed=1,x"], "seed"),
     ],
 )
-def test_bad_configs_are_refused_in_one_line(words, hint, rlgames, tmp_path):
-    done = rlgames("train", *words)
+def test_bad_configs_are_refused_in_one_line(words, hint, typed, tmp_path):
+    done = typed("train", *words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert hint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -351,8 +351,8 @@ def test_an_arena(rlgames):
         (["game=salvo_duel", "ships=[6]"], "5"),
     ],
 )
-def test_what_does_not_fit_the_game_is_refused(words, hint, rlgames, tmp_path):
-    done = rlgames("train", *words)
+def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
+    done = typed("train", *words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert hint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -390,8 +390,8 @@ def test_a_sweep_with_a_misfit_starts_nothing(rlgames, tmp_path):
         (["train", "game=2048", "board=1", "columns=2"], "room"),
     ],
 )
-def test_more_bad_words_are_refused_in_one_line(words, hint, rlgames):
-    done = rlgames(*words)
+def test_more_bad_words_are_refused_in_one_line(words, hint, typed):
+    done = typed(*words)
     assert done.returncode == 2, done.stdout + done.stderr
     assert hint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
