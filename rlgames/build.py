@@ -26,11 +26,13 @@ from rlgames.learners.occupancy import Occupancy
 from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
+from rlgames.learners.td_lambda import TdLambda
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
 from rlgames.players.player import Agent, Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.policies.afterstates import NetworkOfAfterstates
 from rlgames.policies.axial import Axial
 from rlgames.policies.basis import Basis
 from rlgames.policies.canonical import Canonical
@@ -86,6 +88,7 @@ LEARNERS: dict[str, type[Any]] = {
     "reinforce": Reinforce,
     "actor_critic": ActorCritic,
     "td": Td,
+    "td_lambda": TdLambda,
     "adp": Adp,
     "q": Q,
     "clone": Clone,
@@ -96,6 +99,7 @@ TEACHES: dict[str, tuple[str, ...]] = {
     "reinforce": tuple(NETWORKS),
     "actor_critic": tuple(NETWORKS),
     "td": ("table", "ntuple"),
+    "td_lambda": tuple(NETWORKS),
     "adp": ("basis",),
     "q": tuple(NETWORKS),
     "clone": tuple(NETWORKS),
@@ -135,9 +139,9 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
             f"learner={learner} does not teach policy={name}",
             "it teaches " + ", ".join(f"policy={other}" for other in fitting),
         )
+    gains = config.reward.scale if config.reward.scored == "gain" else 0.0
     if name in VALUE_FUNCTIONS:
         try:
-            gains = config.reward.scale if config.reward.scored == "gain" else 0.0
             return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
@@ -150,7 +154,7 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         network = Canonical(game, network) if canonical else network
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return network
+    return NetworkOfAfterstates(network, gains) if LEARNERS[learner].of_afterstates else network
 
 
 def build_learner(
@@ -168,7 +172,7 @@ def build_learner(
         raise ConfigError(
             f"learner={name} does not learn from a search", "learner=expert does; or leave it out"
         )
-    if name in ("adp", "q") and config.sampling.get("temperature") == 1:
+    if name in ("adp", "q", "td_lambda") and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",

@@ -223,6 +223,18 @@ class TdConfig:
 
 
 @dataclass
+class TdLambdaConfig:
+    name: str = "td_lambda"
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
+    lr_end: float | None = key(None, 0, 100)
+    td_lambda: float = key(0.5, 0, 1)
+    epochs: int = key(1, 1, 1000)
+    minibatches: int = key(1, 1, 100_000)
+    max_norm: float | None = key(None, POSITIVE, 1e6)
+
+
+@dataclass
 class AdpConfig:
     name: str = "adp"
     lr_end: float | None = key(None, 0, 100)
@@ -401,6 +413,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "reinforce": ReinforceConfig,
         "actor_critic": ActorCriticConfig,
         "td": TdConfig,
+        "td_lambda": TdLambdaConfig,
         "adp": AdpConfig,
         "q": QConfig,
         "clone": CloneConfig,

@@ -56,6 +56,9 @@ class Learner(ABC):
     has_critic = False
     """Whether it teaches the policy's value head, always."""
 
+    of_afterstates = False
+    """Whether networks that it teaches value what moves lead to, rather than score the moves."""
+
     learns_logits = False
     """Whether the policy's scores are logits that it learns, rather than values."""
 

@@ -1,0 +1,112 @@
+"""Temporal differences for networks: values of afterstates, by gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.play import Moves, Results
+from rlgames.policies.afterstates import NetworkOfAfterstates
+from rlgames.rewards import Reward, following, generalised_advantage
+from rlgames.sampling import Sampling, masked
+from rlgames.schedule import Schedule
+
+CHUNK = 1 << 15
+"""So many afterstates are valued at once where no gradient is wanted."""
+
+
+class TdLambda(Learner):
+    """The value V of the afterstate of each move descends (V - G)², where G is the λ-return
+    (Sutton and Barto 2018, section 12.1) of what the seat gained from its next move on:
+
+        G_t = γ · (r_{t+1} + (1 - λ) · V_{t+1} + λ · G_{t+1})
+
+    and beyond a window what the best action is worth there.
+
+    td_lambda: λ. epochs, minibatches: how often, and in how many random parts, each batch is
+    learnt from. max_norm: longest gradient, or None. rho: of the running means of both RMSProps.
+    Raises NotImplementedError for rewards that are no gains.
+    """
+
+    bootstraps = True
+    has_critic = True
+    of_afterstates = True
+
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: NetworkOfAfterstates,
+        sampling: Sampling,
+        reward: Reward,
+        rng: torch.Generator,
+        *,
+        lr: float,
+        lr_end: float | None,
+        optimizer: str,
+        rho: float,
+        td_lambda: float,
+        epochs: int,
+        minibatches: int,
+        max_norm: float | None,
+    ) -> None:
+        if reward.scored != "gain":
+            raise NotImplementedError(f"it learns from gains, not from {reward.scored}")
+        self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
+        self.lr = Schedule(lr, lr_end)
+        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        self.td_lambda, self.max_norm = td_lambda, max_norm
+        self.epochs, self.minibatches = epochs, minibatches
+
+    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+        lr = self.lr.at(progress)
+        gain = self.reward.of_moves(moves, results)
+        if not torch.isfinite(gain).all():
+            raise BadNumber("a reward is not a finite number")
+        inputs = self.policy.network.inputs(self.game, self.game.act(moves.state, moves.action))
+        with torch.no_grad():
+            value = torch.cat([self._value(part) for part in inputs.split(CHUNK)])
+        error = self._errors(moves, results, gain, value)
+        target = value + error
+        losses, norms = [], []
+        size = -(-len(moves) // self.minibatches)
+        for _ in range(self.epochs):
+            order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
+            for part in order.split(size):
+                loss = (self._value(inputs[part]) - target[part]).square().mean()
+                norms.append(step(self.optimizer, loss, lr, self.max_norm))
+                losses.append(loss.detach())
+        return {
+            "td_error": float(error.abs().mean()),
+            "loss": float(torch.stack(losses).mean()),
+            "grad_norm": sum(norms) / len(norms),
+            "lr": lr,
+        }
+
+    def _value(self, inputs: Tensor) -> Tensor:
+        _, value = self.policy.network(inputs)
+        assert value is not None
+        return value
+
+    def _errors(self, moves: Moves, results: Results, gain: Tensor, value: Tensor) -> Tensor:
+        """Float32 [M]: G - V of each afterstate."""
+        place, exists = following(moves)
+        discount = self.reward.discount
+        next_gain = torch.where(exists, gain[place], 0.0)
+        beyond = self._best(results.state)
+        return generalised_advantage(
+            discount * next_gain, value, moves, discount, self.td_lambda, beyond
+        )
+
+    @torch.no_grad()
+    def _best(self, state: State) -> Tensor:
+        """Float32 [G]: what the best action is worth, 0 where the game is over."""
+        best = torch.zeros(len(state), device=state.done.device)
+        rows = (~state.done).nonzero()[:, 0]
+        if len(rows):
+            scores, _ = self.policy.scores(self.game, state[rows])
+            best[rows] = masked(scores, self.game.legal(state[rows])).amax(1)
+        return best

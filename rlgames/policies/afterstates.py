@@ -1,0 +1,26 @@
+"""A network that values what moves lead to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.policies.policy import Network, ValueFunction
+
+
+class NetworkOfAfterstates(ValueFunction):
+    """The value head of a network, reading what moves have made before chance adds to it."""
+
+    def __init__(self, network: Network, gains: float) -> None:
+        super().__init__(gains)
+        self.network = network
+
+    def value(self, game: Game[Any], state: State) -> Tensor:
+        _, value = self.network.scores(game, state)
+        assert value is not None
+        return value
+
+    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
+        return self.value(game, afterstate)
