@@ -16,7 +16,7 @@ from rlgames.games.slide import Slide
 from rlgames.learners.adp import least_squares
 from rlgames.learners.learner import BadNumber
 from rlgames.learners.replay import Replay, Steps
-from rlgames.play import play
+from rlgames.play import OpenGames, play
 from rlgames.players.player import Agent, Random
 from rlgames.policies.basis import FEATURES, Basis
 from rlgames.sampling import EpsilonGreedy
@@ -438,3 +438,47 @@ def test_q_never_loses_tic_tac_toe_to_random_play(seed, tmp_path):
 def test_2048_by_values_against_random_play(name, least, tmp_path):
     report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
     assert report["score"]["mean"] >= least * report["reference"]["random"]
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.7, 1.0])
+def test_a_network_learns_the_returns_of_afterstates(decay):
+    """One step down the squared distance to λ-returns that are summed up move by move."""
+    words = ["game=2048", "board=2", "columns=3", "learner=td_lambda", "sampling=argmax", "lr=0.1"]
+    words += ["policy.layers=[8]", "learner.minibatches=1", "learner.optimizer=sgd"]
+    words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
+    cfg = config.load("train", words)
+    game = build.build_game(cfg)
+    policy = build.build_policy(cfg, game, rng(3))
+    learner = build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng(4))
+    moves, reached = OpenGames(game, [Random(game)], 12, rng(1)).play(14)
+    open_ = ~reached.state.done
+    assert 0 < int(open_.sum()) < 12
+    after = game.act(moves.state, moves.action)
+    value = policy.value(game, after)
+    best = policy.scores(game, reached.state)[0].masked_fill(~game.legal(reached.state), -torch.inf)
+    wanted = torch.zeros(len(moves))
+    for number in range(12):
+        own = (moves.game == number).nonzero()[:, 0].tolist()
+        later = float(best[number].max()) if open_[number] else 0.0
+        for place in reversed(range(len(own))):
+            wanted[own[place]] = 0.9 * later
+            v = float(value.detach()[own[place]])
+            gain = 0.1 * float(moves.gain[own[place]])
+            later = gain + (1 - decay) * v + decay * float(wanted[own[place]])
+    loss = (value - wanted).square().mean()
+    slopes = torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
+    before = [p.detach().clone() for p in policy.parameters()]
+    learner.update(moves, reached, 0.0)
+    for old, slope, new in zip(before, slopes, policy.parameters(), strict=True):
+        step = 0 if slope is None else 0.1 * slope
+        assert torch.allclose(new, old - step, atol=1e-5)
+
+
+def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
+    words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
+    for more, said in ((["reward=grid_sum"], "gains"), (["sampling=stochastic"], "logits")):
+        cfg = config.load("train", [*words, *more])
+        game = build.build_game(cfg)
+        policy = build.build_policy(cfg, game, rng())
+        with pytest.raises(config.ConfigError, match=said):
+            build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng())
