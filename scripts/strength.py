@@ -24,13 +24,16 @@ GUNNERS = {"random": 2000, "hunt_target": 2000, "density": 200}
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 NAMES_2048 = {
     "2048_ntuple": "n-tuple network, one ply",
-    "2048_actor_critic": "policy network, learning from rewards alone",
+    "2048_td_lambda": "value network by temporal differences, one ply",
+    "2048_actor_critic": "policy network by policy gradient, one evaluation",
 }
+"""All of them learn from rewards alone."""
 
 
 def tiles() -> list[Step]:
     found = [
         *train("2048_ntuple", "experiment=2048_ntuple", weight=1300, seeds=ONE),
+        *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_actor_critic", "experiment=2048_actor_critic", weight=1500, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=200, seeds=ONE),
         Step("2048_random", ("eval", "game=2048", "player=random", "games=1000", "format=json")),
