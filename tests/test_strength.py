@@ -15,7 +15,9 @@ def greedy(folder, *overrides):
     return rlgames.evaluate(run, ["solve_seconds=0"])["moves"]["mean"]
 
 
-@pytest.mark.parametrize(("case", "most"), [(1, 6.0), (2, 12.4), (3, 85 / 24), (4, 3.375), (5, 5.075)])
+@pytest.mark.parametrize(
+    ("case", "most"), [(1, 6.0), (2, 12.4), (3, 85 / 24), (4, 3.375), (5, 5.075)]
+)
 def test_salvo_presets(case, most, tmp_path):
     found = [
         greedy(tmp_path / str(seed), f"experiment=ramesh_case{case}_tuned", f"seed={seed}")
@@ -91,7 +93,7 @@ def test_the_2048_papers_network_reaches_2048(tmp_path):
     assert report["reach"]["2048"]["rate"] >= 0.01
 
 
-@pytest.mark.parametrize(("name", "most"), [("fleet", 50.1), ("fleet_salvo", 12.9)])
+@pytest.mark.parametrize(("name", "most"), [("fleet", 50.0), ("fleet_salvo", 12.9)])
 def test_the_whole_fleet_is_found_sooner_than_by_hunting(name, most, tmp_path):
     run = rlgames.train([f"experiment={name}", f"out={tmp_path}/run"])
     report = rlgames.evaluate(run, ["games=2000", "seed=1"])
