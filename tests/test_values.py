@@ -455,7 +455,8 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     assert 0 < int(open_.sum()) < 12
     after = game.act(moves.state, moves.action)
     value = policy.value(game, after)
-    best = policy.scores(game, reached.state)[0].masked_fill(~game.legal(reached.state), -torch.inf)
+    scores = policy.scores(game, reached.state)[0].detach()
+    best = scores.masked_fill(~game.legal(reached.state), -torch.inf)
     wanted = torch.zeros(len(moves))
     for number in range(12):
         own = (moves.game == number).nonzero()[:, 0].tolist()

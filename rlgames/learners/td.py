@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.game import Game, State
+from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import AfterstateValues
 from rlgames.rewards import Reward, last
-from rlgames.sampling import Sampling, masked
+from rlgames.sampling import Sampling
 from rlgames.schedule import Schedule
 
 
@@ -97,7 +97,7 @@ class Td(Learner):
         seats = results.score.shape[1]
         owner = moves.game * seats + moves.seat
         next_gain = torch.zeros(moves.games * seats, device=paid.device)
-        next_value = self._best(results.state)[:, None].repeat(1, seats).view(-1)
+        next_value = self.policy.best(self.game, results.state)[:, None].repeat(1, seats).view(-1)
         error = torch.zeros((), device=paid.device)
         stop = len(moves)
         for size in reversed(moves.steps):
@@ -117,12 +117,3 @@ class Td(Learner):
             self.values.move(places[now], wrong, lr)
             next_value[own] = self.policy.at(places[now])
         return {"td_error": float(error) / len(moves), "lr": lr}
-
-    def _best(self, state: State) -> Tensor:
-        """Float32 [G]: what the best action is worth, 0 where the game is over."""
-        best = torch.zeros(len(state), device=state.done.device)
-        rows = (~state.done).nonzero()[:, 0]
-        if len(rows):
-            scores, _ = self.policy.scores(self.game, state[rows])
-            best[rows] = masked(scores, self.game.legal(state[rows])).amax(1)
-        return best

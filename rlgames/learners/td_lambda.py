@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.game import Game, State
+from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.play import Moves, Results
 from rlgames.policies.afterstates import NetworkOfAfterstates
 from rlgames.rewards import Reward, following, generalised_advantage
-from rlgames.sampling import Sampling, masked
+from rlgames.sampling import Sampling
 from rlgames.schedule import Schedule
 
 CHUNK = 1 << 15
@@ -96,17 +96,7 @@ class TdLambda(Learner):
         place, exists = following(moves)
         discount = self.reward.discount
         next_gain = torch.where(exists, gain[place], 0.0)
-        beyond = self._best(results.state)
+        beyond = self.policy.best(self.game, results.state)
         return generalised_advantage(
             discount * next_gain, value, moves, discount, self.td_lambda, beyond
         )
-
-    @torch.no_grad()
-    def _best(self, state: State) -> Tensor:
-        """Float32 [G]: what the best action is worth, 0 where the game is over."""
-        best = torch.zeros(len(state), device=state.done.device)
-        rows = (~state.done).nonzero()[:, 0]
-        if len(rows):
-            scores, _ = self.policy.scores(self.game, state[rows])
-            best[rows] = masked(scores, self.game.legal(state[rows])).amax(1)
-        return best

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
+from rlgames.sampling import masked
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
 GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
@@ -86,6 +87,16 @@ class ValueFunction(Policy):
             gained = (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
             score = score + self.gains * gained
         return score.view(-1, actions), None
+
+    @torch.no_grad()
+    def best(self, game: Game[Any], state: State) -> Tensor:
+        """Float32 [B]: what the best legal action is worth, 0 where the game is over."""
+        best = torch.zeros(len(state), device=state.done.device)
+        rows = (~state.done).nonzero()[:, 0]
+        if len(rows):
+            scores, _ = self.scores(game, state[rows])
+            best[rows] = masked(scores, game.legal(state[rows])).amax(1)
+        return best
 
 
 class AfterstateValues(ValueFunction):
