@@ -185,8 +185,8 @@ PUBLISHED = {
 INTRODUCTION = """## How far two cores go
 
 Written by `make strength` (scripts/strength.py) on {today}. Greedy play, one evaluation of
-the network or one ply, unless said otherwise; intervals of 95 %; seconds of one training on one
-thread, with another beside it."""
+the network or one ply, unless said otherwise; intervals of 95 %; seconds are those of the clock,
+for one training on one thread, whatever else the machine had to do."""
 
 SMALL = """Seconds are those of training, and in the row of two plies those of its games. On 3×3 an
 n-tuple network scores {score} over 5 000 games after {seconds} s; the optimum is 5,468.49.
