@@ -185,24 +185,29 @@ class ArgmaxConfig:
 
 
 @dataclass
-class ReinforceConfig:
-    name: str = "reinforce"
+class GradientConfig:
+    """What every learner has that descends a loss."""
+
+    name: str = key()
     optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    rho: float = key(0.99, 0, 1)
     lr_end: float | None = key(None, 0, 100)
+
+
+@dataclass
+class ReinforceConfig(GradientConfig):
+    name: str = "reinforce"
     baseline: str = key("value", of=("none", "mean", "standardised", "value"))
     masked: bool = True
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
     value_weight: float = key(0.5, 0, 1000)
     max_norm: float | None = key(None, POSITIVE, 1e6)
-    rho: float = key(0.99, 0, 1)
 
 
 @dataclass
-class ActorCriticConfig:
+class ActorCriticConfig(GradientConfig):
     name: str = "actor_critic"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    lr_end: float | None = key(None, 0, 100)
     gae_lambda: float = key(1.0, 0, 1)
     symmetries: bool = False
     entropy: float = key(0.0, 0, 100)
@@ -212,7 +217,6 @@ class ActorCriticConfig:
     minibatches: int = key(1, 1, 100_000)
     clip: float = key(0.2, POSITIVE, 1e6)
     max_norm: float | None = key(None, POSITIVE, 1e6)
-    rho: float = key(0.99, 0, 1)
 
 
 @dataclass
@@ -223,11 +227,8 @@ class TdConfig:
 
 
 @dataclass
-class TdLambdaConfig:
+class TdLambdaConfig(GradientConfig):
     name: str = "td_lambda"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
     td_lambda: float = key(0.5, 0, 1)
     epochs: int = key(1, 1, 1000)
     minibatches: int = key(1, 1, 100_000)
@@ -243,11 +244,8 @@ class AdpConfig:
 
 
 @dataclass
-class QConfig:
+class QConfig(GradientConfig):
     name: str = "q"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
     memory: int = key(200_000, 1, 10**8)
     updates: int = key(32, 1, 100_000)
     minibatch: int = key(256, 1, 10**7)
@@ -258,11 +256,8 @@ class QConfig:
 
 
 @dataclass
-class ExpertConfig:
+class ExpertConfig(GradientConfig):
     name: str = "expert"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
     memory: int = key(500_000, 1, 10**8)
     updates: int = key(32, 1, 100_000)
     minibatch: int = key(512, 1, 10**7)
@@ -272,11 +267,8 @@ class ExpertConfig:
 
 
 @dataclass
-class CloneConfig:
+class CloneConfig(GradientConfig):
     name: str = "clone"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(256, 1, MAX_BATCH)
     max_norm: float | None = key(1.0, POSITIVE, 1e6)
@@ -284,11 +276,8 @@ class CloneConfig:
 
 
 @dataclass
-class OccupancyConfig:
+class OccupancyConfig(GradientConfig):
     name: str = "occupancy"
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(2048, 1, MAX_BATCH)
     max_norm: float | None = key(1.0, POSITIVE, 1e6)
