@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
 from omegaconf import DictConfig
 
 from rlgames import build, checkpoint, config
+from rlgames.checkpoint import Checkpoint
 from rlgames.config import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
@@ -28,8 +30,7 @@ def checkpoint_path(run: Path) -> Path:
 
 def trained_config(run: Path) -> DictConfig:
     """The config that a run was trained with, checked; it is text from a stranger."""
-    _, trained = checkpoint.read(checkpoint_path(run))
-    return config.from_plain(trained)
+    return config.from_plain(Checkpoint.read(checkpoint_path(run)).config)
 
 
 def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
@@ -37,12 +38,14 @@ def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
 
     Raises ConfigError or BadCheckpoint for a file that no agent can be made from.
     """
-    tensors, trained = checkpoint.read(checkpoint_path(run))
-    own = config.from_plain(trained)
+    found = Checkpoint.read(checkpoint_path(run))
+    own = config.from_plain(found.config)
+    if cfg is None and not torch.cuda.is_available():
+        own.device = "cpu"
     device = build.build_device(cfg if cfg is not None else own)
     game = build.build_game(own).to(device)
     policy = build.build_policy(own, game, build.stream(0, "init")).to(device)
-    checkpoint.restore(policy, tensors)
+    checkpoint.restore(policy, found.policy)
     sampling = Argmax() if cfg is None else build.build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)
 
@@ -55,8 +58,8 @@ def start_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
     """
     if not os.path.exists(run):  # Path.exists raises for names that are too long
         raise ConfigError(f"there is no run at {run}", "start= names a run or a checkpoint file")
-    tensors, trained = checkpoint.read(checkpoint_path(run))
-    own = config.from_plain(trained)
+    found = Checkpoint.read(checkpoint_path(run))
+    tensors, own = found.policy, config.from_plain(found.config)
     for group, aside in (("game", "target"), ("policy", "init")):
         theirs, ours = dict(own[group]), dict(cfg[group])
         for name in ours:

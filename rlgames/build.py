@@ -152,9 +152,11 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         network = NETWORKS[name](game, value=value, rng=rng, **made_with)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
+        if LEARNERS[learner].of_afterstates:
+            return NetworkOfAfterstates(game, network, gains)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return NetworkOfAfterstates(network, gains) if LEARNERS[learner].of_afterstates else network
+    return network
 
 
 def build_learner(

@@ -2,61 +2,116 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors
-from safetensors.torch import save
+import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from rlgames.config import ConfigError
 
-FORMAT = 1
+FORMAT = 2
+MOST_HEADER = 1 << 24
+MOST_BYTES = 1 << 34
+"""Larger headers and files are not written here, and not read."""
+
+Tree = dict[str, Any]
+"""Names, without slashes, to tensors, numbers, words, lists of these, None, and trees."""
 
 
 class BadCheckpoint(ConfigError):
     """A file that is not a checkpoint this version can read; the message says why."""
 
 
-def write(path: Path, tensors: dict[str, Tensor], config: dict[str, Any], games: int) -> None:
-    """Save beside path, force it to the disk, then rename: path is always old or new, whole."""
-    header = {"format": str(FORMAT), "config": json.dumps(config), "games": str(games)}
-    data = save({name: tensor.detach().cpu() for name, tensor in tensors.items()}, header)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+@dataclass(frozen=True)
+class Checkpoint:
+    """config: the run's, plain, and not yet checked. games: how many had been played. policy: its
+    tensors by name. state: what the run goes on from, empty where the policy alone was saved."""
+
+    config: dict[str, Any]
+    games: int
+    policy: dict[str, Tensor]
+    state: Tree
+
+    def write(self, path: Path) -> None:
+        """Save beside path, force it to the disk, then rename: path is always old or new, whole.
+
+        Raises OSError; path is then as it was.
+        """
+        tensors: dict[str, Tensor] = {}
+        numbers = _apart({"policy": self.policy, "state": self.state}, "", tensors)
+        header = {
+            "format": str(FORMAT),
+            "config": json.dumps(self.config),
+            "games": str(self.games),
+            "state": json.dumps(numbers["state"]),
+        }
+        header["sha256"] = _digest(header, tensors)
+        temporary = path.with_name(path.name + ".tmp")
+        # A link that somebody left there would be written through.
+        temporary.unlink(missing_ok=True)
+        try:
+            save_file(tensors, temporary, header)
+        except safetensors.SafetensorError as error:
+            raise _as_os_error(error, temporary) from None
+        os.chmod(temporary, 0o644)
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+
+    @classmethod
+    def read(cls, path: Path) -> Checkpoint:
+        """Nothing in the file is ever run.
+
+        Raises BadCheckpoint for anything else than a whole, regular file in this format.
+        """
+        if not path.is_file():
+            raise BadCheckpoint(f"{path} is not a checkpoint file")
+        try:
+            _check_size(path)
+            with safetensors.safe_open(path, "pt") as file:
+                header = dict(file.metadata() or {})
+                _check_format(path, header)
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            told = header.pop("sha256")
+            config, state = (_parsed(header[name]) for name in ("config", "state"))
+            games = int(header["games"])
+            whole = told == _digest(header, tensors)
+        except (
+            safetensors.SafetensorError,
+            KeyError,
+            ValueError,
+            OSError,
+            RecursionError,
+            RuntimeError,
+        ) as error:
+            why = " ".join(str(error).split())
+            raise BadCheckpoint(f"{path} is not a readable checkpoint ({why})") from None
+        if not whole:
+            raise BadCheckpoint(
+                f"{path} is damaged: its content does not match its checksum",
+                "take another checkpoint of the run",
+            )
+        tree: Tree = {"policy": {}, "state": state}
+        for name, tensor in tensors.items():
+            _put(tree, name.split("/"), tensor, path)
+        return cls(config, games, tree["policy"], tree["state"])
 
 
-def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and the config of a checkpoint; nothing in the file is ever run.
-
-    Raises BadCheckpoint for anything else than a regular file in this format.
-    """
-    if not path.is_file():
-        raise BadCheckpoint(f"{path} is not a checkpoint file")
-    try:
-        with safetensors.safe_open(path, "pt") as file:
-            header = file.metadata() or {}
-            if int(header.get("format", 0)) > FORMAT:
-                raise BadCheckpoint(f"{path} was written by a newer version of rlgames")
-            config = json.loads(header["config"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, KeyError, ValueError, OSError, RecursionError) as error:
-        raise BadCheckpoint(f"{path} is not a readable checkpoint ({error})") from None
-    if not isinstance(config, dict):
-        raise BadCheckpoint(f"{path} holds no config")
-    return tensors, config
+def sweep(directory: Path) -> None:
+    """Remove what a process that died in the middle of saving has left."""
+    for pattern in ("*.tmp", ".tmp*"):
+        for path in directory.glob(pattern):
+            if path.is_file() or path.is_symlink():
+                path.unlink()
 
 
 def restore(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -67,3 +122,93 @@ def restore(module: nn.Module, tensors: dict[str, Tensor]) -> None:
         raise BadCheckpoint(" ".join(str(error).split())) from None
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise BadCheckpoint("some weights are not finite numbers")
+
+
+def _apart(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:
+    """The tree without its tensors, which are put into tensors by path."""
+    kept: Tree = {}
+    for name, value in tree.items():
+        if isinstance(value, Tensor):
+            tensors[f"{prefix}{name}"] = _own(value, tensors.values())
+        elif isinstance(value, dict):
+            kept[str(name)] = _apart(value, f"{prefix}{name}/", tensors)
+        else:
+            kept[str(name)] = value
+    return kept
+
+
+def _own(tensor: Tensor, others: Iterable[Tensor]) -> Tensor:
+    """The tensor on the CPU, in memory that it shares with nothing else that is saved."""
+    tensor = tensor.detach().cpu().contiguous()
+    shared = any(tensor.data_ptr() == other.data_ptr() for other in others)
+    part = tensor.untyped_storage().nbytes() != tensor.nbytes
+    return tensor.clone() if shared or part else tensor
+
+
+def _put(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
+    """Put a tensor where its path leads. Raises BadCheckpoint where it leads nowhere."""
+    for name in path[:-1]:
+        tree = tree.get(name, None)  # type: ignore[assignment]
+        if not isinstance(tree, dict):
+            raise BadCheckpoint(f"{file} has a tensor {'/'.join(path)!r} that belongs nowhere")
+    tree[path[-1]] = tensor
+
+
+def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+def _check_size(path: Path) -> None:
+    """Raises ValueError for a file or a header too large to have been written here."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        header = int.from_bytes(file.read(8), "little")
+    if size > MOST_BYTES or header > MOST_HEADER:
+        raise ValueError(f"{size:,} bytes, {header:,} of them in its header, are too many")
+
+
+def _check_format(path: Path, header: dict[str, str]) -> None:
+    """Raises BadCheckpoint for a format of another version."""
+    found = int(header.get("format", 0))
+    if found > FORMAT:
+        raise BadCheckpoint(
+            f"{path} was written by a newer version of rlgames (format {found}, here {FORMAT})",
+            "install that version",
+        )
+    if found < FORMAT:
+        raise BadCheckpoint(f"{path} is of format {found}, and only {FORMAT} can be read")
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """JSON of one object, in which no name comes twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name comes twice in its JSON")
+        return found
+
+    value = json.loads(text, object_pairs_hook=unique)
+    if not isinstance(value, dict):
+        raise ValueError("its JSON is no object")
+    return value
+
+
+def _sync(path: Path) -> None:
+    """Force a file, or the names in a directory, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _as_os_error(error: Exception, path: Path) -> OSError:
+    """What went wrong in writing, as the system would have told it."""
+    found = re.search(r"os error (\d+)", str(error))
+    number = int(found[1]) if found else 5
+    return OSError(number, os.strerror(number), str(path))

@@ -10,10 +10,12 @@ from typing import Any
 
 from rlgames import config
 from rlgames.config import ConfigError
+from rlgames.interrupts import Interrupted
 from rlgames.schemas import GROUPS, SHARED
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
+    "resume": ("go on with a run, or make it longer", "rlgames resume RUN games=500000"),
     "eval": (
         "how well a run or a player plays",
         "rlgames eval RUN, rlgames eval player=random game=salvo",
@@ -28,7 +30,7 @@ COMMANDS = {
     ),
     "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
 }
-BESIDE_A_RUN = ("eval", "play")
+BESIDE_A_RUN = ("resume", "eval", "play")
 """Commands whose first word may be a run."""
 
 PATHS = ("out", "record", "start", "demonstrations", "demonstrator")
@@ -48,6 +50,9 @@ def main() -> None:
         sys.stdout.flush()
     except ConfigError as error:
         code = config.stop(error, as_json)
+    except Interrupted as stop:
+        print(f"rlgames: interrupted, {stop.told}", file=sys.stderr)
+        code = stop.code
     except KeyboardInterrupt:
         print("rlgames: interrupted", file=sys.stderr)
         code = 130
@@ -59,7 +64,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
-        print(f"rlgames: {error}", file=sys.stderr)
+        print(f"rlgames: {with_notes(error)}", file=sys.stderr)
         code = 3
     sys.exit(code)
 
@@ -92,6 +97,8 @@ def run(command: str, words: list[str]) -> int:
         return sweep(words)
     if command == "train":
         return train(config.load("train", words))
+    if command == "resume":
+        return resume(target, words)
     if command == "eval":
         return evaluate(target, words)
     if command == "play":
@@ -117,19 +124,46 @@ def path_quoted(word: str) -> str:
 def train(cfg: object) -> int:
     from omegaconf import DictConfig
 
-    from rlgames import display
-    from rlgames.learners.learner import BadNumber
     from rlgames.training import train as learn
 
     assert isinstance(cfg, DictConfig)
+    return learning(cfg.games, lambda progress: learn(cfg, progress))
+
+
+def resume(run: Path | None, words: list[str]) -> int:
+    from rlgames.commands.resume import finished, resume_command
+    from rlgames.training import resume as learn
+
+    if run is None:
+        raise ConfigError("resume needs a run", "as in: rlgames resume outputs/salvo/…")
+    cfg, found = resume_command(run, words)
+    if finished(run, cfg, found):
+        print(
+            f"{run} is finished, after {found.games:,} games; nothing was changed\n"
+            f"to make it longer: rlgames resume {run} games={2 * found.games}"
+        )
+        return 0
+    return learning(cfg.games, lambda progress: learn(run, cfg, found, progress))
+
+
+def learning(games: int, learn: Callable[[Any], Any]) -> int:
+    """Show a run of so many games while it learns, and what came of it."""
+    from rlgames import display
+    from rlgames.learners.learner import BadNumber
+
     try:
-        with display.training(cfg.games) as progress:
-            trained = learn(cfg, progress)
+        with display.training(games) as progress:
+            trained = learn(progress)
     except BadNumber as error:
-        print(f"rlgames: {error}", file=sys.stderr)
+        print(f"rlgames: {with_notes(error)}", file=sys.stderr)
         return 3
     display.closing(trained)
     return 0
+
+
+def with_notes(error: BaseException) -> str:
+    """An error in one line, with what was noted where it was met."""
+    return "; ".join([str(error), *getattr(error, "__notes__", [])])
 
 
 def evaluate(run: Path | None, words: list[str]) -> int:

@@ -3,7 +3,7 @@ recorded ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from rlgames.games.game import Game
 from rlgames.holdout import Split, drawn_from
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
-from rlgames.play import ENDLESS, Moves, OpenGames, Results, play
+from rlgames.play import ENDLESS, Moves, OpenGames, Results, Start, play
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 
@@ -109,6 +109,8 @@ class Lessons:
         if cfg.get("teacher") is not None:
             self.players[0] = build_player(cfg.teacher, cfg, game)
         self.opened: OpenGames | None = None
+        self.taught: Clone | None = None
+        self.cloned = 0
         self.recorded, self._held_out = None, None
         if cfg.demonstrations:
             self.recorded = Demonstrations.read(Path(cfg.demonstrations), game, cfg, rng)
@@ -124,17 +126,40 @@ class Lessons:
         """
         if self.from_record and self.recorded:
             return self.recorded.draw(count)
-        start = None if self.split is None else drawn_from(self.split.trained_on, rng)
         game, players = self.game, self.players
         if self.cfg.window:
-            if self.opened is None:
-                self.opened = OpenGames(game, players, ENDLESS, rng, batch=count, start=start)
+            self.opened = self.opened or self._open(count, rng)
             moves, results = self.opened.play(self.cfg.window)
         else:
             seating = both_seats(count, played, rng.device) if len(players) == 2 else None
+            start = self._start(rng)
             moves, results = play(game, players, count, rng, start=start, seating=seating)
         assert moves is not None
         return moves, results
+
+    def _open(self, count: int, rng: torch.Generator) -> OpenGames:
+        start = self._start(rng)
+        return OpenGames(self.game, self.players, ENDLESS, rng, batch=count, start=start)
+
+    def _start(self, rng: torch.Generator) -> Start | None:
+        return None if self.split is None else drawn_from(self.split.trained_on, rng)
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far recorded games have been learnt from, and the games that are open."""
+        opened = None if self.opened is None else self.opened.state_dict()
+        taught = None if self.taught is None else self.taught.state_dict()
+        return {"cloned": self.cloned, "taught": taught, "opened": opened}
+
+    def load_state_dict(self, state: dict[str, Any], rng: torch.Generator) -> None:
+        """rng: what games are played with. Raises LookupError, TypeError, ValueError or
+        RuntimeError for what does not fit."""
+        self.cloned = state["cloned"]
+        if state["taught"] is not None:
+            self.taught = self._teachable()
+            self.taught.load_state_dict(state["taught"])
+        if state["opened"] is not None:
+            self.opened = self._open(1, rng)
+            self.opened.load_state_dict(state["opened"])
 
     def joined(self, moves: Moves, results: Results) -> tuple[Moves, Results]:
         """The games of a batch and the recorded ones that are added to every batch."""
@@ -152,16 +177,21 @@ class Lessons:
             self._held_out = self.play(count, 0, rng)[0].of(0)
         return self._held_out
 
-    def clone(self) -> Iterator[dict[str, float]]:
-        """Fit the policy to all recorded moves clone_epochs times; the metrics of each."""
-        if not self.cfg.clone_epochs or self.recorded is None:
-            return
+    def clone(self) -> dict[str, float] | None:
+        """Fit the policy to all recorded moves once more, clone_epochs times in all, and the
+        metrics of it; None where there is no more to be done."""
+        if self.recorded is None or self.cloned >= self.cfg.clone_epochs:
+            self.taught = None
+            return None
+        self.taught = self.taught or self._teachable()
+        self.cloned += 1
+        return self.taught.update(self.recorded.moves, self.recorded.results, 0.0)
+
+    def _teachable(self) -> Clone:
         policy, sampling = self.agent.policy, self.agent.sampling
         assert isinstance(policy, Network)
         reward = build.build_reward(self.cfg, self.game)
-        taught = Clone(self.game, policy, sampling, reward, self.rng, lr=self.cfg.lr)
-        for _ in range(self.cfg.clone_epochs):
-            yield taught.update(self.recorded.moves, self.recorded.results, 0.0)
+        return Clone(self.game, policy, sampling, reward, self.rng, lr=self.cfg.lr)
 
 
 def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None) -> None:

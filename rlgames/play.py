@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -183,6 +183,21 @@ class OpenGames:
         self.state, self.begun = start(0, self.batch), self.batch
         self.number = torch.arange(self.batch, device=rng.device)
         self._step, self._last_step = 0, game.spec.longest
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the games stand; nothing in it is changed by playing on."""
+        state = {each.name: getattr(self.state, each.name) for each in fields(self.state)}
+        counts = {"batch": self.batch, "begun": self.begun}
+        steps = {"step": self._step, "last_step": self._last_step}
+        return {"state": state, "number": self.number, **counts, **steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises LookupError or TypeError for what does not fit."""
+        found = {name: state["state"][name] for name in vars(self.state)}
+        self.state = replace(self.state, **found).to(self.rng.device)
+        self.number = state["number"].to(self.rng.device)
+        self.batch, self.begun = state["batch"], state["begun"]
+        self._step, self._last_step = state["step"], state["last_step"]
 
     def play(self, plies: int | None = None, record: bool = True) -> tuple[Moves | None, Results]:
         """Play on to the end of all games, or for a window of so many plies.

@@ -13,11 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import filelock
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from torch.utils.tensorboard import SummaryWriter
-from torch.utils.tensorboard.summary import hparams
+
+from rlgames import checkpoint
+from rlgames.charts import Charts
+from rlgames.config import ConfigError
 
 PARTS = ("rlgames", "torch", "numpy", "hydra-core", "omegaconf", "tensorboard", "safetensors")
 
@@ -36,89 +39,184 @@ def fresh_directory(parent: Path) -> Path:
 
 
 class RunLog:
-    """The files of one run. Metrics are indexed by games played."""
+    """The files of one run, which has them for itself until finish. Metrics are indexed by games.
 
-    def __init__(self, directory: Path, config: dict[str, Any], yaml: str) -> None:
-        self.directory = directory
+    goes_on: None for a new run, otherwise how many games it goes on from and how many lines of
+        metrics belong to them; whatever came after is forgotten.
+    Raises ConfigError for a directory that holds a run already, or that another process runs in,
+    and OSError.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: dict[str, Any],
+        yaml: str,
+        goes_on: tuple[int, int] | None = None,
+    ) -> None:
+        self.directory, self._config = directory, config
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "config.yaml").write_text(yaml, encoding="utf-8")
-        self._run: dict[str, Any] = {
-            "command": sys.argv,
-            "versions": {"python": platform.python_version()}
-            | {name: version(name) for name in PARTS},
-            **_commit(),
-            "processor": _processor(),
-            "threads": config["threads"],
-            "seed": config["seed"],
-            "start": _now(),
-            "end": None,
-            "status": "running",
-        }
+        self._lock = _locked(directory)
+        try:
+            self._open(yaml, goes_on)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, yaml: str, goes_on: tuple[int, int] | None) -> None:
+        directory, first = self.directory, goes_on[0] if goes_on else 0
+        before = read_run(directory)
+        if before and goes_on is None and any((directory / "checkpoints").glob("*.safetensors")):
+            raise ConfigError(
+                f"{directory} already holds a run",
+                f"name another out=, or go on with it: rlgames resume {directory}",
+            )
+        (directory / "checkpoints").mkdir(exist_ok=True)
+        checkpoint.sweep(directory / "checkpoints")
+        _write_whole(directory / "config.yaml", yaml)
+        self._run = _provenance(self._config) if goes_on is None else before
+        if goes_on is not None:
+            self._run["resumed"] = [*before.get("resumed", []), {"games": first, "at": _now()}]
+        self._run |= {"end": None, "status": "running", "pid": os.getpid()}
         self._write_run()
-        self._metrics = open(directory / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115
-        self._config = config
-        self._writer = SummaryWriter(str(directory))
-        self._writer.add_text("config", "    " + yaml.replace("\n", "\n    "), 0)
+        kept = _keep_lines(directory / "metrics.jsonl", goes_on[1] if goes_on else 0)
+        self.lines = len(kept)
+        self._metrics = open(directory / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
         self.log = logging.getLogger(f"rlgames.run.{directory}")
         self.log.setLevel(logging.INFO)
         self.log.propagate = False
-        self._handler = logging.FileHandler(directory / "train.log", encoding="utf-8")
+        self._handler = _Handler(directory / "train.log", encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self.log.addHandler(self._handler)
+        self._charts = Charts(directory, first, self._complain)
+        self._charts.text(first, "config", yaml)
+        for line in kept:
+            if line["games"] == first:  # forgotten with what came after
+                self._charts.scalars(first, _metrics_of(line))
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
         """One line of metrics.jsonl, and the same numbers for TensorBoard."""
         self._metrics.write(json.dumps({"games": games, **metrics}) + "\n")
         self._metrics.flush()
-        for name, value in metrics.items():
-            self._writer.add_scalar(name, value, games)
+        self.lines += 1
+        self._charts.scalars(games, metrics)
 
     def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """How numbers are spread, as a histogram of TensorBoard."""
-        self._writer.add_histogram(name, values, games)
+        self._charts.spread(games, name, values)
 
     def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
         """uint8 [H, W, 3], for TensorBoard and as pictures/<name>.png, the latest one."""
-        self._writer.add_image(name, picture, games, dataformats="HWC")
+        self._charts.picture(games, name, picture)
         path = self.directory / "pictures" / f"{name}.png"
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(picture).save(path)
 
-    def finish(self, status: str, results: dict[str, float]) -> None:
+    def flush(self) -> None:
+        """Hand everything to the system, so that a checkpoint is never ahead of the metrics."""
+        self._metrics.flush()
+        self._charts.flush()
+
+    def finish(self, status: str, games: int, results: dict[str, float]) -> None:
         """Close the run: hyper-parameters beside its final figures, status and end."""
-        flat = _flatten(self._config)
-        for summary in hparams(flat, {f"final/{name}": value for name, value in results.items()}):
-            self._writer._get_file_writer().add_summary(summary)
-        for name, value in results.items():
-            self._writer.add_scalar(f"final/{name}", value, self._config["games"])
-        self._writer.close()
-        self._metrics.close()
-        self._run |= {"end": _now(), "status": status}
-        self._write_run()
-        self.log.removeHandler(self._handler)
-        self._handler.close()
+        if status == "done":
+            self._charts.final(games, self._config, results)
+        self._charts.close()
+        try:
+            self._metrics.close()
+            self._run |= {"end": _now(), "status": status, "games": games}
+            self._write_run()
+        finally:
+            self.log.removeHandler(self._handler)
+            self._handler.close()
+            self._lock.release()
+
+    def _complain(self, what: str) -> None:
+        self.log.warning(what)
+        print(f"rlgames: {what}", file=sys.stderr)
 
     def _write_run(self) -> None:
-        text = json.dumps(self._run, indent=2)
-        (self.directory / "run.json").write_text(text + "\n", encoding="utf-8")
+        _write_whole(self.directory / "run.json", json.dumps(self._run, indent=2) + "\n")
+
+
+class _Handler(logging.FileHandler):
+    """What cannot be logged is not worth a traceback: whatever fails is told by its own error."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        pass
+
+
+def read_run(directory: Path) -> dict[str, Any]:
+    """What run.json says; empty where there is none that can be read."""
+    try:
+        found = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError):
+        return {"status": "unknown"}
+    return found if isinstance(found, dict) else {"status": "unknown"}
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, first to last."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """The lines of a metrics.jsonl, first to last, up to one that was torn."""
+    found: list[dict[str, float]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(value, dict) or not isinstance(value.get("games"), int):
+            break
+        found.append(value)
+    return found
 
 
-def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{name}.")
-        else:
-            simple = isinstance(value, bool | int | float | str)
-            # TensorBoard keeps numbers as doubles; a larger seed would lose digits.
-            exact = not isinstance(value, int) or abs(value) < 2**53
-            flat[prefix + name] = value if simple and exact else str(value)
-    return flat
+def _keep_lines(path: Path, count: int) -> list[dict[str, float]]:
+    """Cut the file after so many lines; what is kept."""
+    kept = read_metrics(path)[:count] if count and path.exists() else []
+    _write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
+    return kept
+
+
+def _metrics_of(line: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in line.items() if name != "games"}
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write beside path, then rename: whoever reads it finds the old or the new, whole."""
+    aside = path.with_name(path.name + ".tmp")
+    aside.unlink(missing_ok=True)
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, path)
+
+
+def _locked(directory: Path) -> filelock.BaseFileLock:
+    """The run's lock, which the system takes back when its owner dies.
+
+    Raises ConfigError where another process has it.
+    """
+    lock = filelock.FileLock(directory / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        owner = read_run(directory).get("pid")
+        raise ConfigError(
+            f"another process{f' ({owner})' if owner else ''} is running in {directory}",
+            "wait for its end, or name another directory",
+        ) from None
+    return lock
+
+
+def _provenance(config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "command": sys.argv,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PARTS},
+        **_commit(),
+        "processor": _processor(),
+        "threads": config["threads"],
+        "seed": config["seed"],
+        "start": _now(),
+    }
 
 
 def _now() -> str:

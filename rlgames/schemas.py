@@ -451,6 +451,7 @@ class TrainConfig(RunConfig):
     eval_every: int | None = key(None, 1, 10**12)
     eval_games: int = key(500, 1, 10**8)
     save_every: int | None = key(None, 1, 10**12)
+    keep_every: int | None = key(None, 1, 10**12)
     best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
     solve_seconds: float = key(20.0, 0, 1e6)
     start: str | None = None
@@ -460,6 +461,19 @@ class TrainConfig(RunConfig):
     clone_epochs: int = key(0, 0, 10**6)
     holdout: float = key(0.0, 0, 1)
     out: str | None = None
+
+
+@dataclass
+class ResumeConfig:
+    games: int | None = key(None, 1, 10**12)
+    log_every: int | None = key(None, 1, 10**12)
+    eval_every: int | None = key(None, 1, 10**12)
+    eval_games: int | None = key(None, 1, 10**8)
+    save_every: int | None = key(None, 1, 10**12)
+    keep_every: int | None = key(None, 1, 10**12)
+    solve_seconds: float | None = key(None, 0, 1e6)
+    device: str | None = None
+    threads: int | None = key(None, 1, 1024)
 
 
 @dataclass
@@ -495,6 +509,7 @@ class ArenaConfig(RunConfig):
 
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
+    "resume": ResumeConfig,
     "eval": EvalConfig,
     "play": PlayConfig,
     "arena": ArenaConfig,
@@ -512,6 +527,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "teacher",
         "search",
     ),
+    "resume": (),
     "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
     "play": ("game", "opponent", "sampling", "search"),
     "arena": ("game", "search"),

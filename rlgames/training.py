@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from omegaconf import DictConfig
+from torch import Tensor
 
-from rlgames import build, checkpoint, config, pictures
+from rlgames import build, checkpoint, config
 from rlgames.agents import build_player, start_from
-from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
+from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
+from rlgames.evaluation import Evaluation
+from rlgames.examiner import Examiner
 from rlgames.games.game import Game, State
-from rlgames.holdout import Split, split
+from rlgames.holdout import split
+from rlgames.interrupts import Interrupted, Interrupts
 from rlgames.learners.clone import Clone
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import BadNumber, Learner
 from rlgames.lessons import Lessons
+from rlgames.play import Moves, Results
 from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
-from rlgames.policies.policy import ValueFunction
 from rlgames.run_log import RunLog, fresh_directory
-from rlgames.sampling import Argmax
-from rlgames.solvers.graph import Graph, exploitability
-from rlgames.solvers.optimum import find_graph, find_optimum
+from rlgames.solvers.optimum import find_optimum
 
 Progress = Callable[[int, dict[str, float]], None]
 
+LATEST, BEST = "latest.safetensors", "best.safetensors"
+
 FINAL = 4
 """The last evaluation plays so many times the games of those before."""
-
-LISTED = 50_000
-"""Exploitability is worked out while training where there are at most so many positions."""
 
 
 @dataclass(frozen=True)
@@ -63,81 +66,21 @@ class Parts:
     examiner: Examiner
 
 
-class Examiner:
-    """Evaluates the greedy policy, in training and at its end.
+@dataclass
+class Marks:
+    """How far a run has come: games played, updates made, after how many games it last logged,
+    evaluated, saved (-1: never) and kept a checkpoint, the best figures so far, whether there is
+    nothing more to learn, and seconds that it took."""
 
-    best_by: the figure that the best checkpoint is chosen by: exploitability where all positions
-    can be listed, otherwise what the game is about. Layouts that are held out have no say in it.
-    """
-
-    LOWER_IS_BETTER = ("turns", "exploitability")
-
-    def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent, split: Split | None) -> None:
-        self.cfg, self.game, self.split = cfg, game, split
-        self.greedy = Agent(game, agent.policy, Argmax())
-        self.opponent: Player | None = None
-        self.graph: Graph | None = None
-        if game.spec.seats == 2:
-            self.opponent = build_player(cfg.eval_opponent, cfg, game)
-            if game.spec.keyed and not game.spec.hidden and cfg.device == "cpu":
-                self.graph = find_graph(game, 60, most_positions=LISTED)
-        usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
-        self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
-        if self.best_by == "exploitability" and self.opponent and self.graph is None:
-            raise config.ConfigError(
-                f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
-            )
-        fitting = ("turns", "points", "exploitability") if self.opponent else ("turns", "score")
-        if self.best_by not in fitting:
-            raise config.ConfigError(
-                f"best_by={self.best_by} says nothing about {game.spec.name}",
-                f"best_by={usual} fits",
-            )
-
-    def examine(
-        self, games: int, stream: str
-    ) -> tuple[Evaluation, Evaluation | None, dict[str, float]]:
-        """Play games drawn from the named stream, on the layouts trained on and on those held out
-        if there are any, and name the figures."""
-        cfg, split = self.cfg, self.split
-        rng = build.stream(cfg.seed, stream, cfg.device)
-        own = None if split is None else split.trained_on
-        found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
-        figures, held_out = found.headline(), None
-        if split is not None:
-            others = split.held_out
-            held_out = evaluate(self.game, self.greedy, "auto", games, rng, layouts=others)
-            figures["held_out_turns"] = held_out.turns.mean
-        if self.graph is not None:
-            figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
-        return found, held_out, figures
-
-    def draw(self, log: RunLog, played: int, doubts: bool) -> None:
-        """Pictures of what is learnt. doubts: draw how sure the policy is of each move of a game,
-        too, as its scores are logits."""
-        game, policy = self.game, self.greedy.policy
-        rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
-        if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
-            groups = values_of_boards(game, policy, self.graph, rng)
-            spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
-            for name, values in spread.items():
-                log.spread(played, f"values/{name}", values)
-            title = f"values of the boards a move leads to, after {played:,} games"
-            log.picture(played, "values", pictures.density(title, spread))
-        if doubts:
-            doubt = certainty(game, policy, rng).double().cpu().numpy()
-            title = f"distance to certainty at each move of a game, after {played:,} games"
-            log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
-
-    def better(
-        self, figures: dict[str, float], best: tuple[float, float] | None
-    ) -> tuple[float, float] | None:
-        """The new best, by best_by and then by points; None where these figures do not beat it."""
-        value = figures[self.best_by]
-        if self.best_by in self.LOWER_IS_BETTER:
-            value = -value
-        found = (value, figures.get("points", 0.0))
-        return found if best is None or found > best else None
+    played: int = 0
+    updates: int = 0
+    logged: int = 0
+    evaluated: int = 0
+    saved: int = -1
+    kept: int = 0
+    best: list[float] | None = None
+    converged: bool = False
+    seconds: float = 0.0
 
 
 def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
@@ -157,94 +100,298 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
 def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
     """Run a checked config to its end; progress is told games and the latest metrics.
 
-    Raises ConfigError before anything is written when the parts do not fit together, and
-    BadNumber when learning breaks down; the run is then closed as failed, its checkpoints kept.
+    Raises ConfigError before anything is written when the parts do not fit together; BadNumber
+    when learning breaks down and OSError when nothing more can be written, the run then being
+    closed as failed and its checkpoints kept; and Interrupted, saved, for SIGINT and SIGTERM.
     """
-    start = time.perf_counter()
-    parts = assemble(cfg)
-    device, game, agent, learner = parts.device, parts.game, parts.agent, parts.learner
-    policy, players, lessons, examiner = agent.policy, parts.players, parts.lessons, parts.examiner
-    rng = build.stream(cfg.seed, "play", device)
-    log = _open_log(cfg)
-    values = config.plain(cfg)
-    directory = log.directory
-    best: tuple[float, float] | None = None
-    eval_every = cfg.eval_every or max(1, cfg.games // 20)
-    save_every = cfg.save_every or eval_every
+    with Interrupts() as interrupts:
+        parts = assemble(cfg)
+        return Run(cfg, parts, _open_log(cfg), interrupts, progress).to_end()
 
-    def save(name: str) -> None:
-        checkpoint.write(directory / "checkpoints" / name, policy.state_dict(), values, played)
 
-    played, due_log, due_eval, due_save = 0, 0, 0, 0
-    tally = Tally()
-    begin = time.perf_counter()
-    converged = False
-    try:
-        examiner.draw(log, 0, learner.learns_logits)
-        for found in lessons.clone():
-            log.add(0, {f"clone/{name}": value for name, value in found.items()})
-        while played < cfg.games and not converged:
-            batch = min(cfg.batch, cfg.games - played)
-            agent.progress = played / cfg.games
-            for player in players:
-                if isinstance(player, Past):
-                    player.look_back(played, rng)
-            moves, results = lessons.play(batch, played, rng)
-            tally.add(learner.update(*lessons.joined(moves.of(0), results), agent.progress), batch)
-            over = results.state[results.state.done]
-            tally.count(len(over), results.moves)
-            if len(over):
-                tally.add(_lengths(game, over), len(over))
-            played += len(over)
-            last = played >= cfg.games
-            if played - due_log >= cfg.log_every or last:
-                due_log = played
-                shown = tally.close()
-                log.add(played, shown)
-                if progress:
-                    progress(played, shown)
-            if played - due_eval >= eval_every or last:
-                due_eval = played
-                *_, figures = examiner.examine(cfg.eval_games, "eval")
-                if isinstance(learner, Clone):
-                    figures |= learner.examine(lessons.held_out())
-                    converged = learner.converged(figures["loss"])
-                    last = last or converged
-                shown = {f"eval/{name}": value for name, value in figures.items()}
-                log.add(played, shown | {"time/seconds": time.perf_counter() - begin})
-                told = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
-                log.log.info("games %d, greedy: %s", played, told)
-                if progress:
-                    progress(played, shown)
-                examiner.draw(log, played, learner.learns_logits)
-                ahead = examiner.better(figures, best)
-                if ahead is not None:
-                    best = ahead
-                    save("best.safetensors")
-            if played - due_save >= save_every or last:
-                due_save = played
-                save("latest.safetensors")
-        tensors, _ = checkpoint.read(directory / "checkpoints" / "best.safetensors")
-        checkpoint.restore(policy, tensors)
+def resume(
+    directory: Path, cfg: DictConfig, found: Checkpoint, progress: Progress | None = None
+) -> Trained:
+    """Go on with a run from its checkpoint, by a checked config that says the same or allows more
+    games; otherwise as train.
+
+    On the CPU everything comes out as if the run had never stopped, but for what clocks say.
+    """
+    with Interrupts() as interrupts:
+        parts = assemble(cfg, fresh=False)
+        run = Run(cfg, parts, None, interrupts, progress)
+        run.load(found)
+        run.log = RunLog(directory, config.plain(cfg), config.to_yaml(cfg), run.goes_on)
+        return run.to_end()
+
+
+class Run:
+    """A run under way: its parts, its files, how far it has come, and all that comes of it next.
+
+    Where it stands is told between two batches only; a batch that is interrupted counts for
+    nothing, and is played again.
+    """
+
+    log: RunLog
+
+    def __init__(
+        self,
+        cfg: DictConfig,
+        parts: Parts,
+        log: RunLog | None,
+        interrupts: Interrupts,
+        progress: Progress | None,
+    ) -> None:
+        self.cfg, self.parts, self.interrupts, self.progress = cfg, parts, interrupts, progress
+        if log is not None:
+            self.log = log
+        self.marks, self.tally = Marks(), Tally()
+        self.rng = build.stream(cfg.seed, "play", parts.device)
+        self.eval_every = cfg.eval_every or max(1, cfg.games // 20)
+        self.save_every = cfg.save_every or self.eval_every
+        self.begun = time.perf_counter()
+        self.goes_on: tuple[int, int] | None = None
+        self.closing = False
+        self._between = self._snapshot()
+
+    def to_end(self) -> Trained:
+        """Raises what train raises."""
+        try:
+            if self.marks.evaluated == self.marks.played:  # not drawn yet, or forgotten
+                self._draw()
+            if self.marks.saved < 0:
+                with self.interrupts.shielded():
+                    self.marks.saved = 0
+                    self._save()
+            self._warm_up()
+            self._due()
+            while not self.over:
+                self._batch()
+                self._due()
+            return self._close()
+        except Interrupted as stop:
+            raise Interrupted(stop.number, self._break_off()) from None
+        except BaseException as error:
+            self.log.log.error("%s: %s", type(error).__name__, error)
+            if (self.checkpoints / LATEST).exists():
+                error.add_note(f"go on from the last checkpoint: {self.how_to_go_on}")
+            self._finish("failed", {})
+            raise
+
+    def state_dict(self) -> Tree:
+        """All that the rest of the run depends on, beside its config and the policy."""
+        marks = asdict(self.marks) | {"seconds": self.seconds}
+        return {
+            "marks": marks,
+            "lines": self.log.lines,
+            "tally": self.tally.state_dict(),
+            "learner": self.parts.learner.state_dict(),
+            **self._between,
+        }
+
+    def load(self, found: Checkpoint) -> None:
+        """Stand where the checkpoint was written. Raises BadCheckpoint where that cannot be."""
+        parts, state = self.parts, found.state
+        checkpoint.restore(parts.agent.policy, found.policy)
+        try:
+            self.marks = Marks(**state["marks"])
+            self.goes_on = self.marks.played, state["lines"]
+            self.tally.load_state_dict(state["tally"])
+            parts.learner.load_state_dict(state["learner"])
+            parts.lessons.load_state_dict(state["lessons"], self.rng)
+            for number, player in enumerate(parts.players):
+                player.load_state_dict(state["players"][str(number)])
+            for name, generator in self._generators().items():
+                self._set(name, generator, state["generators"][name])
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
+            why = " ".join(str(error).split())
+            raise BadCheckpoint(f"this run cannot go on from its checkpoint ({why})") from None
+        self._between = self._snapshot()
+
+    def _set(self, name: str, generator: torch.Generator, state: Tensor) -> None:
+        """One kind of device's generator cannot go on with the numbers of another's: then others
+        are drawn, each time the same ones."""
+        if len(state) != len(generator.get_state()):
+            at = f"{name} after {self.marks.played}"
+            state = build.stream(self.cfg.seed, at, self.parts.device).get_state()
+        generator.set_state(state)
+
+    def _generators(self) -> dict[str, torch.Generator]:
+        return {"play": self.rng, "learn": self.parts.lessons.rng}
+
+    def _snapshot(self) -> Tree:
+        """What playing changes, as it stands between two batches."""
+        players = enumerate(self.parts.players)
+        return {
+            "generators": {name: rng.get_state() for name, rng in self._generators().items()},
+            "lessons": self.parts.lessons.state_dict(),
+            "players": {str(number): player.state_dict() for number, player in players},
+        }
+
+    @property
+    def seconds(self) -> float:
+        return self.marks.seconds + time.perf_counter() - self.begun
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.log.directory / "checkpoints"
+
+    @property
+    def how_to_go_on(self) -> str:
+        return f"rlgames resume {shlex.quote(str(self.log.directory))}"
+
+    @property
+    def over(self) -> bool:
+        return self.marks.converged or self.marks.played >= self.cfg.games
+
+    def _warm_up(self) -> None:
+        """Learn from recorded games, before any is played."""
+        while True:
+            with self.interrupts.shielded():
+                found = self.parts.lessons.clone()
+                if found is None:
+                    return
+                self.log.add(0, {f"clone/{name}": value for name, value in found.items()})
+                self._between = self._snapshot()
+
+    def _batch(self) -> None:
+        """Play and learn once."""
+        parts, marks, games = self.parts, self.marks, self.cfg.games
+        batch = min(self.cfg.batch, games - marks.played)
+        parts.agent.progress = marks.played / games
+        for player in parts.players:
+            if isinstance(player, Past):
+                player.look_back(marks.played, self.rng)
+        moves, results = parts.lessons.play(batch, marks.played, self.rng)
+        with self.interrupts.shielded():
+            self._learn(moves, results, batch)
+
+    def _learn(self, moves: Moves, results: Results, batch: int) -> None:
+        parts, marks = self.parts, self.marks
+        given = parts.lessons.joined(moves.of(0), results)
+        try:
+            figures = parts.learner.update(*given, parts.agent.progress)
+        except BadNumber as error:
+            raise BadNumber(
+                f"update {marks.updates + 1}, after {marks.played:,} games: {error}"
+            ) from None
+        self.tally.add(figures, batch)
+        over = results.state[results.state.done]
+        self.tally.count(len(over), results.moves)
+        if len(over):
+            self.tally.add(_lengths(parts.game, over), len(over))
+        marks.played += len(over)
+        marks.updates += 1
+        self._between = self._snapshot()
+
+    def _due(self) -> None:
+        """Log, evaluate and save, whichever is due."""
+        marks, cfg = self.marks, self.cfg
+        if marks.logged < marks.played and (
+            marks.played - marks.logged >= cfg.log_every or self.over
+        ):
+            with self.interrupts.shielded():
+                marks.logged = marks.played
+                self._tell(self.tally.close())
+        if marks.evaluated < marks.played and (
+            marks.played - marks.evaluated >= self.eval_every or self.over
+        ):
+            self._evaluate()
+        if marks.saved < marks.played and (
+            marks.played - marks.saved >= self.save_every or self.over
+        ):
+            with self.interrupts.shielded():
+                marks.saved = marks.played
+                if cfg.keep_every and marks.played - marks.kept >= cfg.keep_every:
+                    marks.kept = marks.played
+                    self._save(f"games_{marks.played}.safetensors")
+                self._save()
+
+    def _evaluate(self) -> None:
+        marks, learner, examiner = self.marks, self.parts.learner, self.parts.examiner
+        *_, figures = examiner.examine(self.cfg.eval_games, "eval")
+        if isinstance(learner, Clone):
+            figures |= learner.examine(self.parts.lessons.held_out())
+        with self.interrupts.shielded():
+            if isinstance(learner, Clone):
+                marks.converged = learner.converged(figures["loss"])
+            marks.evaluated = marks.played
+            self._tell({f"eval/{name}": value for name, value in figures.items()})
+            told = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+            self.log.log.info("games %d, greedy: %s", marks.played, told)
+            ahead = examiner.better(figures, marks.best)
+            if ahead is not None:
+                marks.best = ahead
+                self._checkpoint({}).write(self.checkpoints / BEST)
+        self._draw()
+
+    def _tell(self, metrics: dict[str, float]) -> None:
+        """Log metrics of the games played so far, and show them."""
+        if any(name.startswith("eval/") for name in metrics):
+            metrics = metrics | {"time/seconds": self.seconds}
+        self.log.add(self.marks.played, metrics)
+        if self.progress:
+            self.progress(self.marks.played, metrics)
+
+    def _draw(self) -> None:
+        learner = self.parts.learner
+        self.parts.examiner.draw(self.log, self.marks.played, learner.learns_logits)
+
+    def _checkpoint(self, state: Tree) -> Checkpoint:
+        policy = self.parts.agent.policy.state_dict()
+        return Checkpoint(config.plain(self.cfg), self.marks.played, policy, state)
+
+    def _save(self, name: str = LATEST) -> None:
+        self.log.flush()
+        self._checkpoint(self.state_dict()).write(self.checkpoints / name)
+
+    def _close(self) -> Trained:
+        """Evaluate the best policy, beside the optimum where that is found in time."""
+        cfg, parts = self.cfg, self.parts
+        self.closing = True
+        checkpoint.restore(parts.agent.policy, Checkpoint.read(self.checkpoints / BEST).policy)
         # Other games than those that the best checkpoint was chosen by.
-        final, held_out, figures = examiner.examine(FINAL * cfg.eval_games, "final")
-        optimum = None if game.spec.seats == 2 else find_optimum(game, cfg.solve_seconds)
-    except BaseException as error:
-        log.log.error("%s: %s", type(error).__name__, error)
-        log.finish("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", {})
-        raise
-    optimal = None if optimum is None else optimum.value
-    log.finish("done", figures | ({"optimal": optimal} if optimal is not None else {}))
-    return Trained(
-        directory,
-        game,
-        final,
-        held_out,
-        str(cfg.eval_opponent.name),
-        optimal,
-        figures.get("exploitability"),
-        time.perf_counter() - start,
-    )
+        found, held_out, figures = parts.examiner.examine(FINAL * cfg.eval_games, "final")
+        optimum = (
+            None if parts.game.spec.seats == 2 else find_optimum(parts.game, cfg.solve_seconds)
+        )
+        optimal = None if optimum is None else optimum.value
+        self._finish("done", figures | ({"optimal": optimal} if optimal is not None else {}))
+        return Trained(
+            self.log.directory,
+            parts.game,
+            found,
+            held_out,
+            str(cfg.eval_opponent.name),
+            optimal,
+            figures.get("exploitability"),
+            self.seconds,
+        )
+
+    def _break_off(self) -> str:
+        """Save, if there is anything to save and nothing was torn; what to tell the person."""
+        try:
+            if not (self.closing or self.interrupts.twice):
+                self._save()
+            told = f"saved after {self.marks.played:,} games; go on with: {self.how_to_go_on}"
+        except (Interrupted, OSError) as error:
+            told = f"not saved ({error}); go on from the last checkpoint: {self.how_to_go_on}"
+        if self.interrupts.twice:
+            told = f"out at once; go on from the last checkpoint: {self.how_to_go_on}"
+        self._finish("interrupted", {})
+        return told
+
+    def _finish(self, status: str, results: dict[str, float]) -> None:
+        """Close the files; where they cannot be written any more, that is known by now."""
+        with contextlib.suppress(*(() if status == "done" else (OSError,))):
+            self.log.finish(status, self.marks.played, results)
 
 
 def check_parts(cfg: DictConfig) -> None:
@@ -252,12 +399,15 @@ def check_parts(cfg: DictConfig) -> None:
     assemble(cfg)
 
 
-def assemble(cfg: DictConfig) -> Parts:
-    """Raises ConfigError where the parts do not fit together."""
+def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
+    """fresh: with the weights that a run begins with.
+
+    Raises ConfigError where the parts do not fit together.
+    """
     device = build.build_device(cfg)
     game = build.build_game(cfg).to(device)
     policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
-    if cfg.start:
+    if cfg.start and fresh:
         start_from(Path(cfg.start), cfg, policy)
     sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, "learn", device)
     learner = build.build_learner(cfg, game, policy, sampling, rng)
@@ -276,8 +426,6 @@ def assemble(cfg: DictConfig) -> Parts:
 def _open_log(cfg: DictConfig) -> RunLog:
     try:
         directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
-        if cfg.out and (directory / "run.json").exists():
-            raise config.ConfigError(f"{directory} already holds a run", "name another out=")
         return RunLog(directory, config.plain(cfg), config.to_yaml(cfg))
     except OSError as error:
         raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
@@ -315,6 +463,18 @@ class Tally:
         for name, value in metrics.items():
             self._sums[name] = self._sums.get(name, 0.0) + weight * value
             self._weights[name] = self._weights.get(name, 0.0) + weight
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything, as plain numbers."""
+        seconds = time.perf_counter() - self._start
+        sums, weights = dict(self._sums), dict(self._weights)
+        counts = {"games": self._games, "moves": self._moves, "seconds": seconds}
+        return {"sums": sums, "weights": weights, **counts}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._start = time.perf_counter() - state["seconds"]
+        self._sums, self._weights = dict(state["sums"]), dict(state["weights"])
+        self._games, self._moves = state["games"], state["moves"]
 
     def close(self) -> dict[str, float]:
         """The means, named train/…, and the speed, named time/…; then start anew."""

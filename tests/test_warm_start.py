@@ -9,7 +9,7 @@ import torch
 import rlgames as package
 from rlgames import build, cli, config, records
 from rlgames.agents import checkpoint_path, load_agent
-from rlgames.checkpoint import read as read_checkpoint
+from rlgames.checkpoint import Checkpoint
 from rlgames.config import ConfigError
 from rlgames.holdout import split
 from rlgames.learners.clone import Clone
@@ -296,7 +296,7 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
 def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
-    tensors, _ = read_checkpoint(checkpoint_path(run))
+    tensors = Checkpoint.read(checkpoint_path(run)).policy
     policy = assemble(load(*words, f"start={run}")).agent.policy
     assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
     other = assemble(load(*words)).agent.policy
@@ -317,7 +317,7 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     bare = assemble(
         load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
-    tensors, _ = read_checkpoint(checkpoint_path(run))
+    tensors = Checkpoint.read(checkpoint_path(run)).policy
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 

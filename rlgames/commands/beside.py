@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames import build, config
 from rlgames.agents import trained_config
 from rlgames.config import ConfigError
-from rlgames.schemas import known_keys
+from rlgames.schemas import GROUPS, TOP_LEVEL, known_keys
 
 
 def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
@@ -24,7 +24,7 @@ def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictC
     fixed += [
         f"{name}={config.json_text(value)}" for name, value in build.arguments(own.game).items()
     ]
-    kept = [text for text in overrides if not _says_what_was_trained(command, text, own)]
+    kept = without_what_was_trained(command, overrides, own)
     if any(text.startswith("player=") for text in kept):
         raise ConfigError("player= has no place beside a run", "leave one of the two out")
     cfg = config.load(command, fixed + kept)
@@ -37,17 +37,23 @@ def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictC
     return cfg
 
 
-def _says_what_was_trained(command: str, text: str, own: DictConfig) -> bool:
-    """Whether an override repeats a key that only training has; ConfigError if it differs."""
-    name, _, value = text.partition("=")
-    top = name.split(".")[0]
-    if top not in known_keys("train") or top in known_keys(command):
-        return False
-    found = OmegaConf.select(own, name)
-    current = found.get("name") if isinstance(found, DictConfig) else found
-    if str(current) != value:
-        raise ConfigError(
-            f"{text} differs from the trained {name}={current}",
-            "a run is used as it was trained; leave it out",
-        )
-    return True
+def without_what_was_trained(command: str, overrides: list[str], own: DictConfig) -> list[str]:
+    """The overrides but for those that repeat a key which only training has.
+
+    Raises ConfigError naming all that differ.
+    """
+    kept, wrong = [], []
+    for text in overrides:
+        name, _, value = text.partition("=")
+        top = name.split(".")[0]
+        of_game = name in TOP_LEVEL and "game" not in GROUPS[command]
+        if not of_game and (top not in known_keys("train") or top in known_keys(command)):
+            kept.append(text)
+            continue
+        found = own.game.get(name) if of_game else OmegaConf.select(own, name)
+        current = found.get("name") if isinstance(found, DictConfig) else found
+        if str(current) != value:
+            wrong.append(f"{text} differs from the trained {name}={current}")
+    if wrong:
+        raise ConfigError(", ".join(wrong), "a run is used as it was trained; leave it out")
+    return kept

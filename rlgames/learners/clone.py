@@ -81,6 +81,13 @@ class Clone(Learner):
         loss, agreed = (torch.stack(found).sum(0) / len(moves)).tolist()
         return {"loss": loss, "agreement": agreed}
 
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"lowest": self.lowest, "since": self.since}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.lowest, self.since = state["lowest"], state["since"]
+
     def converged(self, loss: float) -> bool:
         """Told the loss on held-out moves of each evaluation: whether it is time to stop."""
         self.since = 0 if loss < self.lowest else self.since + 1

@@ -99,6 +99,13 @@ class Expert(Learner):
             "memory": float(len(self.memory)),
         }
 
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"memory": self.memory.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.memory.load_state_dict(state["memory"])
+
     def losses(self, drawn: Searched) -> tuple[Tensor, Tensor]:
         """The means of both parts of the loss, each move in a random symmetry."""
         inputs, legal = self.policy.inputs(self.game, drawn.state), self.game.legal(drawn.state)

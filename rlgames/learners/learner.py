@@ -79,6 +79,19 @@ class Learner(ABC):
         Returns metrics by name. Raises BadNumber, leaving the weights as they were.
         """
 
+    def state_dict(self) -> dict[str, Any]:
+        """What the next updates depend on, beside the policy's weights and the generator: a tree of
+        tensors and plain numbers."""
+        optimizer = getattr(self, "optimizer", None)
+        return {} if optimizer is None else {"optimizer": optimizer.state_dict()["state"]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises LookupError, TypeError, ValueError or RuntimeError for what does not fit."""
+        optimizer = getattr(self, "optimizer", None)
+        if optimizer is not None:
+            of_each = {int(number): value for number, value in state["optimizer"].items()}
+            optimizer.load_state_dict(optimizer.state_dict() | {"state": of_each})
+
 
 def step(
     optimizer: torch.optim.Optimizer, loss: Tensor, lr: float, max_norm: float | None

@@ -88,6 +88,16 @@ class Q(Learner):
             "memory": float(len(self.replay)),
         }
 
+    def state_dict(self) -> dict[str, Any]:
+        memory, target = self.replay.state_dict(), self.target.state_dict()
+        return super().state_dict() | {"memory": memory, "target": target, "taken": self.taken}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.replay.load_state_dict(state["memory"])
+        self.target.load_state_dict(state["target"])
+        self.taken = state["taken"]
+
     def steps_of(self, moves: Moves, results: Results) -> Steps:
         """The moves as they are remembered. Raises BadNumber for a reward that is not finite."""
         reward = self.reward.of_moves(moves, results)

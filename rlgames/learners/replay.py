@@ -56,6 +56,7 @@ class Ring(Generic[T]):
     def __init__(self, size: int) -> None:
         self.size = size
         self._table: T | None = None
+        self._kept: list[Tensor] = []
         self._begun = 0
         """Rows that were ever added."""
 
@@ -74,6 +75,9 @@ class Ring(Generic[T]):
             self._table = _mapped(
                 table, lambda column: column.new_zeros(self.size, *column[0].shape)
             )
+            for ring, kept in zip(_columns(self._table), self._kept, strict=bool(self._kept)):
+                ring[: len(kept)] = kept
+            self._kept = []
         columns = _columns(table)
         count = len(columns[0])
         skipped = max(0, count - self.size)
@@ -81,6 +85,19 @@ class Ring(Generic[T]):
         for ring, column in zip(_columns(self._table), columns, strict=True):
             ring[place % self.size] = column[skipped:]
         self._begun += count
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows that there are, column by column, and how many there ever were."""
+        columns = self._kept if self._table is None else _columns(self._table)
+        filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
+        return {"begun": self._begun, "columns": filled}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """What the columns are of is known when the next rows are added."""
+        self._begun = state["begun"]
+        self._kept = [state["columns"][str(number)] for number in range(len(state["columns"]))]
+        if any(len(column) != len(self) for column in self._kept):
+            raise ValueError(f"a memory of {self.size} moves has other rows than it says")
 
     def draw(self, count: int, rng: torch.Generator) -> Tensor:
         """Int64 [count]: places of rows, drawn evenly and with replacement."""

@@ -86,6 +86,12 @@ class Td(Learner):
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(policy, coherent=rates == "coherence")
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"values": self.values.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.values.load_state_dict(state["values"])
+
     @torch.no_grad()
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)

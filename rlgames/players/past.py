@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,14 +25,33 @@ class Past(Player):
         self._now = agent
         self.look_back(0, torch.Generator())
 
+    def state_dict(self) -> dict[str, Any]:
+        copies = {
+            str(number): {"policy": each.policy.state_dict(), "progress": each.progress}
+            for number, each in enumerate(self._copies)
+        }
+        return {"copies": copies, "due": self._due}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._copies, self._due = [], state["due"]
+        for number in range(len(state["copies"])):
+            frozen = self._frozen()
+            frozen.policy.load_state_dict(state["copies"][str(number)]["policy"])
+            frozen.progress = state["copies"][str(number)]["progress"]
+            self._copies.append(frozen)
+
+    def _frozen(self) -> Agent:
+        """The agent as it is now."""
+        own = self._agent
+        frozen = Agent(own.game, copy.deepcopy(own.policy).eval(), own.sampling)
+        frozen.progress = own.progress
+        return frozen
+
     def look_back(self, played: int, rng: torch.Generator) -> None:
         """Take a copy if one is due after so many games, and draw who plays the next batch."""
         if played >= self._due:
             self._due = played + self._every
-            own = self._agent
-            frozen = Agent(own.game, copy.deepcopy(own.policy).eval(), own.sampling)
-            frozen.progress = own.progress
-            self._copies = [*self._copies, frozen][-self._keep :]
+            self._copies = [*self._copies, self._frozen()][-self._keep :]
         count = len(self._copies)
         self._now = self._copies[int(torch.randint(count, (), generator=rng, device=rng.device))]
 

@@ -32,6 +32,16 @@ class Player(ABC):
         """Float64 [B, A]: how likely each action is; rows add up to 1."""
         raise NotImplementedError(f"{type(self).__name__} does not tell its probabilities")
 
+    def state_dict(self) -> dict[str, Any]:
+        """What its next moves in training depend on, beside the policy that learns and the
+        generator: a tree of tensors and plain numbers."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises LookupError, TypeError, ValueError or RuntimeError for what does not fit."""
+        if state:
+            raise ValueError(f"{type(self).__name__} has nothing to remember")
+
     def facts(self) -> dict[str, float]:
         """What there is to know about how it has played so far, by name."""
         return {}

@@ -11,10 +11,15 @@ from rlgames.policies.policy import Network, ValueFunction
 
 
 class NetworkOfAfterstates(ValueFunction):
-    """The value head of a network, reading what moves have made before chance adds to it."""
+    """The value head of a network, reading what moves have made before chance adds to it.
 
-    def __init__(self, network: Network, gains: float) -> None:
+    Raises ValueError for a game whose moves lead to what the mover cannot know.
+    """
+
+    def __init__(self, game: Game[Any], network: Network, gains: float) -> None:
         super().__init__(gains)
+        if game.spec.hidden:
+            raise ValueError(f"what a move leads to is hidden in {game.spec.name}")
         self.network = network
 
     def value(self, game: Game[Any], state: State) -> Tensor:

@@ -1,0 +1,98 @@
+"""TensorBoard's files, without which a run goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tensorboard.summary.writer import event_file_writer  # type: ignore[import-untyped]
+from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams
+
+
+class Charts:
+    """Writes until it cannot, says so once, and is silent from then on.
+
+    first: what was written for so many games or more before is forgotten. complain: told why.
+    """
+
+    def __init__(self, directory: Path, first: int, complain: Callable[[str], None]) -> None:
+        self._complain = complain
+        self._writer: SummaryWriter | None = None
+        threading.excepthook = _but_for_charts(threading.excepthook)
+        self._try(lambda: self._open(directory, first))
+
+    def scalars(self, games: int, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            self._do("add_scalar", name, value, games)
+
+    def text(self, games: int, name: str, text: str) -> None:
+        """Text is shown as it is, in a fixed width."""
+        self._do("add_text", name, "    " + text.replace("\n", "\n    "), games)
+
+    def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
+        """How numbers are spread, as a histogram."""
+        self._do("add_histogram", name, values, games)
+
+    def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
+        """picture: uint8 [H, W, 3]."""
+        self._do("add_image", name, picture, games, dataformats="HWC")
+
+    def final(self, games: int, config: dict[str, Any], results: dict[str, float]) -> None:
+        """Hyper-parameters beside the figures that they led to."""
+        named = {f"final/{name}": value for name, value in results.items()}
+        self.scalars(games, named)
+        self._try(lambda: self._parameters(_flatten(config), named))
+
+    def flush(self) -> None:
+        self._do("flush")
+
+    def close(self) -> None:
+        self._do("close")
+
+    def _open(self, directory: Path, first: int) -> None:
+        self._writer = SummaryWriter(str(directory), purge_step=first)
+
+    def _parameters(self, config: dict[str, Any], results: dict[str, float]) -> None:
+        if self._writer is not None:
+            for summary in hparams(config, results):
+                self._writer._get_file_writer().add_summary(summary)
+
+    def _do(self, name: str, *values: Any, **named: Any) -> None:
+        if self._writer is not None:
+            call = getattr(self._writer, name)
+            self._try(lambda: call(*values, **named))
+
+    def _try(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._writer = None
+            self._complain(f"TensorBoard's file cannot be written ({error}); the run goes on")
+
+
+def _but_for_charts(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What a thread could not write is told by whoever wrote next, not by a traceback as well."""
+
+    def quiet(told: Any) -> None:
+        if not isinstance(told.thread, event_file_writer._AsyncWriterThread):
+            hook(told)
+
+    return quiet
+
+
+def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            simple = isinstance(value, bool | int | float | str)
+            # TensorBoard keeps numbers as doubles; a larger seed would lose digits.
+            exact = not isinstance(value, int) or abs(value) < 2**53
+            flat[prefix + name] = value if simple and exact else str(value)
+    return flat

@@ -1,0 +1,97 @@
+"""How well the greedy policy does, in training and at its end, in figures and pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import DictConfig
+
+from rlgames import build, config, pictures
+from rlgames.agents import build_player
+from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
+from rlgames.games.game import Game
+from rlgames.holdout import Split
+from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import ValueFunction
+from rlgames.run_log import RunLog
+from rlgames.sampling import Argmax
+from rlgames.solvers.graph import Graph, exploitability
+from rlgames.solvers.optimum import find_graph
+
+LISTED = 50_000
+"""Exploitability is worked out while training where there are at most so many positions."""
+
+
+class Examiner:
+    """Evaluates the greedy policy, in training and at its end.
+
+    best_by: the figure that the best checkpoint is chosen by: exploitability where all positions
+    can be listed, otherwise what the game is about. Layouts that are held out have no say in it.
+    """
+
+    LOWER_IS_BETTER = ("turns", "exploitability")
+
+    def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent, split: Split | None) -> None:
+        self.cfg, self.game, self.split = cfg, game, split
+        self.greedy = Agent(game, agent.policy, Argmax())
+        self.opponent: Player | None = None
+        self.graph: Graph | None = None
+        if game.spec.seats == 2:
+            self.opponent = build_player(cfg.eval_opponent, cfg, game)
+            if game.spec.keyed and not game.spec.hidden and cfg.device == "cpu":
+                self.graph = find_graph(game, 60, most_positions=LISTED)
+        usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
+        self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
+        if self.best_by == "exploitability" and self.opponent and self.graph is None:
+            raise config.ConfigError(
+                f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
+            )
+        fitting = ("turns", "points", "exploitability") if self.opponent else ("turns", "score")
+        if self.best_by not in fitting:
+            raise config.ConfigError(
+                f"best_by={self.best_by} says nothing about {game.spec.name}",
+                f"best_by={usual} fits",
+            )
+
+    def examine(
+        self, games: int, stream: str
+    ) -> tuple[Evaluation, Evaluation | None, dict[str, float]]:
+        """Play games drawn from the named stream, on the layouts trained on and on those held out
+        if there are any, and name the figures."""
+        cfg, split = self.cfg, self.split
+        rng = build.stream(cfg.seed, stream, cfg.device)
+        own = None if split is None else split.trained_on
+        found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
+        figures, held_out = found.headline(), None
+        if split is not None:
+            others = split.held_out
+            held_out = evaluate(self.game, self.greedy, "auto", games, rng, layouts=others)
+            figures["held_out_turns"] = held_out.turns.mean
+        if self.graph is not None:
+            figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
+        return found, held_out, figures
+
+    def draw(self, log: RunLog, played: int, doubts: bool) -> None:
+        """Pictures of what is learnt. doubts: draw how sure the policy is of each move of a game,
+        too, as its scores are logits."""
+        game, policy = self.game, self.greedy.policy
+        rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
+        if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
+            groups = values_of_boards(game, policy, self.graph, rng)
+            spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
+            for name, values in spread.items():
+                log.spread(played, f"values/{name}", values)
+            title = f"values of the boards a move leads to, after {played:,} games"
+            log.picture(played, "values", pictures.density(title, spread))
+        if doubts:
+            doubt = certainty(game, policy, rng).double().cpu().numpy()
+            title = f"distance to certainty at each move of a game, after {played:,} games"
+            log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
+
+    def better(self, figures: dict[str, float], best: list[float] | None) -> list[float] | None:
+        """The new best, by best_by and then by points; None where these figures do not beat it."""
+        value = figures[self.best_by]
+        if self.best_by in self.LOWER_IS_BETTER:
+            value = -value
+        found = [value, figures.get("points", 0.0)]
+        return found if best is None or found > best else None

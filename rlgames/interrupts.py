@@ -1,0 +1,65 @@
+"""Ctrl-C and SIGTERM: work that must not be torn is finished first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Self
+
+
+class Interrupted(BaseException):
+    """Somebody wants the process to end; it exits with 128 + the signal's number.
+
+    told: what to tell a person, if there is more to say than that.
+    """
+
+    def __init__(self, number: int, told: str = "") -> None:
+        super().__init__(told)
+        self.number, self.told = number, told
+
+    @property
+    def code(self) -> int:
+        return 128 + self.number
+
+
+class Interrupts:
+    """While it is entered, SIGINT and SIGTERM raise Interrupted where the program stands, or at
+    the end of the shielded block that it is in; a second signal raises at once."""
+
+    def __init__(self) -> None:
+        self.pending: int | None = None
+        self.twice = False
+        self._shields = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Only the main thread may say what a signal does.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.twice = self.pending is not None
+        self.pending = number
+        if self.twice or not self._shields:
+            raise Interrupted(number)
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """A block that a first signal does not tear."""
+        self._shields += 1
+        try:
+            yield
+        finally:
+            self._shields -= 1
+        if self.pending is not None and not self._shields:
+            raise Interrupted(self.pending)

@@ -1,0 +1,102 @@
+"""Runs as processes of their own, and what is left of them."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import torch
+
+from rlgames import cli
+from rlgames.checkpoint import Checkpoint
+from rlgames.run_log import read_metrics
+
+
+class Process:
+    """A fork of this process that types words, its streams going to a file.
+
+    prepare: called in the fork first.
+    """
+
+    def __init__(self, folder, *words, prepare=None):
+        self.told = folder / f"told-{time.monotonic_ns()}"
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                self._type(folder, words, prepare)
+            finally:
+                os._exit(99)
+
+    def _type(self, folder, words, prepare):
+        handle = os.open(self.told, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        os.chdir(folder)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        torch.set_num_threads(1)
+        sys.argv = ["rlgames", *words]
+        try:
+            if prepare is not None:
+                prepare()
+            cli.main()
+        except SystemExit as end:
+            sys.stdout.flush()
+            os._exit(end.code or 0)
+
+    def send(self, number):
+        os.kill(self.pid, number)
+
+    def wait(self):
+        """The exit code, less than 0 for a signal, and what was printed."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status), self.told.read_text()
+            time.sleep(0.005)
+        self.send(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError(f"it did not end: {self.told.read_text()}")
+
+
+def run(folder, *words, prepare=None):
+    return Process(folder, *words, prepare=prepare).wait()
+
+
+def as_it_ended(directory):
+    """All of the last checkpoint but what a clock said."""
+    found = Checkpoint.read(directory / "checkpoints" / "latest.safetensors")
+    best = Checkpoint.read(directory / "checkpoints" / "best.safetensors")
+    tensors = {"best": best.policy, "latest": found.policy}
+    return flat(tensors | {"state": found.state, "games": found.games})
+
+
+def flat(tree, prefix=""):
+    found = {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{prefix}{name}/")
+        elif name != "seconds":
+            found[prefix + name] = value
+    return found
+
+
+def same(one, two):
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, two[name]), name
+        else:
+            assert value == two[name], name
+
+
+def metrics_of(directory):
+    """The lines of the metrics but what a clock said; NaN equals itself in its text."""
+    lines = read_metrics(directory / "metrics.jsonl")
+    return [
+        json.dumps({name: value for name, value in line.items() if not name.startswith("time/")})
+        for line in lines
+    ]

@@ -1,0 +1,354 @@
+"""What happens to a run when its process is killed, told to end, or cannot write.
+
+A run here is a forked process that does what `rlgames …` does, and is sent real signals.
+"""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from runs import Process, as_it_ended, metrics_of, run, same
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from rlgames import checkpoint, training
+from rlgames.checkpoint import Checkpoint
+from rlgames.learners.actor_critic import ActorCritic
+from rlgames.run_log import read_metrics
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+WORDS += ["batch=20", "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    code, told = run(folder, "train", *WORDS, "games=600", "out=run")
+    assert code == 0, told
+    return folder / "run"
+
+
+def latest(folder):
+    return Checkpoint.read(folder / "run" / "checkpoints" / "latest.safetensors")
+
+
+def ends_as(whole, folder, words=("resume", "run")):
+    """Whether the run in this folder, gone on with, comes out as the whole one."""
+    code, told = run(folder, *words)
+    assert code == 0, told
+    same(as_it_ended(whole), as_it_ended(folder / "run"))
+    assert metrics_of(whole) == metrics_of(folder / "run")
+    left = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
+    assert left == ["best.safetensors", "latest.safetensors"]
+    shown_once(folder / "run")
+
+
+def shown_once(run):
+    """TensorBoard shows each step of a scalar once, and those of the metrics."""
+    found = EventAccumulator(str(run), size_guidance={"scalars": 0})
+    found.Reload()
+    lines = read_metrics(run / "metrics.jsonl")
+    for name in ("train/loss", "eval/turns"):
+        steps = [event.step for event in found.Scalars(name)]
+        assert steps == [line["games"] for line in lines if name in line]
+
+
+def killed_at(stage, count):
+    """Have the process kill itself at a stage of its count-th save."""
+    saves = 0
+    die = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+    save_file, sync, replace = checkpoint.save_file, checkpoint._sync, os.replace
+
+    def save(tensors, path, header):
+        nonlocal saves
+        saves += 1
+        if saves == count and stage == "opened":
+            Path(path).touch()
+            die()
+        save_file(tensors, path, header)
+        if saves == count and stage == "half written":
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+
+    def synced(path):
+        if saves == count and stage == "before it is on the disk":
+            die()
+        sync(path)
+
+    def renamed(old, new):
+        if saves == count and stage == "before it is renamed":
+            die()
+        replace(old, new)
+        if saves == count and stage == "after it is renamed" and "safetensors" in str(new):
+            die()
+
+    def prepare():
+        checkpoint.save_file, checkpoint._sync = save, synced
+        checkpoint.os.replace = renamed
+
+    return prepare
+
+
+STAGES = ["opened", "half written", "before it is on the disk", "before it is renamed"]
+STAGES += ["after it is renamed"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_killed_while_saving(stage, whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=killed_at(stage, 7))
+    assert code == -signal.SIGKILL, told
+    assert latest(tmp_path).games > 0
+    ends_as(whole, tmp_path)
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_killed_at_random_times(kills, tmp_path):
+    """The last checkpoint always loads, and is never behind by more than save_every."""
+    games = str(150 * kills)
+    long = run_to_end(tmp_path / "whole", games)
+    chance, killed, most = random.Random(1), 0, 0
+    words = ["train", *WORDS, f"games={games}", "out=run"]
+    while killed < kills:
+        process = Process(tmp_path, *words)
+        time.sleep(chance.uniform(0.2, 1.2))
+        process.send(signal.SIGKILL)
+        code, told = process.wait()
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL, told
+        killed += 1
+        if (tmp_path / "run" / "checkpoints" / "latest.safetensors").exists():
+            found = latest(tmp_path).games
+            lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
+            assert most <= found
+            assert not lines or lines[-1]["games"] - found < 60 + 20
+            most, words = found, ["resume", "run"]
+    assert killed > kills // 2
+    ends_as(long, tmp_path, words)
+
+
+def run_to_end(folder, games):
+    folder.mkdir()
+    code, told = run(folder, "train", *WORDS, f"games={games}", "out=run")
+    assert code == 0, told
+    return folder / "run"
+
+
+def signalled(place, name, number, count=3, times=1):
+    """Have the process get a signal while it is for the count-th time at a place."""
+    calls, call = 0, getattr(place, name)
+
+    def there(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        done = call(*args, **kwargs)
+        if calls == count:
+            for _ in range(times):
+                os.kill(os.getpid(), number)
+        return done
+
+    return lambda: setattr(place, name, there)
+
+
+PLACES = {
+    "playing": (training.Lessons, "play"),
+    "learning": (ActorCritic, "update"),
+    "evaluating": (training.Examiner, "examine"),
+    "logging": (training.RunLog, "add"),
+    "saving": (checkpoint, "save_file"),
+    "drawing": (training.Examiner, "draw"),
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "count"),
+    [
+        *((place, signal.SIGTERM, 3) for place in PLACES),
+        ("playing", signal.SIGINT, 5),
+        ("drawing", signal.SIGTERM, 1),
+        ("evaluating", signal.SIGTERM, 7),
+    ],
+)
+def test_told_to_end(place, number, count, whole, tmp_path):
+    prepare = signalled(*PLACES[place], number, count)
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=prepare)
+    assert code == 128 + number, told
+    last = told.splitlines()[-1]
+    assert "saved after" in last
+    assert last.endswith("go on with: rlgames resume run")
+    assert "Traceback" not in told
+    played = latest(tmp_path).games
+    assert f"after {played:,} games" in last
+    lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert max((line["games"] for line in lines), default=0) <= played
+    ends_as(whole, tmp_path)
+
+
+def test_ctrl_c_twice_is_out_at_once(whole, tmp_path):
+    prepare = signalled(ActorCritic, "update", signal.SIGINT, count=10, times=2)
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=prepare)
+    assert code == 130, told
+    assert "out at once" in told
+    assert latest(tmp_path).games == 180  # what was due to be saved, not what was played
+    ends_as(whole, tmp_path)
+
+
+def test_sigterm_while_warming_up(tmp_path):
+    code, told = run(
+        tmp_path,
+        "eval",
+        "game=salvo",
+        "board=3",
+        "ships=[2]",
+        "shots=1",
+        "player=density",
+        "games=50",
+        "record=games.jsonl",
+    )
+    assert code == 0, told
+    words = ["train", *WORDS, "games=40", "demonstrations=games.jsonl", "clone_epochs=5"]
+    prepare = signalled(training.Lessons, "clone", signal.SIGTERM)
+    code, told = run(tmp_path, *words, "out=run", prepare=prepare)
+    assert code == 143, told
+    assert latest(tmp_path).games == 0
+    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
+    code, told = run(tmp_path, *words, "out=whole")
+    assert code == 0, told
+    ends_as(tmp_path / "whole", tmp_path)
+
+
+def at_play(count, what):
+    """Have something happen before the count-th batch is played."""
+    calls, play = 0, training.Lessons.play
+
+    def there(*args):
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            what()
+        return play(*args)
+
+    return lambda: setattr(training.Lessons, "play", there)
+
+
+def small_files(most):
+    """As on a disk that is full: no file may grow beyond so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def read_only():
+    os.chmod(".", 0o755)
+    for path in [Path("run"), *Path("run").rglob("*")]:
+        os.chmod(path, 0o555)
+    if os.geteuid() == 0:  # root may write everywhere
+        os.seteuid(65534)
+
+
+def a_directory():
+    path = Path("run/checkpoints/latest.safetensors")
+    path.rename("kept")
+    path.mkdir()
+
+
+CANNOT_WRITE = {
+    "File too large": lambda: small_files(9_000),
+    "Permission denied": read_only,
+    "No such file": lambda: shutil.rmtree("run"),
+    "Is a directory": a_directory,
+}
+
+
+@pytest.mark.parametrize("why", CANNOT_WRITE)
+def test_cannot_save(why, whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=at_play(12, CANNOT_WRITE[why]))
+    assert code == 3, told
+    assert "Traceback" not in told
+    last = [line for line in told.splitlines() if not line.startswith(" ")][-1]
+    assert why in last
+    if why == "No such file":
+        assert not (tmp_path / "run").exists()
+        return
+    for path in [tmp_path / "run", *(tmp_path / "run").rglob("*")]:
+        os.chmod(path, 0o755)
+    if why == "Is a directory":
+        (tmp_path / "run/checkpoints/latest.safetensors").rmdir()
+        (tmp_path / "kept").rename(tmp_path / "run/checkpoints/latest.safetensors")
+    assert "rlgames resume run" in last
+    assert latest(tmp_path).games > 0
+    ends_as(whole, tmp_path)
+
+
+def test_a_link_is_replaced_and_not_written_through(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+
+    def link():
+        for name in ("latest.safetensors", "latest.safetensors.tmp"):
+            path = Path("run/checkpoints") / name
+            path.unlink(missing_ok=True)
+            path.symlink_to(tmp_path / "mine")
+
+    words = ("train", *WORDS, "games=200", "out=run")
+    code, told = run(tmp_path, *words, prepare=at_play(5, link))
+    assert code == 0, told
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "run/checkpoints/latest.safetensors").is_symlink()
+
+
+def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
+    size = sum(path.stat().st_size for path in (whole / "checkpoints").iterdir())
+    charts = next(whole.glob("events*")).stat().st_size
+    assert size < 25_000 < charts
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=lambda: small_files(25_000))
+    assert code == 0, told
+    assert told.count("TensorBoard's file cannot be written") == 1
+    assert "Traceback" not in told
+    same(as_it_ended(whole), as_it_ended(tmp_path / "run"))
+    assert metrics_of(whole) == metrics_of(tmp_path / "run")
+
+
+def test_a_directory_has_one_owner(whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    first = Process(tmp_path, *words, prepare=at_play(12, lambda: time.sleep(60)))
+    last = tmp_path / "run/checkpoints/latest.safetensors"
+    while not last.exists() or latest(tmp_path).games < 180:
+        time.sleep(0.05)
+    for second in (words, ("resume", "run")):
+        code, told = run(tmp_path, *second)
+        assert code == 2, told
+        assert f"another process ({first.pid}) is running in run" in told
+    first.send(signal.SIGKILL)
+    first.wait()
+    code, told = run(tmp_path, *words)
+    assert code == 2
+    assert "already holds a run" in told
+    assert "rlgames resume run" in told
+    ends_as(whole, tmp_path)
+
+
+def test_what_a_run_that_died_at_once_left_is_no_hindrance(tmp_path):
+    words = ("train", *WORDS, "games=40", "out=run")
+    killing = lambda: setattr(training.Run, "_save", lambda self: os.kill(os.getpid(), 9))  # noqa: E731
+    assert run(tmp_path, *words, prepare=killing)[0] == -9
+    code, told = run(tmp_path, "resume", "run")
+    assert code == 2
+    assert "not a checkpoint file" in told
+    code, told = run(tmp_path, *words)
+    assert code == 0, told
+
+
+def test_a_torn_line_of_metrics_is_mended(whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    run(tmp_path, *words, prepare=signalled(ActorCritic, "update", signal.SIGKILL, 20))
+    with open(tmp_path / "run/metrics.jsonl", "a") as file:
+        file.write('{"games": 400, "train/lo')
+    ends_as(whole, tmp_path)
