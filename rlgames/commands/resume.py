@@ -48,10 +48,10 @@ def _latest(run: Path) -> Checkpoint:
     try:
         found = Checkpoint.read(path)
     except BadCheckpoint as error:
-        kept = sorted(each.name for each in path.parent.glob("games_*.safetensors"))
-        other = kept[-1] if kept else BEST
-        hint = f"a new run can begin with other weights: start={path.parent / other}"
-        raise BadCheckpoint(error.error, hint if (path.parent / other).exists() else "") from None
+        kept = [*path.parent.glob("games_*.safetensors"), *path.parent.glob(BEST)]
+        newest = max(kept, key=lambda other: other.stat().st_mtime, default=None)
+        hint = f"a new run can begin with other weights: start={newest}" if newest else ""
+        raise BadCheckpoint(error.error, hint) from None
     if not found.state:
         raise BadCheckpoint(f"{path} holds a policy only, and nothing to go on from")
     return found
