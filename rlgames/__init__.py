@@ -1,11 +1,12 @@
 """rlgames: learn to play games from declarative configs.
 
 From a notebook: `rlgames.train(overrides)`, `rlgames.load(run)` and
-`rlgames.evaluate(run, overrides)`.
+`rlgames.evaluate(run, overrides)`; `rlgames.register(...)` adds a part of your own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from rlgames.players.player import Agent
 
 __version__ = "0.1.0"
+
+
+def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
+    """Add a part of your own, as build.register says; README.md has an example."""
+    from rlgames.build import register as add
+
+    add(group, name, make, schema)
 
 
 def train(overrides: list[str] | None = None) -> Path:

@@ -433,7 +433,14 @@ SEED_END = 2**64
 
 
 @dataclass
-class RunConfig:
+class CommandConfig:
+    """The keys that every command has."""
+
+    plugins: list[str] = key([])
+
+
+@dataclass
+class RunConfig(CommandConfig):
     """The keys that whatever plays games has."""
 
     seed: int = key(0, 0, SEED_END - 1)
@@ -473,7 +480,7 @@ class EvalConfig(RunConfig):
 
 
 @dataclass
-class SolveConfig:
+class SolveConfig(CommandConfig):
     seconds: float = key(60.0, 0, 1e6)
     memory_gb: float = key(4.0, POSITIVE, 1e4)
     format: str = key("table", of=("table", "json"))
@@ -517,8 +524,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "arena": ("game", "search"),
     "solve": ("game",),
 }
-TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields(schema)} - {"name"}
-"""Keys of games, which are written without their group."""
 
 
 def schema_of(group: str, name: str) -> type:

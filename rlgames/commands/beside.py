@@ -14,6 +14,7 @@ from rlgames.schemas import known_keys
 
 def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
     """A command's checked config; raises ConfigError for what differs from a run's training."""
+    overrides = config.with_parts(overrides)
     if run is None:
         cfg = config.load(command, overrides)
         if "game" not in cfg:
