@@ -17,7 +17,19 @@ __version__ = "0.1.0"
 
 
 def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
-    """Add a part of your own, as build.register says; README.md has an example."""
+    """Let a part of your own be chosen by its name, like those of rlgames.
+
+    group: game, reward, policy, sampling, learner, player or search.
+    make: called with the keys of schema, its name left out, after what the group's parts are made
+        with: nothing for games and samplings; `game` for rewards and players; `game, player` for
+        searches; `game, value=, rng=` for networks and `game, gains=` for value functions, by
+        their classes; `game, policy, sampling, reward, rng, lr=` for learners, by their classes.
+        It raises ValueError for what does not fit together.
+    schema: a dataclass as those of schemas.py, every key with a default, that of `name` the name.
+        The first line of its docstring is shown by --help.
+    Raises ValueError for a group that there is not, a part that is none of the group's, and a name
+    that is taken, unless by the same part from a module that is imported anew.
+    """
     from rlgames.build import register as add
 
     add(group, name, make, schema)

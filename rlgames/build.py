@@ -108,18 +108,7 @@ PARTS: dict[str, tuple[dict[str, Any], type]] = {
 
 
 def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
-    """Let a part of one's own be chosen by its name, like those of rlgames.
-
-    make: called with the keys of schema, its name left out, after what the group's parts are made
-        with: nothing for games and samplings; `game` for rewards and players; `game, player` for
-        searches; `game, value=, rng=` for networks and `game, gains=` for value functions, by
-        their classes; `game, policy, sampling, reward, rng, lr=` for learners, by their classes.
-        It raises ValueError for what does not fit together.
-    schema: a dataclass as those of schemas.py, every key with a default, that of `name` the name.
-        The first line of its docstring is shown by --help.
-    Raises ValueError for a group that there is not, a part that is none of the group's, and a name
-    that is taken, unless by the same part from a module that is imported anew.
-    """
+    """As rlgames.register says."""
     if group not in PARTS:
         raise ValueError(f"no group is called {group!r}; {nearest(group, list(PARTS))}")
     parts, kind = PARTS[group]

@@ -142,7 +142,9 @@ def _modules(word: str) -> list[str]:
     names = listed[1].split(",") if listed and listed[1].strip() else []
     names = [name.strip(" '\"") for name in names]
     if listed is None or not all(MODULE.fullmatch(name) for name in names):
-        raise ConfigError(f"{word} does not list modules by name", "plugins=[mine] imports mine.py")
+        raise ConfigError(
+            f"{word!r} does not list modules by name", "plugins=[mine] imports mine.py"
+        )
     return names
 
 
@@ -221,9 +223,19 @@ def load_sweep(command: str, overrides: list[str]) -> list[list[str]]:
     words = readable(with_parts(overrides))
     plain = [found for found in _parse(words) if not found.key_or_group.startswith("hydra")]
     jobs = [list(job) for job in BasicSweeper.split_arguments(plain, max_batch_size=None)[0]]
+    usual = _made_by_hydra(command, [])
     for job in jobs:
         load(command, job)
+        if _made_by_hydra(command, job) != usual:
+            raise ConfigError("a file of --config-dir would have Hydra import something")
     return jobs
+
+
+def _made_by_hydra(command: str, words: list[str]) -> list[Any]:
+    """The settings from which Hydra makes objects in a sweep, of any class that they name."""
+    node = _compose(command, words, with_hydra=True).hydra
+    parts = (node[name] for name in ("sweeper", "launcher", "callbacks", "job_logging"))
+    return [*map(OmegaConf.to_container, parts), OmegaConf.to_container(node.hydra_logging)]
 
 
 def readable(overrides: list[str]) -> list[str]:
@@ -302,14 +314,14 @@ def _parse(words: list[str]) -> list[Override]:
     return parsed
 
 
-def _compose(command: str, overrides: list[str]) -> DictConfig:
+def _compose(command: str, overrides: list[str], with_hydra: bool = False) -> DictConfig:
     groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
     more = ",".join(quoted(f"file://{folder}") for folder in FOLDERS[1:])
     overrides = [*overrides, f"hydra.searchpath=[{more}]"] if more else overrides
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
-            return compose(command, overrides)
+            return compose(command, overrides, return_hydra_config=with_hydra)
         except (HydraException, ValueError) as error:
             choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
             wrong = [text for text in overrides if text not in choices]
@@ -443,7 +455,9 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
         return check("train", raw)
     except UnknownPart as error:
         needed = values.get("plugins")
-        if not isinstance(needed, list) or not all(MODULE.fullmatch(str(name)) for name in needed):
+        needed = [str(name) for name in needed] if isinstance(needed, list) else []
+        known = all(name in sys.modules for name in needed)
+        if known or not all(MODULE.fullmatch(name) for name in needed):
             raise
         listed = f"plugins=[{','.join(needed)}]"
         raise UnknownPart(
