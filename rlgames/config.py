@@ -24,6 +24,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames.schemas import (
     COMMANDS,
@@ -59,6 +60,9 @@ def conf_dir() -> Path:
 FOLDERS = [conf_dir()]
 """Where the YAML files of options are looked for, the folder of --config-dir last."""
 
+BAD_WORDS = (HydraException, ValueError, YAMLError)
+"""What composing raises for words, and for files of --config-dir, that cannot be."""
+
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 """What plugins= may name."""
 
@@ -82,7 +86,7 @@ def about(group: str, name: str) -> str:
         schema = SCHEMAS[group][name]
         told = (schema.__doc__ or "").strip()
         return "" if told.startswith(f"{schema.__name__}(") else told.partition("\n")[0]
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     comments = (line for line in lines if line.startswith("#") and "@package" not in line)
     return next(comments, "#")[1:].strip()
 
@@ -189,6 +193,10 @@ def load(command: str, overrides: list[str]) -> DictConfig:
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
     config = _with_own_settings(command, words, _compose(command, words))
+    names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
+    for name in map(str, config):
+        if name not in names:
+            raise ConfigError(f"no key is called {name!r} here", nearest(name, names))
     config = check(command, config)
     if config.plugins and not any(word.startswith("plugins=") for word in words):
         raise ConfigError(
@@ -317,17 +325,17 @@ def _parse(words: list[str]) -> list[Override]:
 def _compose(command: str, overrides: list[str], with_hydra: bool = False) -> DictConfig:
     groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
     more = ",".join(quoted(f"file://{folder}") for folder in FOLDERS[1:])
-    overrides = [*overrides, f"hydra.searchpath=[{more}]"] if more else overrides
+    search = [f"hydra.searchpath=[{more}]"] if more else []
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
-            return compose(command, overrides, return_hydra_config=with_hydra)
-        except (HydraException, ValueError) as error:
+            return compose(command, [*overrides, *search], return_hydra_config=with_hydra)
+        except BAD_WORDS as error:
             choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
             wrong = [text for text in overrides if text not in choices]
             try:
-                known = compose(command, choices)
-            except (HydraException, ValueError):
+                known = compose(command, [*choices, *search])
+            except BAD_WORDS:
                 known = compose(command)
                 wrong = overrides
             names = [str(name) for name in known if name != "experiment"] + [*GROUPS[command]]
@@ -378,6 +386,7 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
     merged = OmegaConf.structured(schema)
     for name in map(str, node):
         shown = name if prefix in ("", "game") else f"{prefix}.{name}"
+        raw: Any = "${...}"  # for what names nothing
         try:
             raw = OmegaConf.to_container(OmegaConf.create({"v": node[name]}), resolve=True)
             raw = raw["v"] if isinstance(raw, dict) else raw
@@ -386,7 +395,8 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             kind = _type(schema, name)
             # OmegaConf would take 3 for true and "01" for 1.
             loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
-            if kind and (loose or isinstance(raw, bool) != (kind == "true or false")):
+            odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
+            if kind and (loose or odd):
                 raise ConfigError(f"{shown}={raw} is not of the right kind", f"it should be {kind}")
             merged[name] = raw
             values[name] = plain(merged)[name]
@@ -407,8 +417,8 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
 
 def _type(schema: type, name: str) -> str:
     kinds = {item.name: item.type for item in fields(schema)}
-    # A type is text where the schema's module has `from __future__ import annotations`.
-    kind = getattr(kinds.get(name, ""), "__name__", str(kinds.get(name, "")))
+    own = kinds.get(name, "")  # text, where the module has `from __future__ import annotations`
+    kind = own.__name__ if isinstance(own, type) else str(own)
     words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
     words["list[int]"] = "a list of whole numbers, as in [4,2]"
     words["list[str]"] = "a list of words, as in [one,two]"
@@ -418,7 +428,7 @@ def _type(schema: type, name: str) -> str:
 
 
 def _check_range(name: str, value: Any, metadata: Any) -> None:
-    if value is None or not metadata:
+    if value is None or "of" not in metadata:
         return
     if isinstance(value, list):
         for item in value:

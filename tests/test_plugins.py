@@ -58,7 +58,7 @@ register("reward", "hasty", Hasty, HastyConfig)
 @dataclass
 class FlatConfig:
     name: str = "flat"
-    bias: bool = True
+    bias: bool | None = True
     steep: float | None = key(None, 0, 1)
 
 
@@ -378,6 +378,20 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     done = typed("train", "-m", *words, "policy=little,mlp")
     assert "2 of 2 jobs done" in done.stdout, done.stderr
     assert "name them yourself" in refused(typed("train", given, "experiment=own"))
+    for text, told in (
+        ("name: [", "parsing"),
+        ("- mlp", "no policy is called"),
+        ("layers: [8]", "no policy is called"),
+        ("name: evil", "no policy is called 'evil'"),
+        ("name: mlp\nlayrs: [8]", "did you mean layers?"),
+        ("name: mlp\n_target_: evil", "policy._target_"),
+        ("name: mlp\nlayers: ${nowhere}", "policy.layers"),
+        ("\n", "no policy is called"),
+    ):
+        (folder / "policy" / "little.yaml").write_text(text)
+        assert told in refused(typed("train", given, "policy=little"))
+    (folder / "experiment" / "own.yaml").write_text("# @package _global_\nlog_evry: 3\n")
+    assert "mean log_every?" in refused(typed("train", given, "experiment=own"))
     for words in (["--config-dir"], ["--config-dir="], ["--config-dir", "nowhere"]):
         assert "--config-dir DIR" in refused(typed("train", *words))
 
@@ -394,7 +408,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
 def test_options_of_a_folder_have_nothing_imported(settings, typed, tmp_path):
     (tmp_path / "evil.py").write_text(EVIL)
     (tmp_path / "more" / "experiment").mkdir(parents=True)
-    text = f"# @package _global_\nhydra:\n  {settings}\n_target_: evil.main\n"
+    text = f"# @package _global_\nhydra:\n  {settings}\n"
     (tmp_path / "more" / "experiment" / "sly.yaml").write_text(text)
     words = ["--config-dir=more", "experiment=sly", "plugins=[mine]", *SMALL]
     assert "Hydra import something" in refused(typed("train", "-m", *words, "out=sweep"))
