@@ -125,6 +125,20 @@ register("learner", "idle", Idle, IdleConfig)
 
 
 @dataclass
+class TallierConfig:
+    name: str = "tallier"
+
+
+class Tallier(Idle):
+    """Teaches values of afterstates only."""
+
+    teaches = AfterstateValues
+
+
+register("learner", "tallier", Tallier, TallierConfig)
+
+
+@dataclass
 class FirstConfig:
     """the first legal action"""
 
@@ -203,6 +217,7 @@ def refused(done):
         ["game=row", "cells=4", "stones=3", "reward=outcome", *TWO[1:]],
         ["policy=flat", "policy.steep=0.5", "reward=hasty", "reward.loss=0.5", *SMALL],
         ["policy=counts", "learner=td", "reward=outcome", "experiment=null", *TWO],
+        ["policy=counts", "learner=tallier", "reward=outcome", "experiment=null", *TWO],
         ["learner=idle", "policy=flat", "sampling=warm", "sampling.degrees=3", *SMALL],
         ["opponent=first", "eval_opponent=first", "eval_opponent.last=true", *TWO],
         ["learner=clone", "teacher=first", *TWO],
@@ -259,6 +274,7 @@ def test_help_lists_them(command, typed):
         (["game=row", "cells=1"], "cells=1 is out of range; it should be at least 2"),
         (["game=row", "cells=two"], "a whole number"),
         (["learner=td", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
+        (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
         (["policy=counts", "learner=reinforce"], "policy=flat"),
         (["learner=idle", "search=echo"], "search"),
         (["learner=expert", "search=echo", "game=tictactoe"], "counts none"),
