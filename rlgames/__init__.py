@@ -1,11 +1,12 @@
 """rlgames: learn to play games from declarative configs.
 
 From a notebook: `rlgames.train(overrides)`, `rlgames.load(run)` and
-`rlgames.evaluate(run, overrides)`.
+`rlgames.evaluate(run, overrides)`; `rlgames.register(...)` adds a part of your own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,25 @@ if TYPE_CHECKING:
     from rlgames.players.player import Agent
 
 __version__ = "0.1.0"
+
+
+def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
+    """Let a part of your own be chosen by its name, like those of rlgames.
+
+    group: game, reward, policy, sampling, learner, player or search.
+    make: called with the keys of schema, its name left out, after what the group's parts are made
+        with: nothing for games and samplings; `game` for rewards and players; `game, player` for
+        searches; `game, value=, rng=` for networks and `game, gains=` for value functions, by
+        their classes; `game, policy, sampling, reward, rng, lr=` for learners, by their classes.
+        It raises ValueError for what does not fit together.
+    schema: a dataclass as those of schemas.py, every key with a default, that of `name` the name.
+        The first line of its docstring is shown by --help.
+    Raises ValueError for a group that there is not, a part that is none of the group's, and a name
+    that is taken, unless by the same part from a module that is imported anew.
+    """
+    from rlgames.build import register as add
+
+    add(group, name, make, schema)
 
 
 def train(overrides: list[str] | None = None) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames.config import ConfigError
+from rlgames.config import ConfigError, add_option, nearest
 from rlgames.games.battleship import Battleship
 from rlgames.games.duel import Duel
 from rlgames.games.game import Game
@@ -45,6 +45,7 @@ from rlgames.policies.staged import Staged
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
+from rlgames.schemas import SCHEMAS
 from rlgames.search.expectimax import Expectimax
 from rlgames.search.explorer import Explorer
 from rlgames.search.mcts import Mcts
@@ -57,14 +58,13 @@ GAMES: dict[str, Callable[..., Game[Any]]] = {
     "connect4": lambda rows, columns, line: Lines(rows, columns, line, True, "connect4"),
     "2048": lambda board, columns, **rules: Slide(board, columns, name="2048", **rules),
 }
-NETWORKS: dict[str, Callable[..., Network]] = {
+REWARDS: dict[str, Callable[..., Reward]] = dict.fromkeys(SCHEMAS["reward"], Reward)
+POLICIES: dict[str, type[Any]] = {
     "mlp": Mlp,
     "conv": Conv,
     "axial": Axial,
     "embedding": Embedding,
     "staged": Staged,
-}
-VALUE_FUNCTIONS: dict[str, Callable[..., ValueFunction]] = {
     "table": Table,
     "ntuple": Ntuple,
     "basis": Basis,
@@ -95,18 +95,35 @@ LEARNERS: dict[str, type[Any]] = {
     "occupancy": Occupancy,
     "expert": Expert,
 }
-TEACHES: dict[str, tuple[str, ...]] = {
-    "reinforce": tuple(NETWORKS),
-    "actor_critic": tuple(NETWORKS),
-    "td": ("table", "ntuple"),
-    "td_lambda": tuple(NETWORKS),
-    "adp": ("basis",),
-    "q": tuple(NETWORKS),
-    "clone": tuple(NETWORKS),
-    "occupancy": tuple(NETWORKS),
-    "expert": tuple(NETWORKS),
+PARTS: dict[str, tuple[dict[str, Any], type]] = {
+    "game": (GAMES, Game),
+    "reward": (REWARDS, Reward),
+    "policy": (POLICIES, Policy),
+    "sampling": (SAMPLINGS, Sampling),
+    "learner": (LEARNERS, Learner),
+    "player": (PLAYERS, Player),
+    "search": (SEARCHES, Player),
 }
-"""The policies that each learner can teach."""
+"""What makes the parts of each group, by name, and what all of them are."""
+
+
+def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
+    """As rlgames.register says."""
+    if group not in PARTS:
+        raise ValueError(f"no group is called {group!r}; {nearest(group, list(PARTS))}")
+    parts, kind = PARTS[group]
+    # What policies and learners are for is asked of their classes, before one is made.
+    of_kind = issubclass(make, kind) if isinstance(make, type) else kind not in (Policy, Learner)
+    if not of_kind:
+        raise ValueError(f"{group}={name} is not made by a class derived from {kind.__name__}")
+    if name in SCHEMAS[group] and _origin(parts.get(name)) != _origin(make):
+        raise ValueError(f"{group}={name} is taken")
+    add_option(group, name, schema)
+    parts[name] = make
+
+
+def _origin(make: Any) -> tuple[str, str]:
+    return getattr(make, "__module__", ""), getattr(make, "__qualname__", "")
 
 
 def build_game(config: DictConfig) -> Game[Any]:
@@ -124,7 +141,7 @@ def build_sampling(config: DictConfig) -> Sampling:
 def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
     """Raises ConfigError for a reward that the game does not know."""
     try:
-        return Reward(game, **arguments(config.reward))
+        return REWARDS[config.reward.name](game, **arguments(config.reward))
     except ValueError as error:
         fitting = {"turns": "turns", "score": "score", "outcome": "outcome"}[game.spec.goal]
         raise ConfigError(str(error), f"reward={fitting} fits") from None
@@ -132,27 +149,30 @@ def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
 
 def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
     """Raises ConfigError for a policy that does not fit the game or the learner."""
-    name, learner = config.policy.name, config.learner.name
-    fitting = TEACHES[learner]
-    if name not in fitting:
+    name, learner = config.policy.name, LEARNERS[config.learner.name]
+    make: Any = POLICIES[name]
+    made_with = arguments(config.policy)
+    if not issubclass(make, learner.teaches):
+        fitting = [other for other, kind in POLICIES.items() if issubclass(kind, learner.teaches)]
         raise ConfigError(
-            f"learner={learner} does not teach policy={name}",
+            f"learner={config.learner.name} does not teach policy={name}",
             "it teaches " + ", ".join(f"policy={other}" for other in fitting),
         )
-    gains = config.reward.scale if config.reward.scored == "gain" else 0.0
-    if name in VALUE_FUNCTIONS:
+    reward = build_reward(config, game)
+    gains = reward.scale if reward.scored == "gain" else 0.0
+    if issubclass(make, ValueFunction):
         try:
-            return VALUE_FUNCTIONS[name](game, gains=gains, **arguments(config.policy))
+            valued: Policy = make(game, gains=gains, **made_with)
+            return valued
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
-    value = LEARNERS[learner].has_critic or config.learner.get("baseline") == "value"
+    value = learner.has_critic or config.learner.get("baseline") == "value"
     try:
-        made_with = arguments(config.policy)
-        canonical = made_with.pop("canonical")
-        network = NETWORKS[name](game, value=value, rng=rng, **made_with)
+        canonical = made_with.pop("canonical", False)
+        network: Network = make(game, value=value, rng=rng, **made_with)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
-        if LEARNERS[learner].of_afterstates:
+        if learner.of_afterstates:
             return NetworkOfAfterstates(game, network, gains)
     except ValueError as error:
         raise ConfigError(str(error)) from None
@@ -165,12 +185,13 @@ def build_learner(
     """Raises ConfigError for moves that would be drawn from values as if these were logits, and
     for a game that does not tell what is learnt."""
     name = config.learner.name
-    if name == "expert" and config.get("search") is None:
+    from_search = issubclass(LEARNERS[name], Expert)
+    if from_search and config.get("search") is None:
         raise ConfigError(
-            "learner=expert learns from a search, and none is named",
+            f"learner={name} learns from a search, and none is named",
             "add search=mcts search.leaf=value",
         )
-    if name != "expert" and config.get("search") is not None:
+    if not from_search and config.get("search") is not None:
         raise ConfigError(
             f"learner={name} does not learn from a search", "learner=expert does; or leave it out"
         )
@@ -207,7 +228,7 @@ def build_search(
     if node.get("leaf") == "value" and reward is not None:
         settings |= _learnt_value(node, game, reward)
     if node.name == "expectimax" and reward is not None:
-        settings["discount"] = reward.discount
+        settings["discount"] = reward.get("discount", 1.0)
     try:
         return SEARCHES[node.name](game, player, **settings)
     except ValueError as error:
@@ -231,13 +252,16 @@ def build_explorer(config: DictConfig, game: Game[Any], agent: Agent) -> Player:
 def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:
     """What a value head counts, and how much of it one unit is."""
     two = game.spec.seats == 2
+    unclear = ConfigError(
+        f"search.leaf=value cannot tell what reward={reward.name} has taught the value head",
+        "search.leaf=rollout fits",
+    )
+    if REWARDS[reward.name] is not Reward:
+        raise unclear
     value = ("outcome" if two else "score") if reward.scored == "gain" else reward.scored
     even = reward.win == -reward.loss and not any(reward.draws)
     if reward.minus != "nothing" or reward.scored == "score" or (two and not even):
-        raise ConfigError(
-            f"search.leaf=value cannot tell what reward={reward.name} has taught the value head",
-            "search.leaf=rollout fits",
-        )
+        raise unclear
     if node.value not in (None, value):
         raise ConfigError(f"search.value={node.value} is not what the run has learnt: {value}")
     return {"value": value, "unit": 1 / (reward.scale * (reward.win if two else 1))}

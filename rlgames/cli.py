@@ -75,6 +75,7 @@ def run(command: str, words: list[str]) -> int:
         raise ConfigError(
             f"no command is called {command!r}", config.nearest(command, list(COMMANDS))
         )
+    words = config.with_parts(words)
     if "-h" in words or "--help" in words:
         print(command_help(command))
         return 0
@@ -245,7 +246,8 @@ def sweep(words: list[str]) -> int:
             failed.append(here)
 
     where = "'" + str(directory).replace("'", "\\'") + "'"
-    sys.argv = [sys.argv[0], "-m", *config.readable(words), f"hydra.sweep.dir={where}"]
+    flags = ["-m", *(f"--config-dir={folder}" for folder in config.FOLDERS[1:])]
+    sys.argv = [sys.argv[0], *flags, *config.readable(words), f"hydra.sweep.dir={where}"]
     job()
     for path in failed:
         print(f"rlgames: failed: {path}", file=sys.stderr)
@@ -276,16 +278,7 @@ def command_help(command: str) -> str:
             continue
         lines.append(f"  {group}=")
         for option in config.options(folder):
-            first = (config.conf_dir() / folder / f"{option}.yaml").read_text(encoding="utf-8")
-            about = next(
-                (
-                    line[1:].strip()
-                    for line in first.splitlines()
-                    if line.startswith("#") and "@package" not in line
-                ),
-                "",
-            )
-            lines.append(f"    {option:22}{about}")
+            lines.append(f"    {option:22}{config.about(folder, option)}")
     lines += ["", "keys"]
     for path in [config.conf_dir() / f"{command}.yaml"]:
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -296,6 +289,7 @@ def command_help(command: str) -> str:
                 and key.split(":")[0] not in ("defaults", "hydra")
             ):
                 lines.append(f"  {key.strip().replace(': ', '='):24}{comment.strip()}")
+    lines += ["", "--config-dir DIR adds the options in DIR/<group>/*.yaml"]
     if command == "train":
-        lines += ["", "rlgames train -m key=a,b sweeps over the values"]
+        lines += ["rlgames train -m key=a,b sweeps over the values"]
     return "\n".join(lines)

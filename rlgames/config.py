@@ -6,20 +6,25 @@ Nothing heavy is imported, so that a mistyped word is answered at once.
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
+import os
 import re
 import sys
-from dataclasses import fields
+import traceback
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames.schemas import (
     COMMANDS,
@@ -28,8 +33,8 @@ from rlgames.schemas import (
     SCHEMAS,
     SEATED,
     SHARED,
-    TOP_LEVEL,
     defaults,
+    known_keys,
     schema_of,
 )
 
@@ -42,15 +47,137 @@ class ConfigError(Exception):
         self.error, self.hint = error, hint
 
 
+class UnknownPart(ConfigError):
+    """A part by a name that no option has."""
+
+
 def conf_dir() -> Path:
     """Where the YAML files lie: inside the installed package, or beside it in a checkout."""
     inside = Path(__file__).parent / "conf"
     return inside if inside.is_dir() else Path(__file__).parent.parent / "conf"
 
 
+FOLDERS = [conf_dir()]
+"""Where the YAML files of options are looked for, the folder of --config-dir last."""
+
+BAD_WORDS = (HydraException, ValueError, YAMLError)
+"""What composing raises for words, and for files of --config-dir, that cannot be."""
+
+MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+"""What plugins= may name."""
+
+
 def options(group: str) -> list[str]:
-    """The names of a config group's files."""
-    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+    """The names of a config group's files, and of registered parts that have none."""
+    files = [path.stem for folder in FOLDERS for path in (folder / group).glob("*.yaml")]
+    return sorted({*files, *SCHEMAS.get(group, ())})
+
+
+def option_file(group: str, name: str) -> Path | None:
+    """The YAML file of an option, None where its schema's defaults stand for it."""
+    paths = [folder / group / f"{name}.yaml" for folder in FOLDERS]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def about(group: str, name: str) -> str:
+    """What an option is: the first comment of its file, or the docstring of its schema."""
+    path = option_file(group, name)
+    if path is None:
+        schema = SCHEMAS[group][name]
+        told = (schema.__doc__ or "").strip()
+        return "" if told.startswith(f"{schema.__name__}(") else told.partition("\n")[0]
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    comments = (line for line in lines if line.startswith("#") and "@package" not in line)
+    return next(comments, "#")[1:].strip()
+
+
+def add_option(group: str, name: str, schema: type) -> None:
+    """Let a schema be an option of a group, its defaults standing for a YAML file.
+
+    Raises ValueError for a schema whose keys a config cannot have.
+    """
+    if not re.fullmatch(r"\w+", name, re.ASCII):
+        raise ValueError(f"{group}={name} cannot be typed: letters, digits and _ can")
+    keys = defaults(schema) if is_dataclass(schema) else {}
+    if keys.get("name") != name or len(keys) != len(fields(schema)):
+        raise ValueError(
+            f"{group}={name} needs a dataclass with name: str = {name!r} and defaults for all keys"
+        )
+    OmegaConf.structured(schema)
+    node, package = keys, None
+    if group == "game":
+        own = {key: value for key, value in keys.items() if key != "name"}
+        for key in own:
+            if any(key in (*known_keys(command), "experiment") for command in COMMANDS):
+                raise ValueError(f"{group}={name} cannot have the key {key}: commands have it")
+        inside = {"name": name} | {key: f"${{{key}}}" for key in own}
+        node, package = own | {"game": inside}, "_global_"
+    SCHEMAS[group][name] = schema
+    if option_file(group, name) is None:  # Hydra would match the two, and warn
+        ConfigStore.instance().store(name, node, group, package)
+
+
+def with_parts(words: list[str]) -> list[str]:
+    """The words without --config-dir DIR, whose options take part from now on, as do those of the
+    modules in plugins=.
+
+    Only what the words themselves name is ever imported; names in files are text. Raises
+    ConfigError for a folder or a module that is not there, and for a module that fails.
+    """
+    kept, coming = [], iter(words)
+    for word in coming:
+        flag, equals, folder = word.partition("=")
+        if flag != "--config-dir":
+            kept.append(word)
+            continue
+        folder = folder if equals else next(coming, "")
+        if not os.path.isdir(folder):
+            raise ConfigError(f"--config-dir {folder} is not a folder", "write --config-dir DIR")
+        FOLDERS[1:] = [Path(folder).absolute()]
+    for word in [word for word in kept if word.startswith("plugins=")][-1:]:
+        for name in _modules(word):
+            _import(name)
+    return kept
+
+
+def _modules(word: str) -> list[str]:
+    """The names in plugins=[...]; raises ConfigError for anything that is not a module's name."""
+    listed = re.fullmatch(r"plugins=\[(.*)\]", word)
+    names = listed[1].split(",") if listed and listed[1].strip() else []
+    names = [name.strip(" '\"") for name in names]
+    if listed is None or not all(MODULE.fullmatch(name) for name in names):
+        raise ConfigError(
+            f"{word!r} does not list modules by name", "plugins=[mine] imports mine.py"
+        )
+    return names
+
+
+def _import(name: str) -> None:
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            found = nearest(name, [path.stem for path in Path().glob("*.py")])
+            hint = found if found.startswith("did") else "it is looked for here and in PYTHONPATH"
+            raise ConfigError(f"no module is called {name!r}", hint) from None
+        lines = [
+            f", line {frame.lineno} of {frame.filename}"
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).stem == name.rpartition(".")[2]
+        ]
+        told = " ".join(str(error).split())
+        raise ConfigError(
+            f"plugins=[{name}] fails: {type(error).__name__}: {told}" + "".join(lines[-1:])
+        ) from None
+    meant = Path(here, *name.split(".")).with_suffix(".py")
+    if meant.exists() and not meant.samefile(module.__file__ or "."):
+        raise ConfigError(
+            f"plugins=[{name}] is {module.__file__ or 'a part of Python'}, not {meant}",
+            "give the file another name",
+        )
 
 
 def nearest(word: str, names: list[str]) -> str:
@@ -61,11 +188,21 @@ def nearest(word: str, names: list[str]) -> str:
 
 def load(command: str, overrides: list[str]) -> DictConfig:
     """Compose and check a command's config; raises ConfigError for bad input."""
-    words = _with_experiment(command, readable(overrides))
+    words = _with_experiment(command, readable(with_parts(overrides)))
     for override in _parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
-    return check(command, _with_own_settings(command, words, _compose(command, words)))
+    config = _with_own_settings(command, words, _compose(command, words))
+    names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
+    for name in map(str, config):
+        if name not in names:
+            raise ConfigError(f"no key is called {name!r} here", nearest(name, names))
+    config = check(command, config)
+    if config.plugins and not any(word.startswith("plugins=") for word in words):
+        raise ConfigError(
+            f"an experiment needs plugins={config.plugins}", "name them yourself if you trust them"
+        )
+    return config
 
 
 def _with_own_settings(command: str, words: list[str], config: DictConfig) -> DictConfig:
@@ -91,13 +228,22 @@ def load_sweep(command: str, overrides: list[str]) -> list[list[str]]:
     """The overrides of each job of a sweep, every one of them checked."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
-    plain = [
-        found for found in _parse(readable(overrides)) if not found.key_or_group.startswith("hydra")
-    ]
+    words = readable(with_parts(overrides))
+    plain = [found for found in _parse(words) if not found.key_or_group.startswith("hydra")]
     jobs = [list(job) for job in BasicSweeper.split_arguments(plain, max_batch_size=None)[0]]
+    usual = _made_by_hydra(command, [])
     for job in jobs:
         load(command, job)
+        if _made_by_hydra(command, job) != usual:
+            raise ConfigError("a file of --config-dir would have Hydra import something")
     return jobs
+
+
+def _made_by_hydra(command: str, words: list[str]) -> list[Any]:
+    """The settings from which Hydra makes objects in a sweep, of any class that they name."""
+    node = _compose(command, words, with_hydra=True).hydra
+    parts = (node[name] for name in ("sweeper", "launcher", "callbacks", "job_logging"))
+    return [*map(OmegaConf.to_container, parts), OmegaConf.to_container(node.hydra_logging)]
 
 
 def readable(overrides: list[str]) -> list[str]:
@@ -176,18 +322,20 @@ def _parse(words: list[str]) -> list[Override]:
     return parsed
 
 
-def _compose(command: str, overrides: list[str]) -> DictConfig:
+def _compose(command: str, overrides: list[str], with_hydra: bool = False) -> DictConfig:
     groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
+    more = ",".join(quoted(f"file://{folder}") for folder in FOLDERS[1:])
+    search = [f"hydra.searchpath=[{more}]"] if more else []
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
-            return compose(command, overrides)
-        except (HydraException, ValueError) as error:
+            return compose(command, [*overrides, *search], return_hydra_config=with_hydra)
+        except BAD_WORDS as error:
             choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
             wrong = [text for text in overrides if text not in choices]
             try:
-                known = compose(command, choices)
-            except (HydraException, ValueError):
+                known = compose(command, [*choices, *search])
+            except BAD_WORDS:
                 known = compose(command)
                 wrong = overrides
             names = [str(name) for name in known if name != "experiment"] + [*GROUPS[command]]
@@ -215,13 +363,15 @@ def check(command: str, config: DictConfig) -> DictConfig:
         node = config.get(group)
         if node is None:
             continue
-        name = str(node.get("name"))
+        name = str(node.get("name") if isinstance(node, DictConfig) else node)
         try:
             schema = schema_of(group, name)
         except KeyError:
             known = list(SCHEMAS[SHARED.get(group, group)])
-            raise ConfigError(f"no {group} is called {name!r}", nearest(name, known)) from None
-        result[group] = typed(schema, node, group)
+            raise UnknownPart(f"no {group} is called {name!r}", nearest(name, known)) from None
+        if not isinstance(node, DictConfig):
+            raise ConfigError(f"{group} has no keys, not even its name")
+        result[group] = defaults(schema) | typed(schema, node, group)
     command_schema = COMMANDS[command]
     own = {
         item.name: config.get(item.name) for item in fields(command_schema) if item.name in config
@@ -235,7 +385,8 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     merged = OmegaConf.structured(schema)
     for name in map(str, node):
-        shown = name if not prefix or name in TOP_LEVEL else f"{prefix}.{name}"
+        shown = name if prefix in ("", "game") else f"{prefix}.{name}"
+        raw: Any = "${...}"  # for what names nothing
         try:
             raw = OmegaConf.to_container(OmegaConf.create({"v": node[name]}), resolve=True)
             raw = raw["v"] if isinstance(raw, dict) else raw
@@ -244,7 +395,8 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             kind = _type(schema, name)
             # OmegaConf would take 3 for true and "01" for 1.
             loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
-            if kind and (loose or isinstance(raw, bool) != (kind == "true or false")):
+            odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
+            if kind and (loose or odd):
                 raise ConfigError(f"{shown}={raw} is not of the right kind", f"it should be {kind}")
             merged[name] = raw
             values[name] = plain(merged)[name]
@@ -258,22 +410,25 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             ) from None
     for item in fields(schema):
         if item.name in values:
-            shown = item.name if not prefix or item.name in TOP_LEVEL else f"{prefix}.{item.name}"
+            shown = item.name if prefix in ("", "game") else f"{prefix}.{item.name}"
             _check_range(shown, values[item.name], item.metadata)
     return values
 
 
 def _type(schema: type, name: str) -> str:
-    kind = {item.name: str(item.type) for item in fields(schema)}.get(name, "")
+    kinds = {item.name: item.type for item in fields(schema)}
+    own = kinds.get(name, "")  # text, where the module has `from __future__ import annotations`
+    kind = own.__name__ if isinstance(own, type) else str(own)
     words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
     words["list[int]"] = "a list of whole numbers, as in [4,2]"
+    words["list[str]"] = "a list of words, as in [one,two]"
     return " or ".join(words.get(part.strip(), part.strip()) for part in kind.split("|")).replace(
         "None", "null"
     )
 
 
 def _check_range(name: str, value: Any, metadata: Any) -> None:
-    if value is None or not metadata:
+    if value is None or "of" not in metadata:
         return
     if isinstance(value, list):
         for item in value:
@@ -306,12 +461,20 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value
-    config = check("train", raw)
-    for group in GROUPS["train"]:
-        if group in config:
-            chosen = plain(config[group])
-            config[group] = defaults(schema_of(group, chosen["name"])) | chosen
-    return config
+    try:
+        return check("train", raw)
+    except UnknownPart as error:
+        needed = values.get("plugins")
+        needed = [str(name) for name in needed] if isinstance(needed, list) else []
+        known = all(name in sys.modules for name in needed)
+        if known or not all(MODULE.fullmatch(name) for name in needed):
+            raise
+        listed = f"plugins=[{','.join(needed)}]"
+        raise UnknownPart(
+            f"{error.error} here",
+            f"it was trained with {listed}, name them yourself if you trust them: "
+            f"rlgames eval RUN {listed}",
+        ) from None
 
 
 def json_text(value: Any) -> str:

@@ -135,7 +135,10 @@ def evaluation(report: dict[str, Any]) -> None:
 
 
 def _by(search: dict[str, Any] | None) -> str:
-    return "" if search is None else f" by {search['name']} of {search['simulations']:,}"
+    if search is None:
+        return ""
+    size = f" of {search['simulations']:,}" if "simulations" in search else ""
+    return f" by {search['name']}{size}"
 
 
 def arena(report: dict[str, Any]) -> None:

@@ -433,7 +433,14 @@ SEED_END = 2**64
 
 
 @dataclass
-class RunConfig:
+class CommandConfig:
+    """The keys that every command has."""
+
+    plugins: list[str] = key([])
+
+
+@dataclass
+class RunConfig(CommandConfig):
     """The keys that whatever plays games has."""
 
     seed: int = key(0, 0, SEED_END - 1)
@@ -474,6 +481,7 @@ class ResumeConfig:
     solve_seconds: float | None = key(None, 0, 1e6)
     device: str | None = None
     threads: int | None = key(None, 1, 1024)
+    plugins: list[str] | None = key(None)
 
 
 @dataclass
@@ -487,7 +495,7 @@ class EvalConfig(RunConfig):
 
 
 @dataclass
-class SolveConfig:
+class SolveConfig(CommandConfig):
     seconds: float = key(60.0, 0, 1e6)
     memory_gb: float = key(4.0, POSITIVE, 1e4)
     format: str = key("table", of=("table", "json"))
@@ -533,8 +541,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "arena": ("game", "search"),
     "solve": ("game",),
 }
-TOP_LEVEL = {item.name for schema in SCHEMAS["game"].values() for item in fields(schema)} - {"name"}
-"""Keys of games, which are written without their group."""
 
 
 def schema_of(group: str, name: str) -> type:

@@ -80,4 +80,4 @@ def test_every_key_of_a_command_is_in_its_yaml_with_a_comment(command):
     lines = {line.split(":")[0]: line for line in text.splitlines() if ":" in line}
     for item in fields(schemas.COMMANDS[command]):
         assert "#" in lines[item.name]
-        assert item.default is not MISSING
+        assert item.default is not MISSING or item.default_factory is not MISSING

@@ -15,6 +15,9 @@ from rlgames.config import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 
+IN_TRAINING = ("run", "self", "past")
+"""Options of the group `player` that nobody can be by name alone."""
+
 
 def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
     """The cross table and the ratings; who: as in competitors."""
@@ -47,7 +50,8 @@ def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[
 
     A word that ends in +mcts stands for the player before it, looking ahead.
     """
-    names = [name for name in config.options("player") if name in build.PLAYERS]
+    overrides = config.with_parts(overrides)
+    names = [name for name in config.options("player") if name not in IN_TRAINING]
     parts = [_parts(word) for word in who]
     runs = [Path(word) for word, _ in parts if word not in names]
     for path in runs:
@@ -78,9 +82,8 @@ def _parts(word: str) -> tuple[str, str]:
 
 
 def _node(word: str, names: list[str]) -> DictConfig:
-    """The settings of a player: those of its file in conf/, or the path of a run."""
+    """The settings of a player: those of its option, or the path of a run."""
     if word not in names:
         return OmegaConf.create({"name": "run", "path": word})
-    node = OmegaConf.load(config.conf_dir() / "player" / f"{word}.yaml")
-    assert isinstance(node, DictConfig)
+    node: DictConfig = config.load("eval", [f"player={word}"]).player
     return node

@@ -9,11 +9,12 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames import build, config
 from rlgames.agents import trained_config
 from rlgames.config import ConfigError
-from rlgames.schemas import GROUPS, TOP_LEVEL, known_keys
+from rlgames.schemas import GROUPS, known_keys
 
 
 def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
     """A command's checked config; raises ConfigError for what differs from a run's training."""
+    overrides = config.with_parts(overrides)
     if run is None:
         cfg = config.load(command, overrides)
         if "game" not in cfg:
@@ -46,7 +47,7 @@ def without_what_was_trained(command: str, overrides: list[str], own: DictConfig
     for text in overrides:
         name, _, value = text.partition("=")
         top = name.split(".")[0]
-        of_game = name in TOP_LEVEL and "game" not in GROUPS[command]
+        of_game = name in own.game and "game" not in GROUPS[command]
         if not of_game and (top not in known_keys("train") or top in known_keys(command)):
             kept.append(text)
             continue

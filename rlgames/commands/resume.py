@@ -21,6 +21,7 @@ def resume_command(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpo
     """
     if not run.is_dir():
         raise ConfigError(f"{run} is no run's directory", "resume names the directory")
+    overrides = config.with_parts(overrides)
     found = _latest(run)
     own = config.from_plain(found.config)
     words = without_what_was_trained("resume", overrides, own)

@@ -34,6 +34,8 @@ class Adp(Learner):
         their policy network does.
     """
 
+    teaches = Basis
+
     def __init__(
         self,
         game: Game[Any],

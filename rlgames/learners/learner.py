@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.play import Moves, Results
+from rlgames.policies.policy import Network
 
 
 class RmspropOfMatrices(torch.optim.Optimizer):
@@ -52,6 +53,9 @@ class BadNumber(ArithmeticError):
 
 class Learner(ABC):
     """Learns and does not play."""
+
+    teaches: type[Any] = Network
+    """The policies that it can teach: this class and those made from it."""
 
     has_critic = False
     """Whether it teaches the policy's value head, always."""

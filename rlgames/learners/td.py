@@ -67,6 +67,7 @@ class Td(Learner):
         agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with.
     """
 
+    teaches = AfterstateValues
     learns_from_records = True
     bootstraps = True
 
