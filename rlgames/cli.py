@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlgames import config
+from rlgames import config, ranks
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupted
 from rlgames.schemas import GROUPS, SHARED
@@ -51,7 +51,7 @@ def main() -> None:
     except ConfigError as error:
         code = config.stop(error, as_json)
     except Interrupted as stop:
-        print(f"rlgames: interrupted, {stop.told}", file=sys.stderr)
+        print(f"rlgames: interrupted{stop.told and ', '}{stop.told}", file=sys.stderr)
         code = stop.code
     except KeyboardInterrupt:
         print("rlgames: interrupted", file=sys.stderr)
@@ -149,6 +149,9 @@ def resume(run: Path | None, words: list[str]) -> int:
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
     """Show a run of so many games while it learns, and what came of it."""
+    if ranks.rank():
+        learn(None)
+        return 0
     from rlgames import display
     from rlgames.learners.learner import BadNumber
 

@@ -240,9 +240,8 @@ def test_a_run_of_a_gpu_opens_and_goes_on_on_the_cpu(tmp_path, monkeypatch):
     broken_off(monkeypatch, out(SALVO, run), 2)
     path = run / "checkpoints/latest.safetensors"
     found = Checkpoint.read(path)
-    found.state["generators"] = dict.fromkeys(
-        found.state["generators"], torch.zeros(16, dtype=torch.uint8)
-    )
+    first = found.state["processes"]["0"]
+    first["generators"] = dict.fromkeys(first["generators"], torch.zeros(16, dtype=torch.uint8))
     changed(path, config=found.config | {"device": "cuda"}, state=found.state)
     if not torch.cuda.is_available():
         assert load_agent(run).policy

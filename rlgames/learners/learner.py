@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlgames import ranks
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
 
@@ -72,6 +73,9 @@ class Learner(ABC):
     bootstraps = False
     """Whether it learns from windows of games, going on from the value of where one ends."""
 
+    together = False
+    """Whether several processes can teach one policy: each of its steps is made by all of them."""
+
     optimizer: torch.optim.Optimizer
 
     @abstractmethod
@@ -97,16 +101,36 @@ class Learner(ABC):
             optimizer.load_state_dict(optimizer.state_dict() | {"state": of_each})
 
 
+def _average(parameters: list[nn.Parameter], weight: float) -> None:
+    """Give every process the mean of all gradients, each counted by its process's weight."""
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    flat = torch.cat(
+        [weight * part.reshape(-1) for part in parts] + [parts[0].new_tensor([weight])]
+    )
+    found = ranks.total(flat)
+    means = (found[:-1] / found[-1]).split([part.numel() for part in parts])
+    for parameter, mean in zip(parameters, means, strict=True):
+        parameter.grad = mean.view_as(parameter)
+
+
 def step(
-    optimizer: torch.optim.Optimizer, loss: Tensor, lr: float, max_norm: float | None
+    optimizer: torch.optim.Optimizer,
+    loss: Tensor,
+    lr: float,
+    max_norm: float | None,
+    weight: float = 1.0,
 ) -> float:
     """Descend the loss once and return the norm of its gradient, before it is clipped to max_norm.
+
+    weight: what this loss counts where several processes descend the mean of theirs.
 
     Raises BadNumber, before the step, if the loss or the gradient is not finite.
     """
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if ranks.size() > 1:
+        _average(parameters, weight)
     limit = torch.inf if max_norm is None else max_norm
     norm = float(nn.utils.clip_grad_norm_(parameters, limit))
     if not (norm < torch.inf and float(loss.detach().abs()) < torch.inf):
