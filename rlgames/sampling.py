@@ -13,7 +13,6 @@ from torch import Tensor
 
 from rlgames.schedule import Schedule
 
-
 MOST = torch.finfo(torch.float32).max
 
 
