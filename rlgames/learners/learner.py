@@ -88,10 +88,13 @@ def step(
     loss.backward()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     limit = torch.inf if max_norm is None else max_norm
-    norm = float(nn.utils.clip_grad_norm_(parameters, limit))
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    total = nn.utils.get_total_norm(gradients)
+    norm = float(total)
     if not (norm < torch.inf and float(loss.detach().abs()) < torch.inf):
         what = _not_finite(optimizer, loss)
         raise BadNumber(f"{what} is not a finite number; a smaller lr may help")
+    nn.utils.clip_grads_with_norm_(parameters, limit, total)
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.step()
