@@ -146,10 +146,10 @@ def arena(report: dict[str, Any]) -> None:
     """The cross table of `rlgames arena`, the strongest first."""
     players = sorted(enumerate(report["players"]), key=lambda numbered: -float(numbered[1]["elo"]))
     table = Table(title=f"points of row against column, {report['games']:,} games a pair")
-    table.add_column("")
-    table.add_column("Elo, 95 %", justify="right")
+    table.add_column("", overflow="fold")
+    table.add_column("Elo, 95 %", justify="right", overflow="fold")
     for place in range(len(players)):
-        table.add_column(str(place + 1), justify="right")
+        table.add_column(str(place + 1), justify="right", overflow="fold")
     for place, (_, player) in enumerate(players):
         low, high = player["ci95"]
         points = [player["points"][number] for number, _ in players]
@@ -192,8 +192,8 @@ def _reach_rows(reach: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
     table = Table(title=_text(title), show_header=False, min_width=len(title))
-    table.add_column()
-    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", overflow="fold")
     for name, value in rows:
         table.add_row(_text(name), value)
     _show(table)

@@ -126,7 +126,7 @@ def test_a_bad_reward_at_a_later_update_stops_before_the_step(name, monkeypatch)
         monkeypatch.setattr(
             Reward, method, lambda *of, real=real: real(*of).index_fill(0, ONE, math.nan)
         )
-    with pytest.raises(BadNumber, match="a (reward|return) is not a finite number"):
+    with pytest.raises(BadNumber, match=r"a (reward|return) is not a finite number"):
         learner.update(moves, results, 0.5)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.state_dict().items())
 
