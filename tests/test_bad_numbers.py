@@ -184,3 +184,13 @@ def test_learning_that_breaks_down_ends_in_one_line(typed, tmp_path):
 )
 def test_the_largest_boards_have_more_positions_than_a_float_can_say(words):
     assert build.build_game(config.load("solve", words)).spec.positions == math.inf
+
+
+def test_the_42nd_stone_can_win():
+    game = build.build_game(config.load("solve", ["game=connect4"]))
+    state = game.initial(1, rng())
+    for column in "116303261511236224441633636444025050050255":
+        assert not state.done.any()
+        state = game.act(state, torch.tensor([int(column)]))
+    assert (int(state.turn), bool(state.done)) == (42, True)
+    assert state.score.tolist() == [[-1.0, 1.0]]
