@@ -162,7 +162,7 @@ def test_runs_and_records_have_odd_paths(name, typed, tmp_path):
     words = ["eval", "player=random", "game=tictactoe", "games=2"]
     done = typed(*words, f"opponent={name}", f"record=R{name[1:]}")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "R" + name[1:]).is_file()
+    assert (tmp_path / f"R{name[1:]}").is_file()
 
 
 @pytest.mark.parametrize("command", ["train", "eval", "arena", "play"])
