@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
-from rlgames.games.game import HIDDEN, Game, Spec, State
+from rlgames.games.game import HIDDEN, Game, Spec, State, fillings
 from rlgames.games.symmetry import turns
 
 SAMPLES = 64
@@ -131,7 +131,7 @@ class Battleship(Game[BattleshipState]):
             observation=(planes, rows, columns),
             cells=self.sequential or shots == 1,
             longest=cells if self.sequential else turns,
-            positions=3.0**cells,
+            positions=fillings(3, cells),
             goal="turns",
             hidden=True,
             keyed=cells <= (31 if self.sequential else 39),
