@@ -32,7 +32,7 @@ class BattleshipConfig:
     ships: list[int] = key([3], 1, 1000)
     shots: int = key(1, 1, 1000)
     aim: str = key("auto", of=("auto", "joint", "sequential"))
-    encoding: str = key("planes", of=("signed", "planes"))
+    encoding: str = key("planes", of=("signed", "planes", "posterior"))
     show: list[str] = key([], of=("sizes", "sunk", "first_hit"))
 
 
