@@ -150,6 +150,7 @@ class NtupleConfig:
     name: str = "ntuple"
     tuples: list[list[int]] | None = key(None, 0, 63)
     marks: int = key(16, 2, 66)
+    entries: int | None = key(None, 1, 10**9)
     start: float = key(0.0, -1e9, 1e9)
 
 
