@@ -67,11 +67,11 @@ def lines() -> list[Step]:
 def sea() -> list[Step]:
     found = solve_cases()
     for name in SALVO.values():
-        words, first = [f"experiment={name}", "solve_seconds=0"], BEGUN.get(name)
+        settings, first = [f"experiment={name}", "solve_seconds=0"], BEGUN.get(name)
         if first:
             found += train(first, f"experiment={first}", "solve_seconds=0", seeds=FIVE)
-            words.append(f"start={{{first}/SEED}}")
-        found += train(name, *words, weight=100, seeds=FIVE)
+            settings.append(f"start={{{first}/SEED}}")
+        found += train(name, *settings, weight=100, seeds=FIVE)
         found += measure("greedy", name, "games=all", "solve_seconds=0", seeds=FIVE)
     for shots, name in ((1, "fleet"), (5, "fleet_salvo")):
         found += train(name, f"experiment={name}", weight=1200, seeds=ONE)
