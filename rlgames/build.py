@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.learners.td_lambda import TdLambda
+from rlgames.limits import Limit, TooLarge
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
@@ -147,8 +149,14 @@ def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
         raise ConfigError(str(error), f"reward={fitting} fits") from None
 
 
-def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
-    """Raises ConfigError for a policy that does not fit the game or the learner."""
+def build_policy(
+    config: DictConfig, game: Game[Any], rng: torch.Generator, numbers: int | None = None
+) -> Policy:
+    """numbers: how many a file has to fill it with, if it will be.
+
+    Raises ConfigError for a policy that does not fit the game or the learner, and for one that
+    would need far more numbers than there are, before they take up memory.
+    """
     name, learner = config.policy.name, LEARNERS[config.learner.name]
     make: Any = POLICIES[name]
     made_with = arguments(config.policy)
@@ -160,16 +168,21 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         )
     reward = build_reward(config, game)
     gains = reward.scale if reward.scored == "gain" else 0.0
+    limit = nullcontext() if numbers is None else Limit(numbers)
     if issubclass(make, ValueFunction):
         try:
-            valued: Policy = make(game, gains=gains, **made_with)
+            with limit:
+                valued: Policy = make(game, gains=gains, **made_with)
             return valued
+        except TooLarge as error:
+            raise ConfigError(f"policy={name}: {error}") from None
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
     value = learner.has_critic or config.learner.get("baseline") == "value"
     try:
         canonical = made_with.pop("canonical", False)
-        network: Network = make(game, value=value, rng=rng, **made_with)
+        with limit:
+            network: Network = make(game, value=value, rng=rng, **made_with)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
         if learner.of_afterstates:
@@ -281,11 +294,13 @@ def build_device(config: DictConfig) -> torch.device:
     return device
 
 
-def check_memory(batch: int, window: int | None, game: Game[Any]) -> None:
-    """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
+def check_memory(config: DictConfig, game: Game[Any]) -> None:
+    """Raises ConfigError where what training keeps cannot fit in the memory that is free.
 
-    Counted for each move: its position, its observation twice (as played, as learnt from), and
-    for each action a mask and four floats (scores, log-probabilities and their gradients).
+    Counted for each move of a batch: its position, its observation twice (as played, as learnt
+    from), and for each action a mask and four floats (scores, log-probabilities and their
+    gradients). A move that is remembered is its position and what was aimed at; a game that is
+    evaluated its last position.
     """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -294,17 +309,26 @@ def check_memory(batch: int, window: int | None, game: Game[Any]) -> None:
         )
     except (OSError, StopIteration):
         return
-    spec = game.spec
+    spec, learner = game.spec, config.learner
     cells = math.prod(spec.observation[1:])
     a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
     # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
-    a_game = a_move * min(window or spec.longest, spec.longest, 100 * cells)
-    if batch * a_game > free:
-        raise ConfigError(
-            f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "
-            f"{free / 2**30:.1f} GiB are free",
-            f"batch={max(1, free // a_game)} fits",
-        )
+    plies = min(spec.longest, 100 * cells)
+    a_game = a_move * min(config.window or plies, plies)
+    moves = config.games * plies
+    needs = {
+        "batch": (min(config.batch, config.games), a_game),
+        "learner.memory": (min(learner.get("memory", 0), moves), cells + 4 * spec.actions),
+        "learner.minibatch": (learner.get("minibatch", 0) if "memory" in learner else 0, a_move),
+        "eval_games": (config.eval_games, 4 * cells),
+    }
+    for name, (count, each) in needs.items():
+        if count * each > free:
+            raise ConfigError(
+                f"{name}={count} may need {count * each / 2**30:.1f} GiB for its moves, and "
+                f"{free / 2**30:.1f} GiB are free",
+                f"{name}={max(1, free // each)} fits",
+            )
 
 
 def stream(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:

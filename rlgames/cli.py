@@ -12,6 +12,7 @@ from rlgames import config
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupted
 from rlgames.schemas import GROUPS, SHARED
+from rlgames.untrusted import shown
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
@@ -65,6 +66,11 @@ def main() -> None:
         code = 0
     except OSError as error:
         print(f"rlgames: {with_notes(error)}", file=sys.stderr)
+        code = 3
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "memory" not in str(error):
+            raise
+        print(f"rlgames: there is not enough memory ({shown(error)})", file=sys.stderr)
         code = 3
     sys.exit(code)
 

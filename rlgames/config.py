@@ -12,6 +12,8 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ from rlgames.schemas import (
     known_keys,
     schema_of,
 )
+from rlgames.untrusted import shown
 
 
 class ConfigError(Exception):
@@ -450,6 +453,18 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """What is wrong with a stranger's config is told in one printable line of bounded length."""
+    try:
+        yield
+    except ConfigError as error:
+        error.error, error.hint = shown(error.error), shown(error.hint)
+        error.args = (error.error,)
+        raise
+
+
+@told_plainly()
 def from_plain(values: dict[str, Any]) -> DictConfig:
     """The inverse of plain, checked again: a checkpoint's config is text from a stranger.
 
@@ -463,6 +478,8 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
         raw[name] = value
     try:
         return check("train", raw)
+    except (ArithmeticError, LookupError, OmegaConfBaseException, TypeError, ValueError) as error:
+        raise ConfigError(f"the checkpoint's config cannot be read: {error}") from None
     except UnknownPart as error:
         needed = values.get("plugins")
         needed = [str(name) for name in needed] if isinstance(needed, list) else []

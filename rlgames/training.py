@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -30,10 +32,14 @@ from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
 from rlgames.run_log import RunLog, fresh_directory
 from rlgames.solvers.optimum import find_optimum
+from rlgames.untrusted import number, shown, whole
 
 Progress = Callable[[int, dict[str, float]], None]
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
+
+METRIC = re.compile(r"[\w/.+-]{1,100}")
+"""The name of a metric that a checkpoint may tell of."""
 
 FINAL = 4
 """The last evaluation plays so many times the games of those before."""
@@ -82,6 +88,21 @@ class Marks:
     converged: bool = False
     seconds: float = 0.0
 
+    def check(self, games: int) -> None:
+        """Raises ValueError or TypeError for marks that a run cannot have after so many games."""
+        whole(self.played, games, games)
+        whole(self.updates, 0)
+        whole(self.saved, -1, games)
+        for mark in (self.logged, self.evaluated, self.kept):
+            whole(mark, 0, games)
+        number(self.seconds)
+        if self.best is not None and (
+            len(self.best) != 2 or not all(type(value) in (int, float) for value in self.best)
+        ):
+            raise ValueError("the best figures are not two numbers")
+        if type(self.converged) is not bool:
+            raise ValueError("converged is neither true nor false")
+
 
 def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     """Who plays in training: the agent alone, against itself too, or the agent and its opponent."""
@@ -118,7 +139,8 @@ def resume(
     On the CPU everything comes out as if the run had never stopped, but for what clocks say.
     """
     with Interrupts() as interrupts:
-        parts = assemble(cfg, fresh=False)
+        with config.told_plainly():
+            parts = assemble(cfg, found)
         run = Run(cfg, parts, None, interrupts, progress)
         run.load(found)
         run.log = RunLog(directory, config.plain(cfg), config.to_yaml(cfg), run.goes_on)
@@ -195,7 +217,8 @@ class Run:
         checkpoint.restore(parts.agent.policy, found.policy)
         try:
             self.marks = Marks(**state["marks"])
-            self.goes_on = self.marks.played, state["lines"]
+            self.marks.check(found.games)
+            self.goes_on = self.marks.played, whole(state["lines"], 0)
             self.tally.load_state_dict(state["tally"])
             parts.learner.load_state_dict(state["learner"])
             parts.lessons.load_state_dict(state["lessons"], self.rng)
@@ -211,16 +234,25 @@ class Run:
             TypeError,
             ValueError,
         ) as error:
-            why = " ".join(str(error).split())
-            raise BadCheckpoint(f"this run cannot go on from its checkpoint ({why})") from None
+            why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
+            raise BadCheckpoint(
+                f"this run cannot go on from its checkpoint ({shown(why)})"
+            ) from None
         self._between = self._snapshot()
 
     def _set(self, name: str, generator: torch.Generator, state: Tensor) -> None:
         """One kind of device's generator cannot go on with the numbers of another's: then others
-        are drawn, each time the same ones."""
+        are drawn, each time the same ones. Raises ValueError for a state that cannot be."""
+        if state.dtype != torch.uint8 or state.dim() != 1:
+            raise ValueError(f"no generator {name} has such a state")
         if len(state) != len(generator.get_state()):
             at = f"{name} after {self.marks.played}"
             state = build.stream(self.cfg.seed, at, self.parts.device).get_state()
+        if generator.device.type == "cpu":
+            left, _, after = struct.unpack("<iiQ", bytes(state[8:24].tolist()))
+            # PyTorch would read on beyond its 624 numbers.
+            if left + after != 625 and (left, after) != (1, 0):
+                raise ValueError(f"no generator {name} has such a state")
         generator.set_state(state)
 
     def _generators(self) -> dict[str, torch.Generator]:
@@ -399,15 +431,16 @@ def check_parts(cfg: DictConfig) -> None:
     assemble(cfg)
 
 
-def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
-    """fresh: with the weights that a run begins with.
+def assemble(cfg: DictConfig, found: Checkpoint | None = None) -> Parts:
+    """found: what will be loaded, instead of the weights that a run begins with.
 
     Raises ConfigError where the parts do not fit together.
     """
     device = build.build_device(cfg)
     game = build.build_game(cfg).to(device)
-    policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
-    if cfg.start and fresh:
+    init, numbers = build.stream(cfg.seed, "init"), None if found is None else found.numbers
+    policy = build.build_policy(cfg, game, init, numbers).to(device)
+    if cfg.start and found is None:
         start_from(Path(cfg.start), cfg, policy)
     sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, "learn", device)
     learner = build.build_learner(cfg, game, policy, sampling, rng)
@@ -419,7 +452,7 @@ def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
     lessons = Lessons(cfg, game, agent, players, learner, held, rng)
     examiner = Examiner(cfg, game, agent, held)
     if device.type == "cpu":
-        build.check_memory(min(cfg.batch, cfg.games), cfg.window, game)
+        build.check_memory(cfg, game)
     return Parts(device, game, agent, learner, players, lessons, examiner)
 
 
@@ -472,9 +505,15 @@ class Tally:
         return {"sums": sums, "weights": weights, **counts}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._start = time.perf_counter() - state["seconds"]
-        self._sums, self._weights = dict(state["sums"]), dict(state["weights"])
-        self._games, self._moves = state["games"], state["moves"]
+        """Raises LookupError, TypeError or ValueError for what does not fit."""
+        sums, weights = dict(state["sums"]), dict(state["weights"])
+        for name, value in sums.items():
+            number(weights[name], 1e-300)
+            if type(value) not in (int, float) or not METRIC.fullmatch(name):
+                raise ValueError(f"there is no metric {shown(name, 40)} of such a value")
+        self._start = time.perf_counter() - number(state["seconds"], 0, 1e12)
+        self._sums, self._weights = sums, weights
+        self._games, self._moves = whole(state["games"], 0), whole(state["moves"], 0)
 
     def close(self) -> dict[str, float]:
         """The means, named train/…, and the speed, named time/…; then start anew."""

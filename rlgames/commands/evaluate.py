@@ -19,6 +19,7 @@ from rlgames.games.game import Game
 from rlgames.holdout import split
 from rlgames.play import Moves, Results
 from rlgames.players.player import Player, Random
+from rlgames.run_log import write_whole
 from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
 
@@ -97,7 +98,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         "moves_per_s": found.moves / max(found.seconds, 1e-9),
     }
     if run is not None and run.is_dir():
-        (run / "eval.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        write_whole(run / "eval.json", json.dumps(report, indent=2) + "\n")
     return report
 
 

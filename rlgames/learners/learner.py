@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlgames.limits import check_memory_of
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
 
@@ -94,6 +95,7 @@ class Learner(ABC):
         optimizer = getattr(self, "optimizer", None)
         if optimizer is not None:
             of_each = {int(number): value for number, value in state["optimizer"].items()}
+            check_memory_of(optimizer, of_each)
             optimizer.load_state_dict(optimizer.state_dict() | {"state": of_each})
 
 
