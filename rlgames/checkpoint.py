@@ -25,8 +25,8 @@ MOST_HEADER = 1 << 24
 MOST_BYTES = 1 << 34
 """Larger headers and files are not read."""
 
-MOST_CONFIG = 1 << 15
-"""Longer configs, in characters of JSON, are not read."""
+MOST_CONFIG = 1 << 14
+"""Longer configs, in characters of JSON, are not written and not read."""
 
 MOST_GAMES = 10**12
 
@@ -56,7 +56,7 @@ class Checkpoint:
     def write(self, path: Path) -> None:
         """Save beside path, force it to the disk, then rename: path is always old or new, whole.
 
-        Raises OSError; path is then as it was.
+        Raises OSError, and BadCheckpoint for a config that is too long; path is then as it was.
         """
         tensors: dict[str, Tensor] = {}
         numbers = _apart({"policy": self.policy, "state": self.state}, "", tensors)
@@ -66,6 +66,8 @@ class Checkpoint:
             "games": str(self.games),
             "state": json.dumps(numbers["state"]),
         }
+        if len(header["config"]) > MOST_CONFIG:
+            raise BadCheckpoint(f"the config is longer than {MOST_CONFIG:,} characters")
         header["sha256"] = _digest(header, tensors)
         temporary = path.with_name(path.name + ".tmp")
         # A link that somebody left there would be written through.

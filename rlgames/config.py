@@ -42,6 +42,10 @@ from rlgames.schemas import (
 from rlgames.untrusted import shown
 
 
+NEEDED = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
+"""Groups that every training has."""
+
+
 class ConfigError(Exception):
     """Bad input: one line that says what was wrong, and a hint that mends it."""
 
@@ -472,10 +476,13 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
     done before there was a choice.
     """
     raw = OmegaConf.create()
-    for name, value in values.items():
+    for name, value in (defaults(COMMANDS["train"]) | values).items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value
+    for group in NEEDED:
+        if raw.get(group) is None:
+            raise ConfigError(f"the checkpoint's config has no {group}")
     try:
         return check("train", raw)
     except (ArithmeticError, LookupError, OmegaConfBaseException, TypeError, ValueError) as error:

@@ -15,6 +15,9 @@ from rlgames.untrusted import shown
 SLACK = 1 << 20
 """Numbers that a policy may use beside its weights: tables of cells, say."""
 
+LEAST = 256
+"""A tensor counts as so many numbers at least, for it takes time to make."""
+
 COPIES = 4
 """How often the weights may be made while a policy is built: to be set, and to be drawn."""
 
@@ -37,7 +40,7 @@ class Limit(TorchDispatchMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         made = _made(func, args)
-        self.left -= made
+        self.left -= max(made, LEAST if made else 0)
         if made > self.numbers + SLACK or self.left < 0:
             raise TooLarge(
                 f"its config needs far more numbers than the {self.numbers:,} of its file"

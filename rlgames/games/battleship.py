@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.fleets import TABLE_CELLS, Posterior, draw_layouts, list_layouts
-from rlgames.games.game import HIDDEN, Game, Spec, State
+from rlgames.games.game import HIDDEN, Game, Spec, State, ways
 from rlgames.games.symmetry import turns
 
 SAMPLES = 64
@@ -132,7 +132,7 @@ class Battleship(Game[BattleshipState]):
             observation=(planes, rows, columns),
             cells=self.sequential or shots == 1,
             longest=cells if self.sequential else turns,
-            positions=3.0**cells,
+            positions=ways(3.0, cells),
             goal="turns",
             hidden=True,
             keyed=cells <= (31 if self.sequential else 39),

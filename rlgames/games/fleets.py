@@ -27,7 +27,7 @@ CHUNK = 1 << 12
 DRAWS = 16
 """A listed layout is drawn so often before all of them are asked whether they agree."""
 
-WORK = 4_000_000_000
+WORK = 1_000_000_000
 """Cells that are filled at most in looking for one way to lay a fleet at random."""
 
 PULL = 6.0

@@ -5,6 +5,7 @@ Letters in shapes: B games side by side, A actions, P seats, O the shape of an o
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -112,6 +113,11 @@ class Spec:
     marks: int = 0
     keyed: bool = False
     turn_plies: int = 1
+
+
+def ways(kinds: float, cells: int) -> float:
+    """How many boards there are of so many cells of so many kinds, as far as floats go."""
+    return kinds**cells if cells * math.log(kinds) < 700 else math.inf
 
 
 S = TypeVar("S", bound=State)
