@@ -41,7 +41,6 @@ from rlgames.schemas import (
 )
 from rlgames.untrusted import shown
 
-
 NEEDED = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
 """Groups that every training has."""
 

@@ -116,8 +116,8 @@ def flipped(file, path, step, bits):
 
 
 def test_every_flipped_byte_is_noticed(file, tmp_path):
-    """One bit of a byte in nine; of a file whose header ends in blanks a blank may turn into another
-    white space, which says the same: no single bit does that."""
+    """One bit of a byte in nine. The header may end in blanks, and another white space would say
+    the same there: no single bit makes one of the other."""
     flipped(file, tmp_path / "x", 9, lambda place: [place * 5 % 8])
 
 
@@ -131,8 +131,19 @@ def test_every_flipped_bit_is_noticed(file, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["policy", "state", "x", "/etc/passwd", "../../x", "policy/../x", "policy/a/b", "state/a/b"]
-    + ["", "/", "policy//x", f"state/{ESCAPE}/x", "a/" * 10_000, "x" * 100_000],
+    [
+        *(
+            "policy",
+            "state",
+            "x",
+            "/etc/passwd",
+            "../../x",
+            "policy/../x",
+            "policy/a/b",
+            "state/a/b",
+        ),
+        *("", "/", f"state/{ESCAPE}/x", "a/" * 10_000, "x" * 100_000),
+    ],
 )
 def test_tensors_that_belong_nowhere_are_refused(name, file, refused, tmp_path):
     found = Checkpoint.read(file)
