@@ -15,7 +15,7 @@ from rlgames.untrusted import shown
 SLACK = 1 << 20
 """Numbers that a policy may use beside its weights: tables of cells, say."""
 
-LEAST = 256
+LEAST = 1024
 """A tensor counts as so many numbers at least, for it takes time to make."""
 
 COPIES = 4

@@ -7,6 +7,7 @@ import re
 import shlex
 import struct
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ Progress = Callable[[int, dict[str, float]], None]
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
 
-METRIC = re.compile(r"[\w/.+-]{1,100}")
+METRIC = re.compile(r"[\w ,:/.+=()%-]{1,100}")
 """The name of a metric that a checkpoint may tell of."""
 
 FINAL = 4
@@ -216,22 +217,18 @@ class Run:
         parts, state = self.parts, found.state
         checkpoint.restore(parts.agent.policy, found.policy)
         try:
-            self.marks = Marks(**state["marks"])
+            with warnings.catch_warnings():
+                # PyTorch warns of a name where a place should be: of a tensor in a tree's place.
+                warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
+                self._load(state)
             self.marks.check(found.games)
-            self.goes_on = self.marks.played, whole(state["lines"], 0)
-            self.tally.load_state_dict(state["tally"])
-            parts.learner.load_state_dict(state["learner"])
-            parts.lessons.load_state_dict(state["lessons"], self.rng)
-            for number, player in enumerate(parts.players):
-                player.load_state_dict(state["players"][str(number)])
-            for name, generator in self._generators().items():
-                self._set(name, generator, state["generators"][name])
         except (
             ArithmeticError,
             AttributeError,
             LookupError,
             RuntimeError,
             TypeError,
+            UserWarning,
             ValueError,
         ) as error:
             why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
@@ -239,6 +236,18 @@ class Run:
                 f"this run cannot go on from its checkpoint ({shown(why)})"
             ) from None
         self._between = self._snapshot()
+
+    def _load(self, state: Tree) -> None:
+        parts = self.parts
+        self.marks = Marks(**state["marks"])
+        self.goes_on = self.marks.played, whole(state["lines"], 0)
+        self.tally.load_state_dict(state["tally"])
+        parts.learner.load_state_dict(state["learner"])
+        parts.lessons.load_state_dict(state["lessons"], self.rng)
+        for place, player in enumerate(parts.players):
+            player.load_state_dict(state["players"][str(place)])
+        for name, generator in self._generators().items():
+            self._set(name, generator, state["generators"][name])
 
     def _set(self, name: str, generator: torch.Generator, state: Tensor) -> None:
         """One kind of device's generator cannot go on with the numbers of another's: then others
