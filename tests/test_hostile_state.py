@@ -10,15 +10,29 @@ import pytest
 import torch
 from runs import flat
 from strangers import RUNS, tell_plainly, trained
+from test_records import built
 
-from rlgames import training
+from rlgames import config, training
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.commands.resume import resume_command
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupts
 from rlgames.learners.learner import BadNumber
+from rlgames.play import ENDLESS, OpenGames
+from rlgames.players.player import Random
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
+
+
+GAMES = [[f"game={name}"] for name in config.options("game")]
+SMALL_GAMES = [
+    ["game=2048", "board=2", "columns=2"],
+    ["game=2048", "board=1", "columns=3"],
+    ["game=salvo", "board=3", "ships=[2,2]", "shots=2", "aim=sequential", "show=[sunk,first_hit]"],
+    ["game=salvo", "board=3", "ships=[1]", "shots=4", "aim=joint"],
+    ["game=salvo_duel", "board=2", "ships=[2]"],
+    ["game=connect4", "rows=3", "columns=3", "line=3"],
+]
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +188,17 @@ def test_a_state_that_cannot_be_is_refused_in_one_line(name, path, value, made):
 @pytest.mark.parametrize("name", RUNS)
 def test_a_state_that_can_be_is_gone_on_from(name, made):
     assert load(made, name, made(name)[2].state)
+
+
+@pytest.mark.parametrize("words", [*GAMES, *SMALL_GAMES], ids=str)
+def test_every_position_that_is_met_can_be(words):
+    game, _ = built(*words)
+    rng = torch.Generator().manual_seed(0)
+    games = OpenGames(game, [Random(game) for _ in range(game.spec.seats)], ENDLESS, rng, batch=20)
+    for _ in range(20):
+        moves, results = games.play(7)
+        for state in (moves.state, results.state, games.state, game.initial(20, rng)):
+            assert game.possible(state).all()
 
 
 def test_a_metric_with_an_odd_name_is_refused(made):
