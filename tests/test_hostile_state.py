@@ -18,7 +18,7 @@ from rlgames.commands.resume import resume_command
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupts
 from rlgames.learners.learner import BadNumber
-from rlgames.play import ENDLESS, OpenGames
+from rlgames.play import OpenGames
 from rlgames.players.player import Random
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
@@ -194,7 +194,7 @@ def test_a_state_that_can_be_is_gone_on_from(name, made):
 def test_every_position_that_is_met_can_be(words):
     game, _ = built(*words)
     rng = torch.Generator().manual_seed(0)
-    games = OpenGames(game, [Random(game) for _ in range(game.spec.seats)], ENDLESS, rng, batch=20)
+    games = OpenGames(game, [Random(game) for _ in range(game.spec.seats)], 10_000, rng, batch=20)
     for _ in range(20):
         moves, results = games.play(7)
         for state in (moves.state, results.state, games.state, game.initial(20, rng)):
