@@ -9,9 +9,12 @@ import os
 import platform
 import subprocess
 import sys
+from collections import deque
+from collections.abc import Iterator
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import filelock
 import numpy as np
@@ -21,8 +24,22 @@ from PIL import Image
 from rlgames import checkpoint
 from rlgames.charts import Charts
 from rlgames.config import ConfigError
+from rlgames.untrusted import parsed, shown, whole
 
 PARTS = ("rlgames", "torch", "numpy", "hydra-core", "omegaconf", "tensorboard", "safetensors")
+
+
+OWN = (
+    *("lock", "config.yaml", "run.json", "metrics.jsonl", "train.log"),
+    *("checkpoints", "pictures"),
+)
+"""What is written in place in a run's directory, or read from it."""
+
+MOST_OF_RUN = 1 << 20
+"""A longer run.json, in bytes, is not read."""
+
+MOST_OF_LINE = 1 << 16
+"""Longer lines of metrics are not read."""
 
 
 def fresh_directory(parent: Path) -> Path:
@@ -56,6 +73,7 @@ class RunLog:
     ) -> None:
         self.directory, self._config = directory, config
         directory.mkdir(parents=True, exist_ok=True)
+        check_plain(directory)
         self._lock = _locked(directory)
         try:
             self._open(yaml, goes_on)
@@ -73,14 +91,15 @@ class RunLog:
             )
         (directory / "checkpoints").mkdir(exist_ok=True)
         checkpoint.sweep(directory / "checkpoints")
-        _write_whole(directory / "config.yaml", yaml)
+        write_whole(directory / "config.yaml", yaml)
         self._run = _provenance(self._config) if goes_on is None else before
         if goes_on is not None:
-            self._run["resumed"] = [*before.get("resumed", []), {"games": first, "at": _now()}]
+            resumed = before.get("resumed")
+            earlier = resumed if isinstance(resumed, list) else []
+            self._run["resumed"] = [*earlier, {"games": first, "at": _now()}]
         self._run |= {"end": None, "status": "running", "pid": os.getpid()}
         self._write_run()
-        kept = _keep_lines(directory / "metrics.jsonl", goes_on[1] if goes_on else 0)
-        self.lines = len(kept)
+        self.lines, latest = _keep_lines(directory / "metrics.jsonl", *(goes_on or (0, 0)))
         self._metrics = open(directory / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
         self.log = logging.getLogger(f"rlgames.run.{directory}")
         self.log.setLevel(logging.INFO)
@@ -90,9 +109,8 @@ class RunLog:
         self.log.addHandler(self._handler)
         self._charts = Charts(directory, first, self._complain)
         self._charts.text(first, "config", yaml)
-        for line in kept:
-            if line["games"] == first:  # forgotten with what came after
-                self._charts.scalars(first, _metrics_of(line))
+        for line in latest:  # forgotten with what came after
+            self._charts.scalars(first, _metrics_of(line))
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
         """One line of metrics.jsonl, and the same numbers for TensorBoard."""
@@ -136,7 +154,7 @@ class RunLog:
         print(f"rlgames: {what}", file=sys.stderr)
 
     def _write_run(self) -> None:
-        _write_whole(self.directory / "run.json", json.dumps(self._run, indent=2) + "\n")
+        write_whole(self.directory / "run.json", json.dumps(self._run, indent=2) + "\n")
 
 
 class _Handler(logging.FileHandler):
@@ -146,43 +164,75 @@ class _Handler(logging.FileHandler):
         pass
 
 
+def check_plain(directory: Path) -> None:
+    """Raises ConfigError where a run's own file is a link, a pipe or a device: what is written
+    into it would come out elsewhere, and what is read might never end."""
+    paths = [directory / name for name in OWN]
+    paths += [inner for path in paths if path.is_dir() for inner in path.iterdir()]
+    for path in paths:
+        if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+            raise ConfigError(
+                f"{shown(path)} is a link or no plain file", "take it out of the run's directory"
+            )
+
+
 def read_run(directory: Path) -> dict[str, Any]:
     """What run.json says; empty where there is none that can be read."""
-    try:
-        found = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    path = directory / "run.json"
+    if not path.exists():
         return {}
-    except (OSError, ValueError, RecursionError):
+    try:
+        if not path.is_file() or path.stat().st_size > MOST_OF_RUN:
+            raise ValueError
+        found = parsed(path.read_bytes())
+    except (OSError, ValueError):
         return {"status": "unknown"}
     return found if isinstance(found, dict) else {"status": "unknown"}
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
     """The lines of a metrics.jsonl, first to last, up to one that was torn."""
-    found: list[dict[str, float]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    with open(path, "rb") as file:
+        return list(_lines(file))
+
+
+def _lines(file: BinaryIO) -> Iterator[dict[str, float]]:
+    """The lines of metrics, up to one that is none: whole games, and numbers by name."""
+    while line := file.readline(MOST_OF_LINE):
         try:
-            value = json.loads(line)
-        except ValueError:
-            break
-        if not isinstance(value, dict) or not isinstance(value.get("games"), int):
-            break
-        found.append(value)
-    return found
+            value = parsed(line)
+            whole(value["games"], 0)
+            for each in value.values():
+                if type(each) not in (int, float):
+                    return
+                float(each)  # the charts could not, where it is too large
+        except (ArithmeticError, KeyError, TypeError, ValueError):
+            return
+        yield value
 
 
-def _keep_lines(path: Path, count: int) -> list[dict[str, float]]:
-    """Cut the file after so many lines; what is kept."""
-    kept = read_metrics(path)[:count] if count and path.exists() else []
-    _write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
-    return kept
+def _keep_lines(path: Path, games: int, count: int) -> tuple[int, list[dict[str, float]]]:
+    """Cut the file after so many lines; how many there are, and those of so many games,
+    the last hundred of them."""
+    kept, latest = 0, deque[dict[str, float]](maxlen=100)
+    aside = path.with_name(path.name + ".tmp")
+    aside.unlink(missing_ok=True)
+    with open(aside, "x", encoding="utf-8") as new:
+        if count and path.exists():
+            with open(path, "rb") as file:
+                for line in islice(_lines(file), count):
+                    new.write(json.dumps(line) + "\n")
+                    kept += 1
+                    latest.extend([line] if line["games"] == games else [])
+    os.replace(aside, path)
+    return kept, [*latest]
 
 
 def _metrics_of(line: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in line.items() if name != "games"}
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write beside path, then rename: whoever reads it finds the old or the new, whole."""
     aside = path.with_name(path.name + ".tmp")
     aside.unlink(missing_ok=True)
@@ -200,6 +250,7 @@ def _locked(directory: Path) -> filelock.BaseFileLock:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         owner = read_run(directory).get("pid")
+        owner = owner if isinstance(owner, int) else None
         raise ConfigError(
             f"another process{f' ({owner})' if owner else ''} is running in {directory}",
             "wait for its end, or name another directory",

@@ -11,6 +11,7 @@ from rlgames import config, schemas
 
 PACKAGE = Path(config.__file__).parent
 ORDER = [
+    ["untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
     ["policies"],
     ["players"],

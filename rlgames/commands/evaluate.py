@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from rlgames.games.game import Game
 from rlgames.holdout import split
 from rlgames.play import Moves, Results
 from rlgames.players.player import Player, Random
+from rlgames.run_log import write_whole
 from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
 
@@ -117,10 +117,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 
 def _keep(path: Path, report: dict[str, Any]) -> None:
     """Write a report beside a run, whole or not at all; a run that is only read goes without."""
-    temporary = path.with_name(path.name + ".tmp")
     try:
-        temporary.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         told = f"rlgames: {path} was not written: {error.strerror}"
         print(config.printable(told), file=sys.stderr)
