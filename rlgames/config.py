@@ -485,6 +485,12 @@ def to_yaml(config: DictConfig) -> str:
     return OmegaConf.to_yaml(config)
 
 
+def printable(text: str) -> str:
+    """Text in one line, in which what controls a terminal is spelt out: names and paths may hold
+    anything."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def stop(error: ConfigError, as_json: bool) -> int:
     """Say what was wrong in one line; the exit code for bad input."""
     if as_json:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rlgames.commands.evaluate import random_play, results
+from rlgames.commands.evaluate import results
 from rlgames.training import Progress as Report
 from rlgames.training import Trained
 
@@ -74,7 +74,7 @@ def closing(trained: Trained) -> None:
     else:
         figure = found.turns if game.spec.goal == "turns" else found.score
         rows = _reference_rows(
-            random_play(game),
+            trained.random,
             "trained, greedy",
             _interval(figure.mean, [figure.low, figure.high], found.exact),
             trained.optimal,

@@ -21,6 +21,7 @@ from PIL import Image
 from rlgames import checkpoint
 from rlgames.charts import Charts
 from rlgames.config import ConfigError
+from rlgames.run_files import read_metrics, read_run
 
 PARTS = ("rlgames", "torch", "numpy", "hydra-core", "omegaconf", "tensorboard", "safetensors")
 
@@ -77,7 +78,10 @@ class RunLog:
         self._run = _provenance(self._config) if goes_on is None else before
         if goes_on is not None:
             self._run["resumed"] = [*before.get("resumed", []), {"games": first, "at": _now()}]
+        for name in ("results", "seconds"):  # they were of a run with fewer games
+            self._run.pop(name, None)
         self._run |= {"end": None, "status": "running", "pid": os.getpid()}
+        self._run |= {"host": platform.node()}
         self._write_run()
         kept = _keep_lines(directory / "metrics.jsonl", goes_on[1] if goes_on else 0)
         self.lines = len(kept)
@@ -89,7 +93,9 @@ class RunLog:
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self.log.addHandler(self._handler)
         self._charts = Charts(directory, first, self._complain)
+        self._references: dict[str, float] = {}
         self._charts.text(first, "config", yaml)
+        self._charts.settings(self._config)
         for line in kept:
             if line["games"] == first:  # forgotten with what came after
                 self._charts.scalars(first, _metrics_of(line))
@@ -100,6 +106,18 @@ class RunLog:
         self._metrics.flush()
         self.lines += 1
         self._charts.scalars(games, metrics)
+        if any(name.startswith("eval/") for name in metrics):
+            self._charts.scalars(games, self._references)
+
+    def judge(self, games: int, figure: str, best_by: str, random: float | None) -> None:
+        """Say how the run is judged: by which figure of its game, by which its best checkpoint is
+        chosen, and what random play comes to, which is drawn beside the figure."""
+        self._run |= {"figure": figure, "best_by": best_by}
+        self._write_run()
+        self._charts.layout(figure, best_by)
+        if random is not None:
+            self._references = {"reference/random": random}
+            self._charts.scalars(games, self._references)
 
     def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """How numbers are spread, as a histogram of TensorBoard."""
@@ -117,14 +135,18 @@ class RunLog:
         self._metrics.flush()
         self._charts.flush()
 
-    def finish(self, status: str, games: int, results: dict[str, float]) -> None:
-        """Close the run: hyper-parameters beside its final figures, status and end."""
+    def finish(self, status: str, games: int, results: dict[str, float], seconds: float) -> None:
+        """Close the run: its final figures, if it is done, how long it took, status and end.
+
+        seconds: of all the processes that it ran in.
+        """
         if status == "done":
-            self._charts.final(games, self._config, results)
+            self._charts.final(games, results)
+            self._run["results"] = results
         self._charts.close()
         try:
             self._metrics.close()
-            self._run |= {"end": _now(), "status": status, "games": games}
+            self._run |= {"end": _now(), "status": status, "games": games, "seconds": seconds}
             self._write_run()
         finally:
             self.log.removeHandler(self._handler)
@@ -144,31 +166,6 @@ class _Handler(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         pass
-
-
-def read_run(directory: Path) -> dict[str, Any]:
-    """What run.json says; empty where there is none that can be read."""
-    try:
-        found = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError):
-        return {"status": "unknown"}
-    return found if isinstance(found, dict) else {"status": "unknown"}
-
-
-def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, first to last, up to one that was torn."""
-    found: list[dict[str, float]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            break
-        if not isinstance(value, dict) or not isinstance(value.get("games"), int):
-            break
-        found.append(value)
-    return found
 
 
 def _keep_lines(path: Path, count: int) -> list[dict[str, float]]:

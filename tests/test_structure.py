@@ -17,7 +17,7 @@ ORDER = [
     ["play", "search"],
     ["rewards"],
     ["learners"],
-    ["schemas", "config", "checkpoint", "charts", "run_log", "pictures", "interrupts"],
+    ["schemas", "config", "checkpoint", "run_files", "charts", "run_log", "pictures", "interrupts"],
     ["build"],
     ["holdout", "records", "agents", "evaluation", "examiner"],
     ["lessons"],
