@@ -515,6 +515,15 @@ class ArenaConfig(RunConfig):
     format: str = key("table", of=("table", "json"))
 
 
+@dataclass
+class ReportConfig(CommandConfig):
+    by: str = key("config", of=("config", "run"))
+    sort: str = "best"
+    metric: str | None = None
+    curves: str | None = None
+    format: str = key("table", of=("table", "markdown", "csv", "json"))
+
+
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
     "resume": ResumeConfig,
@@ -522,6 +531,7 @@ COMMANDS: dict[str, type] = {
     "play": PlayConfig,
     "arena": ArenaConfig,
     "solve": SolveConfig,
+    "report": ReportConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "train": (
@@ -540,6 +550,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "play": ("game", "opponent", "sampling", "search"),
     "arena": ("game", "search"),
     "solve": ("game",),
+    "report": (),
 }
 
 
