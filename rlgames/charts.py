@@ -55,13 +55,14 @@ class Charts:
             own |= {best_by: ["Multiline", [f"^eval/{best_by}$"]]}
         self._do("add_custom_scalars", {"greedy play, random play and the optimum": own})
 
+    def reference(self, name: str, value: float, steps: tuple[int, ...]) -> None:
+        """A flat line, drawn beside the figure that the run is judged by."""
+        for games in steps:
+            self._do("add_scalar", f"reference/{name}", value, games)
+
     def final(self, games: int, results: dict[str, float]) -> None:
-        """The last figures; what the game could come to, as flat lines."""
+        """The last figures, and that the run came to its end."""
         self.scalars(games, {f"final/{name}": value for name, value in results.items()})
-        known = ("random", "optimal")
-        flat = {f"reference/{name}": results[name] for name in known if name in results}
-        for step in (0, games):
-            self.scalars(step, flat)
         self._try(self._ended)
 
     def flush(self) -> None:

@@ -93,7 +93,7 @@ class RunLog:
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self.log.addHandler(self._handler)
         self._charts = Charts(directory, first, self._complain)
-        self._references: dict[str, float] = {}
+        self._random: float | None = None
         self._charts.text(first, "config", yaml)
         self._charts.settings(self._config)
         for line in kept:
@@ -106,8 +106,8 @@ class RunLog:
         self._metrics.flush()
         self.lines += 1
         self._charts.scalars(games, metrics)
-        if any(name.startswith("eval/") for name in metrics):
-            self._charts.scalars(games, self._references)
+        if self._random is not None and any(name.startswith("eval/") for name in metrics):
+            self._charts.reference("random", self._random, (games,))
 
     def judge(self, games: int, figure: str, best_by: str, random: float | None) -> None:
         """Say how the run is judged: by which figure of its game, by which its best checkpoint is
@@ -115,9 +115,9 @@ class RunLog:
         self._run |= {"figure": figure, "best_by": best_by}
         self._write_run()
         self._charts.layout(figure, best_by)
+        self._random = random
         if random is not None:
-            self._references = {"reference/random": random}
-            self._charts.scalars(games, self._references)
+            self._charts.reference("random", random, (games,))
 
     def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """How numbers are spread, as a histogram of TensorBoard."""
@@ -141,6 +141,11 @@ class RunLog:
         seconds: of all the processes that it ran in.
         """
         if status == "done":
+            for name in ("random", "optimal"):
+                # TensorBoard forgets the points of a line that come after its newest one.
+                drawn = name == "random" and self._random is not None
+                if name in results and not drawn:
+                    self._charts.reference(name, results[name], (0, games))
             self._charts.final(games, results)
             self._run["results"] = results
         self._charts.close()

@@ -20,18 +20,46 @@ SPAN = 24
 """A setting is cut after so many characters, where the table is for a person."""
 
 
+WIDE = 10_000
+"""Of a table that nobody reads on a terminal."""
+
+
 def terminal(found: Report) -> None:
-    """A table as wide as it needs to be, unless a terminal is narrower; then the best runs."""
+    """A table as wide as it needs to be, which is folded where a terminal is too narrow; then the
+    best runs."""
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
     names, rows = _cells(found)
-    table = Table(title=_title(found))
-    for name in names:
-        words = name in found.keys or name in ("status", "run")
-        table.add_column(escape(name), justify="left" if words else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    Console(width=None if sys.stdout.isatty() else 10_000).print(table)
+    table = _table(found, names, rows)
+    if Console(width=WIDE).measure(table).maximum > console.width:
+        table = _table(found, *_folded(found, names, rows))
+    console.print(table)
     for line in _advice(found):
         print(line)
+
+
+def _table(found: Report, names: list[str], rows: list[list[str]]) -> Table:
+    table = Table(title=_title(found), show_lines=any("\n" in text for row in rows for text in row))
+    words = [*map(printable, found.keys), "settings", "status", "figures", "run"]
+    for name in names:
+        table.add_column(escape(name), justify="left" if name in words else "right")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _folded(
+    found: Report, names: list[str], rows: list[list[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """All settings in one column and all figures in another, a line each."""
+    keys = list(map(printable, found.keys))
+    folded = []
+    for row in rows:
+        own = [(name, text) for name, text in zip(names, row, strict=True) if text]
+        settings = [f"{name}={text}" for name, text in own if name in keys]
+        figures = [f"{name} {text}" for name, text in own if name not in (*keys, "status", "run")]
+        status = [text for name, text in own if name in ("status", "run")]
+        folded.append(["\n".join(settings), "\n".join(figures), *status])
+    return ["settings", "figures", "status", "run"], folded
 
 
 def markdown(found: Report) -> None:

@@ -216,21 +216,27 @@ def find(where: list[str]) -> list[Path]:
 
 
 def _inside(top: Path) -> Iterator[Path]:
-    """Runs hold no runs. What may not be looked into is told as a run that cannot be read."""
-    try:
-        with os.scandir(top) as entries:
-            inside = list(entries)
-    except NotADirectoryError:
-        return
-    except OSError:
-        yield top
-        return
-    if any(entry.name == "run.json" for entry in inside):
-        yield top
-        return
-    folders = [entry.name for entry in inside if entry.is_dir(follow_symlinks=False)]
-    for name in sorted(folders, key=_by_number):
-        yield from _inside(top / name)
+    """By name, numbers by size; hidden directories and links are left out, and runs hold no runs.
+
+    What may not be looked into is told as a run that cannot be read.
+    """
+    waiting = [top]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                inside = list(entries)
+        except NotADirectoryError:
+            continue
+        except OSError:
+            yield here
+            continue
+        if any(entry.name == "run.json" for entry in inside):
+            yield here
+            continue
+        folders = [entry.name for entry in inside if entry.is_dir(follow_symlinks=False)]
+        folders = [name for name in folders if not name.startswith(".")]
+        waiting += [here / name for name in sorted(folders, key=_by_number, reverse=True)]
 
 
 def _by_number(name: str) -> tuple[int, str]:
@@ -290,6 +296,8 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, int) and value.bit_length() > 64:
+        return hex(value)  # Python refuses to write the longest ones as decimals
     known = value is None or isinstance(value, bool | int | float | str)
     return value if known else str(value)
 
