@@ -496,7 +496,6 @@ def stop(error: ConfigError, as_json: bool) -> int:
     if as_json:
         print(json_text({"error": error.error, "hint": error.hint}))
     else:
-        print(
-            f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else ""), file=sys.stderr
-        )
+        line = f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else "")
+        print(printable(line), file=sys.stderr)
     return 2

@@ -15,8 +15,11 @@ from rlgames.schemas import GROUPS
 
 LOWER_IS_BETTER = ("turns", "exploitability")
 
-LARGEST = 4 << 20
-"""No run.json or config.yaml of ours is larger, in bytes."""
+LARGEST = 1 << 20
+"""No run.json or config.yaml of ours is larger, in characters."""
+
+DEEPEST = 20
+"""No config is nested deeper."""
 
 TAIL = 1 << 16
 """The last lines of the metrics are looked for in so many bytes."""
@@ -39,13 +42,22 @@ def read_config(directory: Path) -> dict[str, Any]:
     """What config.yaml says; empty where there is none that can be read."""
     try:
         text = _text(directory / "config.yaml")
-        # Aliases can make little text into a value without end.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, LOADER)):
-            return {}
-        found = yaml.load(text, LOADER)
+        found = yaml.load(text, LOADER) if _harmless(text) else {}
     except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _harmless(text: str) -> bool:
+    """Whether YAML is read in time: aliases make little text into a value without end, and deep
+    nesting takes long to parse. Raises yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:

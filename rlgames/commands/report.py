@@ -347,7 +347,7 @@ def _best(rows: list[Row]) -> list[Run]:
     """Of each game the best run of the best row; rows: the best of each game first."""
     best: dict[str, Run] = {}
     for row in rows:
-        if not row.rank[0]:
+        if row.first.config and not row.rank[0]:
             best.setdefault(row.first.game, row.first)
     return list(best.values())
 
