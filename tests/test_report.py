@@ -96,6 +96,14 @@ def test_the_numbers_are_those_of_the_files(sweep, typed):
     assert found["best"] == ["sweep/3"]
 
 
+def test_a_seed_counts_once(sweep, typed):
+    before = json.loads(reported(typed, "sweep", "format=json"))["rows"]
+    write(sweep / "again", turns=(4.5,), lr=0.2, seed=0)
+    after = json.loads(reported(typed, "sweep", "format=json"))["rows"]
+    assert [row["results"] for row in after] == [row["results"] for row in before]
+    assert len(after[0]["runs"]) == 4
+
+
 def test_every_format_says_the_same(sweep, typed):
     (mean, half, _), _ = by_hand(sweep)
     cells = ["0.2", "done", "3", f"{mean:.4f} ± {half:.4f}", "4.0000", "18.75%", "9.0", "sweep/3"]

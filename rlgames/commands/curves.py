@@ -19,7 +19,7 @@ Curve = tuple[Floats, Floats]
 
 
 def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None:
-    """Write the curves of the first rows to a .png, with bands over the runs of a row.
+    """Write the curves of the first rows to a .png, with bands over the seeds of a row.
 
     Raises ConfigError for another name or an unknown metric, and OSError.
     """
@@ -35,9 +35,12 @@ def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None
         raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
     curves: dict[str, Curve] = {}
     bands: dict[str, Curve] = {}
-    drawn = [(row, [_points(lines[run.path], metric) for run in row.runs]) for row in rows]
-    drawn = [(row, [own for own in each if len(own[0])]) for row, each in drawn]
-    drawn = [(row, each) for row, each in drawn if each]
+    drawn = []
+    for row in rows:
+        of_seeds = [[_points(lines[run.path], metric) for run in seed] for seed in row.by_seed]
+        each = [max(own, key=lambda curve: len(curve[0])) for own in of_seeds]
+        if each := [own for own in each if len(own[0])]:
+            drawn.append((row, each))
     for row, each in drawn[:MOST]:
         name = _label(row, found.keys, curves)
         x, means = over_runs(each)

@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean over runs, and half of its 95 % interval by Student's t, None for a single run."""
+    """The mean over seeds, and half of its 95 % interval by Student's t, None for a single one."""
 
     mean: float
     half: float | None
@@ -93,13 +93,22 @@ class Row:
         return self.runs[0]
 
     @property
+    def by_seed(self) -> list[list[Run]]:
+        """A run that is repeated with the same seed tells nothing new."""
+        seeds: dict[str, list[Run]] = {}
+        for run in self.runs:
+            seeds.setdefault(_text(run.settings.get("seed")), []).append(run)
+        return list(seeds.values())
+
+    @property
     def results(self) -> dict[str, Mean]:
-        """The means of the final figures of the runs that have them."""
+        """The means over seeds of the final figures, of the runs that have them."""
         names = dict.fromkeys(name for run in self.runs for name in run.results)
-        return {
-            name: Mean.of([run.results[name] for run in self.runs if name in run.results])
-            for name in names
-        }
+        found = {}
+        for name in names:
+            each = [[run.results[name] for run in of if name in run.results] for of in self.by_seed]
+            found[name] = Mean.of([fmean(values) for values in each if values])
+        return found
 
     @property
     def gap(self) -> float | None:
@@ -131,6 +140,11 @@ class Row:
     def rank(self) -> tuple[bool, float, float]:
         means = {name: found.mean for name, found in self.results.items()}
         return rank(self.first.best_by, means)
+
+    @property
+    def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
+        """Game by game, the best first; what cannot be read comes last."""
+        return not self.first.config, self.first.game, self.rank
 
 
 @dataclass(frozen=True)
@@ -182,7 +196,7 @@ def report_command(where: list[str], words: list[str]) -> tuple[Report, DictConf
     if not where:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
     runs = [read(path) for path in find(where)]
-    rows = sorted(_rows(runs, cfg.by), key=lambda row: (row.first.game, row.rank))
+    rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = _differing(runs, cfg.by)
     figures = _figures(runs)
     found = Report(runs, _sorted(rows, cfg.sort, keys, figures), keys, figures, _best(rows))
@@ -246,7 +260,7 @@ def _by_number(name: str) -> tuple[int, str]:
 
 def read(path: Path) -> Run:
     """Whatever a run's files hold."""
-    facts, settings, games = read_run(path), read_config(path), None
+    facts, settings = read_run(path), read_config(path)
     status = facts.get("status")
     status = status if isinstance(status, str) and facts else "unknown"
     results = facts.get("results")
