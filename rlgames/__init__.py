@@ -40,7 +40,9 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames import config
     from rlgames.training import train as run
 
-    return run(config.load("train", overrides or [])).directory
+    trained = run(config.load("train", overrides or []))
+    assert trained is not None
+    return trained.directory
 
 
 def load(run: str | Path) -> Agent:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from rlgames.commands.report import COLUMNS, Report, Row, cell
 from rlgames.config import printable
@@ -41,9 +41,9 @@ def _table(found: Report, names: list[str], rows: list[list[str]]) -> Table:
     table = Table(title=_title(found), show_lines=any("\n" in text for row in rows for text in row))
     words = [*map(printable, found.keys), "settings", "status", "figures", "run"]
     for name in names:
-        table.add_column(escape(name), justify="left" if name in words else "right")
+        table.add_column(Text(name), justify="left" if name in words else "right")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(Text, row))
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, checkpoint, config
+from rlgames import build, checkpoint, config, ranks
 from rlgames.agents import build_player, start_from
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
 from rlgames.evaluation import Evaluation, random_play
@@ -93,6 +94,10 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     if game.spec.seats == 1:
         if name != "self":
             raise config.ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
+        if cfg.eval_opponent.name != "random":
+            raise config.ConfigError(
+                f"{game.spec.name} is played alone", "leave eval_opponent= out"
+            )
         return [agent]
     if name == "self":
         return [agent]
@@ -101,31 +106,35 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     return [agent, build_player(cfg.opponent, cfg, game)]
 
 
-def train(cfg: DictConfig, progress: Progress | None = None) -> Trained:
+def train(cfg: DictConfig, progress: Progress | None = None) -> Trained | None:
     """Run a checked config to its end; progress is told games and the latest metrics.
+
+    Of several processes that torchrun has started the first writes, and is told what came of it.
 
     Raises ConfigError before anything is written when the parts do not fit together; BadNumber
     when learning breaks down and OSError when nothing more can be written, the run then being
     closed as failed and its checkpoints kept; and Interrupted, saved, for SIGINT and SIGTERM.
     """
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, ranks.joined(cfg.device):
         parts = assemble(cfg)
-        return Run(cfg, parts, _open_log(cfg), interrupts, progress).to_end()
+        log = _open_log(cfg) if ranks.rank() == 0 else None
+        return Run(cfg, parts, log, interrupts, progress).to_end()
 
 
 def resume(
     directory: Path, cfg: DictConfig, found: Checkpoint, progress: Progress | None = None
-) -> Trained:
+) -> Trained | None:
     """Go on with a run from its checkpoint, by a checked config that says the same or allows more
     games; otherwise as train.
 
     On the CPU everything comes out as if the run had never stopped, but for what clocks say.
     """
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, ranks.joined(cfg.device):
         parts = assemble(cfg, fresh=False)
         run = Run(cfg, parts, None, interrupts, progress)
         run.load(found)
-        run.log = RunLog(directory, config.plain(cfg), config.to_yaml(cfg), run.goes_on)
+        if run.first:
+            run.log = RunLog(directory, config.plain(cfg), config.to_yaml(cfg), run.goes_on)
         return run.to_end()
 
 
@@ -133,7 +142,8 @@ class Run:
     """A run under way: its parts, its files, how far it has come, and all that comes of it next.
 
     Where it stands is told between two batches only; a batch that is interrupted counts for
-    nothing, and is played again.
+    nothing, and is played again. Of several processes each has one of its own, all in step; the
+    first one evaluates and writes.
     """
 
     log: RunLog
@@ -149,8 +159,9 @@ class Run:
         self.cfg, self.parts, self.interrupts, self.progress = cfg, parts, interrupts, progress
         if log is not None:
             self.log = log
+        self.first = ranks.rank() == 0
         self.marks, self.tally = Marks(), Tally()
-        self.rng = build.stream(cfg.seed, "play", parts.device)
+        self.rng = build.stream(cfg.seed, ranks.own("play"), parts.device)
         self.eval_every = cfg.eval_every or max(1, cfg.games // 20)
         self.save_every = cfg.save_every or self.eval_every
         self.begun = time.perf_counter()
@@ -159,8 +170,15 @@ class Run:
         self.random: float | None = None
         self._between = self._snapshot()
 
-    def to_end(self) -> Trained:
+    def to_end(self) -> Trained | None:
         """Raises what train raises."""
+        # Several processes can only stop together, between two batches.
+        kept = self.interrupts.shielded() if ranks.size() > 1 else contextlib.nullcontext()
+        with kept:
+            return self._to_end()
+
+    def _to_end(self) -> Trained | None:
+        ranks.wait()
         try:
             self._judge()
             if self.marks.evaluated == self.marks.played:  # not drawn yet, or forgotten
@@ -174,10 +192,12 @@ class Run:
             while not self.over:
                 self._batch()
                 self._due()
-            return self._close()
+            return self._close() if self.first else None
         except Interrupted as stop:
             raise Interrupted(stop.number, self._break_off()) from None
         except BaseException as error:
+            if not self.first:
+                raise
             self.log.log.error("%s: %s", type(error).__name__, error)
             if (self.checkpoints / LATEST).exists():
                 error.add_note(f"go on from the last checkpoint: {self.how_to_go_on}")
@@ -187,12 +207,13 @@ class Run:
     def state_dict(self) -> Tree:
         """All that the rest of the run depends on, beside its config and the policy."""
         marks = asdict(self.marks) | {"seconds": self.seconds}
+        own = {"learner": self.parts.learner.state_dict(), **self._between}
+        processes = ranks.gathered(own) or []
         return {
             "marks": marks,
-            "lines": self.log.lines,
+            "lines": self.log.lines if self.first else 0,
             "tally": self.tally.state_dict(),
-            "learner": self.parts.learner.state_dict(),
-            **self._between,
+            "processes": {str(number): each for number, each in enumerate(processes)},
         }
 
     def load(self, found: Checkpoint) -> None:
@@ -203,12 +224,14 @@ class Run:
             self.marks = Marks(**state["marks"])
             self.goes_on = self.marks.played, state["lines"]
             self.tally.load_state_dict(state["tally"])
-            parts.learner.load_state_dict(state["learner"])
-            parts.lessons.load_state_dict(state["lessons"], self.rng)
-            for number, player in enumerate(parts.players):
-                player.load_state_dict(state["players"][str(number)])
+            own = state["processes"].get(str(ranks.rank()))
+            parts.learner.load_state_dict((own or state["processes"]["0"])["learner"])
+            if own is not None:
+                parts.lessons.load_state_dict(own["lessons"], self.rng)
+                for number, player in enumerate(parts.players):
+                    player.load_state_dict(own["players"][str(number)])
             for name, generator in self._generators().items():
-                self._set(name, generator, state["generators"][name])
+                self._set(name, generator, own["generators"][name] if own else None)
         except (
             ArithmeticError,
             AttributeError,
@@ -221,11 +244,11 @@ class Run:
             raise BadCheckpoint(f"this run cannot go on from its checkpoint ({why})") from None
         self._between = self._snapshot()
 
-    def _set(self, name: str, generator: torch.Generator, state: Tensor) -> None:
-        """One kind of device's generator cannot go on with the numbers of another's: then others
-        are drawn, each time the same ones."""
-        if len(state) != len(generator.get_state()):
-            at = f"{name} after {self.marks.played}"
+    def _set(self, name: str, generator: torch.Generator, state: Tensor | None) -> None:
+        """Where there is no state, or that of another kind of device, with whose numbers this one
+        cannot go on, others are drawn, each time the same ones."""
+        if state is None or len(state) != len(generator.get_state()):
+            at = ranks.own(f"{name} after {self.marks.played}")
             state = build.stream(self.cfg.seed, at, self.parts.device).get_state()
         generator.set_state(state)
 
@@ -259,6 +282,8 @@ class Run:
 
     def _judge(self) -> None:
         """Say what the run's figures are held against."""
+        if not self.first:
+            return
         examiner = self.parts.examiner
         self.random = examiner.random_play()
         if self.random is None:
@@ -279,7 +304,7 @@ class Run:
     def _batch(self) -> None:
         """Play and learn once."""
         parts, marks, games = self.parts, self.marks, self.cfg.games
-        batch = min(self.cfg.batch, games - marks.played)
+        batch = ranks.share(min(self.cfg.batch, games - marks.played))
         parts.agent.progress = marks.played / games
         for player in parts.players:
             if isinstance(player, Past):
@@ -299,12 +324,17 @@ class Run:
             ) from None
         self.tally.add(figures, batch)
         over = results.state[results.state.done]
-        self.tally.count(len(over), results.moves)
         if len(over):
             self.tally.add(_lengths(parts.game, over), len(over))
-        marks.played += len(over)
+        stopping = self.interrupts.pending is not None
+        counts = torch.tensor([len(over), results.moves, stopping], device=parts.device)
+        ended, made, stops = ranks.total(counts).tolist()
+        self.tally.count(ended, made)
+        marks.played += ended
         marks.updates += 1
         self._between = self._snapshot()
+        if stops and ranks.size() > 1:
+            raise Interrupted(self.interrupts.pending or signal.SIGTERM)
 
     def _due(self) -> None:
         """Log, evaluate and save, whichever is due."""
@@ -331,6 +361,9 @@ class Run:
 
     def _evaluate(self) -> None:
         marks, learner, examiner = self.marks, self.parts.learner, self.parts.examiner
+        if not self.first:
+            marks.evaluated = marks.played
+            return
         *_, figures = examiner.examine(self.cfg.eval_games, "eval")
         if isinstance(learner, Clone):
             figures |= learner.examine(self.parts.lessons.held_out())
@@ -349,6 +382,8 @@ class Run:
 
     def _tell(self, metrics: dict[str, float]) -> None:
         """Log metrics of the games played so far, and show them."""
+        if not self.first:
+            return
         if any(name.startswith("eval/") for name in metrics):
             metrics = metrics | {"time/seconds": self.seconds}
         self.log.add(self.marks.played, metrics)
@@ -356,16 +391,19 @@ class Run:
             self.progress(self.marks.played, metrics)
 
     def _draw(self) -> None:
-        learner = self.parts.learner
-        self.parts.examiner.draw(self.log, self.marks.played, learner.learns_logits)
+        if self.first:
+            learns_logits = self.parts.learner.learns_logits
+            self.parts.examiner.draw(self.log, self.marks.played, learns_logits)
 
     def _checkpoint(self, state: Tree) -> Checkpoint:
         policy = self.parts.agent.policy.state_dict()
         return Checkpoint(config.plain(self.cfg), self.marks.played, policy, state)
 
     def _save(self, name: str = LATEST) -> None:
-        self.log.flush()
-        self._checkpoint(self.state_dict()).write(self.checkpoints / name)
+        state = self.state_dict()
+        if self.first:
+            self.log.flush()
+            self._checkpoint(state).write(self.checkpoints / name)
 
     def _close(self) -> Trained:
         """Evaluate the best policy, beside the optimum where that is found in time."""
@@ -396,6 +434,10 @@ class Run:
 
     def _break_off(self) -> str:
         """Save, if there is anything to save and nothing was torn; what to tell the person."""
+        if not self.first:
+            if not self.interrupts.twice:
+                self._save()
+            return "with the first process"
         try:
             if not (self.closing or self.interrupts.twice):
                 self._save()
@@ -428,8 +470,10 @@ def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
     policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
     if cfg.start and fresh:
         start_from(Path(cfg.start), cfg, policy)
-    sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, "learn", device)
+    sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, ranks.own("learn"), device)
     learner = build.build_learner(cfg, game, policy, sampling, rng)
+    if ranks.size() > 1:
+        _check_together(cfg, learner)
     agent = Agent(game, policy, sampling)
     players = opponents(cfg, game, agent)
     if cfg.get("search"):
@@ -440,6 +484,21 @@ def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
     if device.type == "cpu":
         build.check_memory(min(cfg.batch, cfg.games), cfg.window, game)
     return Parts(device, game, agent, learner, players, lessons, examiner)
+
+
+def _check_together(cfg: DictConfig, learner: Learner) -> None:
+    """Raises ConfigError for what several processes cannot do together."""
+    if not learner.together or cfg.clone_epochs:
+        what = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
+        raise config.ConfigError(
+            f"{what} is learnt by one process, and there are {ranks.size()}",
+            "learner=actor_critic is learnt by several",
+        )
+    if cfg.batch < ranks.size():
+        raise config.ConfigError(
+            f"batch={cfg.batch} is too small for {ranks.size()} processes",
+            f"batch={ranks.size()} gives each a game",
+        )
 
 
 def _open_log(cfg: DictConfig) -> RunLog:

@@ -37,9 +37,9 @@ def latest(folder):
     return Checkpoint.read(folder / "run" / "checkpoints" / "latest.safetensors")
 
 
-def ends_as(whole, folder, words=("resume", "run")):
+def ends_as(whole, folder):
     """Whether the run in this folder, gone on with, comes out as the whole one."""
-    code, told = run(folder, *words)
+    code, told = run(folder, "resume", "run")
     assert code == 0, told
     same(as_it_ended(whole), as_it_ended(folder / "run"))
     assert metrics_of(whole) == metrics_of(folder / "run")
@@ -107,37 +107,43 @@ def test_killed_while_saving(stage, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.slow)])
 def test_killed_at_random_times(kills, tmp_path):
     """The last checkpoint always loads, and is never behind by more than save_every."""
-    games = str(150 * kills)
-    long = run_to_end(tmp_path / "whole", games)
-    chance, killed, most = random.Random(1), 0, 0
-    words = ["train", *WORDS, f"games={games}", "out=run"]
-    while killed < kills:
-        process = Process(tmp_path, *words)
+    chance, killed = random.Random(1), 0
+    for seed in range(kills):
+        words = ["train", *WORDS, "games=3000", f"seed={seed}", "out=run"]
+        whole, folder = tmp_path / f"whole-{seed}", tmp_path / str(seed)
+        for path in (whole, folder):
+            path.mkdir()
+        killed += killed_until_done(folder, words, kills - killed, chance)
+        code, told = run(whole, *words)
+        assert code == 0, told
+        if (folder / "run/checkpoints/latest.safetensors").exists():
+            ends_as(whole / "run", folder)
+        if killed >= kills:
+            break
+    assert killed == kills
+
+
+def killed_until_done(folder, words, most, chance):
+    """Kill a run, again and again as it goes on, until it is done; how often, at most most."""
+    played = 0
+    for kills in range(most):
+        process = Process(folder, *words)
         time.sleep(chance.uniform(0.2, 1.2))
         process.send(signal.SIGKILL)
         code, told = process.wait()
         if code == 0:
-            break
+            return kills
         assert code == -signal.SIGKILL, told
-        killed += 1
-        if (tmp_path / "run" / "checkpoints" / "latest.safetensors").exists():
-            found = latest(tmp_path).games
-            lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
-            assert most <= found
+        if (folder / "run/checkpoints/latest.safetensors").exists():
+            found = latest(folder).games
+            lines = read_metrics(folder / "run/metrics.jsonl")
+            assert played <= found
             assert not lines or lines[-1]["games"] - found < 60 + 20
-            most, words = found, ["resume", "run"]
-    assert killed > kills // 2
-    ends_as(long, tmp_path, words)
-
-
-def run_to_end(folder, games):
-    folder.mkdir()
-    code, told = run(folder, "train", *WORDS, f"games={games}", "out=run")
-    assert code == 0, told
-    return folder / "run"
+            played, words = found, ["resume", "run"]
+    return most
 
 
 def signalled(place, name, number, count=3, times=1):

@@ -41,7 +41,10 @@ LEARNERS = {
     "td_lambda": [[*NETWORK, "reward=score", "sampling=argmax", "window=4"]],
     "adp": [["policy=basis", "reward=score", "sampling=epsilon_greedy"]],
     "q": [[*NETWORK, "sampling=epsilon_greedy", "learner.memory=64", "learner.minibatch=8"]],
-    "clone": [[*NETWORK, "teacher=random", "learner.patience=1"]],
+    "clone": [
+        [*NETWORK, "teacher=random", "learner.patience=1"],
+        ["policy=conv", "policy.channels=[2]", "teacher=random", "opponent=past", "lr=0.3"],
+    ],
     "occupancy": [[*NETWORK]],
     "expert": [
         [*NETWORK, "search=mcts", "search.simulations=4", "search.leaf=value", "learner.memory=50"]
@@ -240,9 +243,8 @@ def test_a_run_of_a_gpu_opens_and_goes_on_on_the_cpu(tmp_path, monkeypatch):
     broken_off(monkeypatch, out(SALVO, run), 2)
     path = run / "checkpoints/latest.safetensors"
     found = Checkpoint.read(path)
-    found.state["generators"] = dict.fromkeys(
-        found.state["generators"], torch.zeros(16, dtype=torch.uint8)
-    )
+    first = found.state["processes"]["0"]
+    first["generators"] = dict.fromkeys(first["generators"], torch.zeros(16, dtype=torch.uint8))
     changed(path, config=found.config | {"device": "cuda"}, state=found.state)
     if not torch.cuda.is_available():
         assert load_agent(run).policy

@@ -11,7 +11,7 @@ from rlgames import config, schemas
 
 PACKAGE = Path(config.__file__).parent
 ORDER = [
-    ["games", "schedule", "sampling", "solvers"],
+    ["games", "ranks", "schedule", "sampling", "solvers"],
     ["policies"],
     ["players"],
     ["play", "search"],

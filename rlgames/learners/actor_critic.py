@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames import ranks
 from rlgames.games.game import Game, State
 from rlgames.games.symmetry import Symmetries
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
@@ -48,6 +49,7 @@ class ActorCritic(Learner):
     learns_logits = True
     learns_from_records = True
     bootstraps = True
+    together = True
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class ActorCritic(Learner):
             entropy = entropy_of(log_p)
             error = (expected - wanted[part]).square().mean()
             loss = self.value_weight * error - gained.mean() - entropy_weight * entropy
-            norm = step(self.optimizer, loss, lr, self.max_norm)
+            norm = step(self.optimizer, loss, lr, self.max_norm, len(ratio))
             with torch.no_grad():
                 clipped = (ratio != kept).float().mean()
                 doubt = distance_to_certainty(log_p.exp()).mean()
@@ -156,6 +158,7 @@ class ActorCritic(Learner):
         if self.minibatches == 1:
             yield from [slice(None)] * self.epochs
             return
-        size = -(-count // self.minibatches)
+        parts = min(self.minibatches, ranks.least(count, device))
         for _ in range(self.epochs):
-            yield from torch.randperm(count, generator=self.rng, device=device).split(size)
+            order = torch.randperm(count, generator=self.rng, device=device)
+            yield from order.tensor_split(parts)

@@ -44,6 +44,7 @@ class Expert(Learner):
 
     has_critic = True
     learns_logits = True
+    together = True
 
     def __init__(
         self,

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlgames import ranks
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
+from rlgames.sampling import BadNumber as BadNumber
 
 
 class RmspropOfMatrices(torch.optim.Optimizer):
@@ -20,7 +22,7 @@ class RmspropOfMatrices(torch.optim.Optimizer):
     and Amar's paper); each step is about lr long, however steep the loss.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, rho: float = 0.99) -> None:
+    def __init__(self, parameters: Iterable[Any], lr: float, rho: float = 0.99) -> None:
         super().__init__(parameters, {"lr": lr, "rho": rho})
 
     @torch.no_grad()
@@ -39,16 +41,12 @@ class RmspropOfMatrices(torch.optim.Optimizer):
 
 def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch.optim.Optimizer:
     """An optimizer by its name in the config; rho: of the running means of both RMSProps."""
-    weights = list(policy.parameters())
+    weights = list(policy.named_parameters())  # with their names, for messages
     if name == "rmsprop_of_matrices":
         return RmspropOfMatrices(weights, lr, rho)
     if name == "rmsprop":
         return torch.optim.RMSprop(weights, lr, alpha=rho)
     return torch.optim.Adam(weights, lr) if name == "adam" else torch.optim.SGD(weights, lr)
-
-
-class BadNumber(ArithmeticError):
-    """A NaN or an infinity, met before it could reach the weights."""
 
 
 class Learner(ABC):
@@ -71,6 +69,9 @@ class Learner(ABC):
 
     bootstraps = False
     """Whether it learns from windows of games, going on from the value of where one ends."""
+
+    together = False
+    """Whether several processes can teach one policy: each of its steps is made by all of them."""
 
     optimizer: torch.optim.Optimizer
 
@@ -97,22 +98,63 @@ class Learner(ABC):
             optimizer.load_state_dict(optimizer.state_dict() | {"state": of_each})
 
 
+def _average(parameters: list[nn.Parameter], weight: float) -> None:
+    """Give every process the mean of all gradients, each counted by its process's weight."""
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    flat = torch.cat(
+        [weight * part.reshape(-1) for part in parts] + [parts[0].new_tensor([weight])]
+    )
+    found = ranks.total(flat)
+    means = (found[:-1] / found[-1]).split([part.numel() for part in parts])
+    for parameter, mean in zip(parameters, means, strict=True):
+        parameter.grad = mean.view_as(parameter)
+
+
 def step(
-    optimizer: torch.optim.Optimizer, loss: Tensor, lr: float, max_norm: float | None
+    optimizer: torch.optim.Optimizer,
+    loss: Tensor,
+    lr: float,
+    max_norm: float | None,
+    weight: float = 1.0,
 ) -> float:
     """Descend the loss once and return the norm of its gradient, before it is clipped to max_norm.
+
+    weight: what this loss counts where several processes descend the mean of theirs.
 
     Raises BadNumber, before the step, if the loss or the gradient is not finite.
     """
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if ranks.size() > 1:
+        _average(parameters, weight)
     limit = torch.inf if max_norm is None else max_norm
-    norm = float(nn.utils.clip_grad_norm_(parameters, limit))
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    total = nn.utils.get_total_norm(gradients)
+    norm = float(total)
     if not (norm < torch.inf and float(loss.detach().abs()) < torch.inf):
-        what = "the loss" if not torch.isfinite(loss) else "the gradient"
+        what = _not_finite(optimizer, loss)
         raise BadNumber(f"{what} is not a finite number; a smaller lr may help")
+    nn.utils.clip_grads_with_norm_(parameters, limit, total)
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.step()
     return norm
+
+
+def _not_finite(optimizer: torch.optim.Optimizer, loss: Tensor) -> str:
+    """The tensor that is to blame for a bad loss or a bad norm of its gradient."""
+    named = [
+        (name, weight)
+        for group in optimizer.param_groups
+        for name, weight in zip(group["param_names"], group["params"], strict=True)
+    ]
+    for name, weight in named:
+        if not bool(weight.isfinite().all()):
+            return f"the weight {name}"
+    if not bool(loss.isfinite()):
+        return "the loss"
+    for name, weight in named:
+        if weight.grad is not None and not bool(weight.grad.isfinite().all()):
+            return f"the gradient of {name}"
+    return "the length of the gradient"

@@ -34,6 +34,8 @@ class Q(Learner):
     max_norm: longest gradient, or None.
     """
 
+    together = True
+
     def __init__(
         self,
         game: Game[Any],

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames import ranks
 from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.learners.policy_gradient import entropy_of, of_action, standardised
@@ -34,6 +35,7 @@ class Reinforce(Learner):
     """
 
     learns_logits = True
+    together = True
     learns_from_records = True
 
     def __init__(
@@ -67,7 +69,7 @@ class Reinforce(Learner):
         returns = self.reward.returns(moves, results)
         if not torch.isfinite(returns).all():
             raise BadNumber("a return is not a finite number")
-        share = 1 / torch.bincount(moves.game, minlength=moves.games)[moves.game] / moves.games
+        share = 1 / torch.bincount(moves.game, minlength=moves.games)[moves.game]
         scores, value = self.policy.scores(self.game, moves.state)
         if self.masked:
             scores = self.sampling.logits(scores, self.game.legal(moves.state))
@@ -81,26 +83,25 @@ class Reinforce(Learner):
             loss = loss + self.value_weight * (value - returns).square().mean()
         # Sums over a game's moves, averaged over games, from means over moves.
         loss = loss * (len(moves) / moves.games)
-        norm = step(self.optimizer, loss, lr, self.max_norm)
+        norm = step(self.optimizer, loss, lr, self.max_norm, moves.games)
         return {
             "return": float(returns.mean()),
             "loss": float(loss.detach()),
             "entropy": float(entropy.detach()),
             "distance_to_certainty": float(
-                (share * distance_to_certainty(log_p.detach().exp())).sum()
+                (share * distance_to_certainty(log_p.detach().exp())).sum() / moves.games
             ),
             "grad_norm": norm,
             "lr": lr,
         }
 
     def _advantage(self, returns: Tensor, value: Tensor | None, share: Tensor) -> Tensor:
-        """Float32 [M]; share: float32 [M], each move's part of one game's weight, 1 in all."""
+        """Float32 [M]; share: float32 [M], each move's part of its game."""
         if self.baseline == "none":
             return returns
         if self.baseline == "mean":
-            return returns - returns.mean()
+            return returns - ranks.mean(returns)
         if self.baseline == "standardised":
-            advantage = returns - (share * returns).sum()
-            return advantage / (share * advantage.square()).sum().sqrt().clamp(min=1e-6)
+            return standardised(returns, share)
         assert value is not None
         return standardised(returns - value.detach())

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames import ranks
 from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.play import Moves, Results
@@ -35,6 +36,7 @@ class TdLambda(Learner):
     bootstraps = True
     has_critic = True
     of_afterstates = True
+    together = True
 
     def __init__(
         self,
@@ -72,12 +74,12 @@ class TdLambda(Learner):
         error = self._errors(moves, results, gain, value)
         target = value + error
         losses, norms = [], []
-        size = -(-len(moves) // self.minibatches)
+        parts = min(self.minibatches, ranks.least(len(moves), inputs.device))
         for _ in range(self.epochs):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
-            for part in order.split(size):
+            for part in order.tensor_split(parts):
                 loss = (self._value(inputs[part]) - target[part]).square().mean()
-                norms.append(step(self.optimizer, loss, lr, self.max_norm))
+                norms.append(step(self.optimizer, loss, lr, self.max_norm, len(part)))
                 losses.append(loss.detach())
         return {
             "td_error": float(error.abs().mean()),
