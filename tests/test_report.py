@@ -154,6 +154,14 @@ def test_different_games_are_not_compared(tmp_path, typed):
     assert all(set(row["config"]) == {"board", "lr"} for row in found["rows"])
 
 
+def test_jobs_are_found_in_their_order(tmp_path):
+    names = ["1_lr=0.1", "2", "9_x", "10_lr=0.2", "100", "b"]
+    for name in names[::-1]:
+        write(tmp_path / "sweep" / name)
+    (tmp_path / "sweep" / ".hidden").mkdir()
+    assert [path.name for path in find([str(tmp_path / "sweep")])] == ["b", *names[:-1]]
+
+
 def test_a_run_counts_once(sweep, typed):
     words = ["sweep", "sweep/0", "sweep/../sweep", "format=json"]
     assert len(json.loads(reported(typed, *words))["runs"]) == 6

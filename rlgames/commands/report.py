@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -254,8 +255,9 @@ def _inside(top: Path) -> Iterator[Path]:
 
 
 def _by_number(name: str) -> tuple[int, str]:
-    """Job 10 comes after job 9."""
-    return (int(name), "") if name.isdecimal() and len(name) < 19 else (-1, name)
+    """Job 10 comes after job 9, whatever stands behind the number."""
+    number = re.match(r"[0-9]{1,9}", name)
+    return (int(number[0]) if number else -1), name
 
 
 def read(path: Path) -> Run:
