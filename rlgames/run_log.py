@@ -10,11 +10,10 @@ import platform
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import filelock
 import numpy as np
@@ -24,7 +23,8 @@ from PIL import Image
 from rlgames import checkpoint
 from rlgames.charts import Charts
 from rlgames.config import ConfigError
-from rlgames.untrusted import parsed, shown, whole
+from rlgames.run_files import metric_lines, read_run
+from rlgames.untrusted import shown
 
 PARTS = ("rlgames", "torch", "numpy", "hydra-core", "omegaconf", "tensorboard", "safetensors")
 
@@ -34,12 +34,6 @@ OWN = (
     *("checkpoints", "pictures"),
 )
 """What is written in place in a run's directory, or read from it."""
-
-MOST_OF_RUN = 1 << 20
-"""A longer run.json, in bytes, is not read."""
-
-MOST_OF_LINE = 1 << 16
-"""Longer lines of metrics are not read."""
 
 
 def fresh_directory(parent: Path) -> Path:
@@ -97,7 +91,10 @@ class RunLog:
             resumed = before.get("resumed")
             earlier = resumed if isinstance(resumed, list) else []
             self._run["resumed"] = [*earlier, {"games": first, "at": _now()}]
+        for name in ("results", "seconds"):  # they were of a run with fewer games
+            self._run.pop(name, None)
         self._run |= {"end": None, "status": "running", "pid": os.getpid()}
+        self._run |= {"host": platform.node()}
         self._write_run()
         self.lines, latest = _keep_lines(directory / "metrics.jsonl", *(goes_on or (0, 0)))
         self._metrics = open(directory / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
@@ -108,7 +105,9 @@ class RunLog:
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self.log.addHandler(self._handler)
         self._charts = Charts(directory, first, self._complain)
+        self._random: float | None = None
         self._charts.text(first, "config", yaml)
+        self._charts.settings(self._config)
         for line in latest:  # forgotten with what came after
             self._charts.scalars(first, _metrics_of(line))
 
@@ -118,6 +117,18 @@ class RunLog:
         self._metrics.flush()
         self.lines += 1
         self._charts.scalars(games, metrics)
+        if self._random is not None and any(name.startswith("eval/") for name in metrics):
+            self._charts.reference("random", self._random, (games,))
+
+    def judge(self, games: int, figure: str, best_by: str, random: float | None) -> None:
+        """Say how the run is judged: by which figure of its game, by which its best checkpoint is
+        chosen, and what random play comes to, which is drawn beside the figure."""
+        self._run |= {"figure": figure, "best_by": best_by}
+        self._write_run()
+        self._charts.layout(figure, best_by)
+        self._random = random
+        if random is not None:
+            self._charts.reference("random", random, (games,))
 
     def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """How numbers are spread, as a histogram of TensorBoard."""
@@ -135,14 +146,23 @@ class RunLog:
         self._metrics.flush()
         self._charts.flush()
 
-    def finish(self, status: str, games: int, results: dict[str, float]) -> None:
-        """Close the run: hyper-parameters beside its final figures, status and end."""
+    def finish(self, status: str, games: int, results: dict[str, float], seconds: float) -> None:
+        """Close the run: its final figures, if it is done, how long it took, status and end.
+
+        seconds: of all the processes that it ran in.
+        """
         if status == "done":
-            self._charts.final(games, self._config, results)
+            for name in ("random", "optimal"):
+                # TensorBoard forgets the points of a line that come after its newest one.
+                drawn = name == "random" and self._random is not None
+                if name in results and not drawn:
+                    self._charts.reference(name, results[name], (0, games))
+            self._charts.final(games, results)
+            self._run["results"] = results
         self._charts.close()
         try:
             self._metrics.close()
-            self._run |= {"end": _now(), "status": status, "games": games}
+            self._run |= {"end": _now(), "status": status, "games": games, "seconds": seconds}
             self._write_run()
         finally:
             self.log.removeHandler(self._handler)
@@ -176,41 +196,6 @@ def check_plain(directory: Path) -> None:
             )
 
 
-def read_run(directory: Path) -> dict[str, Any]:
-    """What run.json says; empty where there is none that can be read."""
-    path = directory / "run.json"
-    if not path.exists():
-        return {}
-    try:
-        if not path.is_file() or path.stat().st_size > MOST_OF_RUN:
-            raise ValueError
-        found = parsed(path.read_bytes())
-    except (OSError, ValueError):
-        return {"status": "unknown"}
-    return found if isinstance(found, dict) else {"status": "unknown"}
-
-
-def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, first to last, up to one that was torn."""
-    with open(path, "rb") as file:
-        return list(_lines(file))
-
-
-def _lines(file: BinaryIO) -> Iterator[dict[str, float]]:
-    """The lines of metrics, up to one that is none: whole games, and numbers by name."""
-    while line := file.readline(MOST_OF_LINE):
-        try:
-            value = parsed(line)
-            whole(value["games"], 0)
-            for each in value.values():
-                if type(each) not in (int, float):
-                    return
-                float(each)  # the charts could not, where it is too large
-        except (ArithmeticError, KeyError, TypeError, ValueError):
-            return
-        yield value
-
-
 def _keep_lines(path: Path, games: int, count: int) -> tuple[int, list[dict[str, float]]]:
     """Cut the file after so many lines; how many there are, and those of so many games,
     the last hundred of them."""
@@ -220,7 +205,7 @@ def _keep_lines(path: Path, games: int, count: int) -> tuple[int, list[dict[str,
     with open(aside, "x", encoding="utf-8") as new:
         if count and path.exists():
             with open(path, "rb") as file:
-                for line in islice(_lines(file), count):
+                for line in islice(metric_lines(file), count):
                     new.write(json.dumps(line) + "\n")
                     kept += 1
                     latest.extend([line] if line["games"] == games else [])

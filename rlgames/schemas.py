@@ -516,6 +516,15 @@ class ArenaConfig(RunConfig):
     format: str = key("table", of=("table", "json"))
 
 
+@dataclass
+class ReportConfig(CommandConfig):
+    by: str = key("config", of=("config", "run"))
+    sort: str = "best"
+    metric: str | None = None
+    curves: str | None = None
+    format: str = key("table", of=("table", "markdown", "csv", "json"))
+
+
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
     "resume": ResumeConfig,
@@ -523,6 +532,7 @@ COMMANDS: dict[str, type] = {
     "play": PlayConfig,
     "arena": ArenaConfig,
     "solve": SolveConfig,
+    "report": ReportConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "train": (
@@ -541,6 +551,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "play": ("game", "opponent", "sampling", "search"),
     "arena": ("game", "search"),
     "solve": ("game",),
+    "report": (),
 }
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from rlgames import build, checkpoint, config, ranks
 from rlgames.agents import build_player, start_from
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
-from rlgames.evaluation import Evaluation
+from rlgames.evaluation import Evaluation, random_play
 from rlgames.examiner import Examiner
 from rlgames.games.game import Game, State
 from rlgames.holdout import split
@@ -49,13 +49,17 @@ FINAL = 4
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run: its directory and the final evaluation of its best greedy policy."""
+    """A finished run: its directory and the final evaluation of its best greedy policy.
+
+    random: what random play comes to in the figure that the game is about, as far as it is known.
+    """
 
     directory: Path
     game: Game[Any]
     evaluation: Evaluation
     held_out: Evaluation | None
     opponent: str
+    random: float | None
     optimal: float | None
     exploitability: float | None
     seconds: float
@@ -186,6 +190,7 @@ class Run:
         self.begun = time.perf_counter()
         self.goes_on: tuple[int, int] | None = None
         self.closing = False
+        self.random: float | None = None
         self._between = self._snapshot()
 
     def to_end(self) -> Trained | None:
@@ -198,6 +203,7 @@ class Run:
     def _to_end(self) -> Trained | None:
         ranks.wait()
         try:
+            self._judge()
             if self.marks.evaluated == self.marks.played:  # not drawn yet, or forgotten
                 self._draw()
             if self.marks.saved < 0:
@@ -319,6 +325,17 @@ class Run:
     @property
     def over(self) -> bool:
         return self.marks.converged or self.marks.played >= self.cfg.games
+
+    def _judge(self) -> None:
+        """Say what the run's figures are held against."""
+        if not self.first:
+            return
+        examiner = self.parts.examiner
+        self.random = examiner.random_play()
+        if self.random is None:
+            self.log.log.info("random play takes too long to be measured before the end")
+        with self.interrupts.shielded():
+            self.log.judge(self.marks.played, examiner.figure, examiner.best_by, self.random)
 
     def _warm_up(self) -> None:
         """Learn from recorded games, before any is played."""
@@ -445,13 +462,17 @@ class Run:
             None if parts.game.spec.seats == 2 else find_optimum(parts.game, cfg.solve_seconds)
         )
         optimal = None if optimum is None else optimum.value
-        self._finish("done", figures | ({"optimal": optimal} if optimal is not None else {}))
+        random = random_play(parts.game) if self.random is None else self.random
+        references = {"random": random, "optimal": optimal}
+        figures |= {name: value for name, value in references.items() if value is not None}
+        self._finish("done", figures)
         return Trained(
             self.log.directory,
             parts.game,
             found,
             held_out,
             str(cfg.eval_opponent.name),
+            random,
             optimal,
             figures.get("exploitability"),
             self.seconds,
@@ -477,7 +498,7 @@ class Run:
     def _finish(self, status: str, results: dict[str, float]) -> None:
         """Close the files; where they cannot be written any more, that is known by now."""
         with contextlib.suppress(*(() if status == "done" else (OSError,))):
-            self.log.finish(status, self.marks.played, results)
+            self.log.finish(status, self.marks.played, results, self.seconds)
 
 
 def check_parts(cfg: DictConfig) -> None:
