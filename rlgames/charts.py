@@ -13,6 +13,7 @@ from tensorboard.summary.writer import event_file_writer  # type: ignore[import-
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
+from rlgames.interrupts import Interrupts
 from rlgames.run_files import flatten
 
 
@@ -20,10 +21,13 @@ class Charts:
     """Writes until it cannot, says so once, and is silent from then on.
 
     first: what was written for so many games or more before is forgotten. complain: told why.
+    interrupts: a signal must not tear a write, for its thread could wait for what never comes.
     """
 
-    def __init__(self, directory: Path, first: int, complain: Callable[[str], None]) -> None:
-        self._complain = complain
+    def __init__(
+        self, directory: Path, first: int, complain: Callable[[str], None], interrupts: Interrupts
+    ) -> None:
+        self._complain, self._interrupts = complain, interrupts
         self._writer: SummaryWriter | None = None
         threading.excepthook = _but_for_charts(threading.excepthook)
         self._try(lambda: self._open(directory, first))
@@ -91,9 +95,12 @@ class Charts:
             self._try(lambda: call(*values, **named))
 
     def _try(self, write: Callable[[], None]) -> None:
+        if self._interrupts.twice:  # a write may have been torn
+            return
         try:
-            write()
-        except OSError as error:
+            with self._interrupts.shielded():
+                write()
+        except Exception as error:
             self._writer = None
             self._complain(f"TensorBoard's file cannot be written ({error}); the run goes on")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -76,7 +77,11 @@ class Checkpoint:
             save_file(tensors, temporary, header)
         except safetensors.SafetensorError as error:
             raise _as_os_error(error, temporary) from None
-        os.chmod(temporary, 0o644)
+        if temporary.stat().st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(temporary))
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
         _sync(temporary)
         os.replace(temporary, path)
         _sync(path.parent)

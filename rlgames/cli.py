@@ -178,25 +178,25 @@ def resume(run: Path | None, words: list[str]) -> int:
 
     if run is None:
         raise ConfigError("resume needs a run", "as in: rlgames resume outputs/salvo/…")
-    cfg, found = resume_command(run, words)
-    if finished(run, cfg, found):
-        print(
-            f"{run} is finished, after {found.games:,} games; nothing was changed\n"
-            f"to make it longer: rlgames resume {run} games={2 * found.games}"
-        )
+    cfg, found, lock = resume_command(run, words)
+    why = finished(run, cfg, found)
+    if why:
+        if lock is not None:
+            lock.release()
+        print(config.printable(f"{run} {why}; nothing was changed"))
         return 0
-    return learning(cfg.games, lambda progress: learn(run, cfg, found, progress))
+    return learning(cfg.games, lambda progress: learn(run, cfg, found, lock, progress))
 
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
     """Show a run of so many games while it learns, and what came of it."""
-    if ranks.rank():
-        learn(None)
-        return 0
     from rlgames import display
     from rlgames.learners.learner import BadNumber
 
     try:
+        if ranks.rank():
+            learn(None)
+            return 0
         with display.training(games) as progress:
             trained = learn(progress)
     except BadNumber as error:

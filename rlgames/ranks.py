@@ -63,9 +63,8 @@ def _meeting() -> Iterator[Any]:
 
     try:
         yield torch.distributed
-    except RuntimeError as error:
-        first = (str(error).splitlines() or [""])[0]
-        raise ConnectionError(f"another process of this run has ended ({first})") from None
+    except RuntimeError:
+        raise ConnectionError("another process of this run has ended") from None
 
 
 def total(values: Tensor) -> Tensor:

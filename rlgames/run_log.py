@@ -23,6 +23,7 @@ from PIL import Image
 from rlgames import checkpoint
 from rlgames.charts import Charts
 from rlgames.config import ConfigError
+from rlgames.interrupts import Interrupts
 from rlgames.run_files import metric_lines, read_run
 from rlgames.untrusted import shown
 
@@ -53,7 +54,8 @@ class RunLog:
     """The files of one run, which has them for itself until finish. Metrics are indexed by games.
 
     goes_on: None for a new run, otherwise how many games it goes on from and how many lines of
-        metrics belong to them; whatever came after is forgotten.
+        metrics belong to them; whatever came after is forgotten. lock: of the directory, if the
+        caller has it.
     Raises ConfigError for a directory that holds a run already, or that another process runs in,
     and OSError.
     """
@@ -63,12 +65,13 @@ class RunLog:
         directory: Path,
         config: dict[str, Any],
         yaml: str,
+        interrupts: Interrupts,
         goes_on: tuple[int, int] | None = None,
+        lock: filelock.BaseFileLock | None = None,
     ) -> None:
-        self.directory, self._config = directory, config
+        self.directory, self._config, self._interrupts = directory, config, interrupts
         directory.mkdir(parents=True, exist_ok=True)
-        check_plain(directory)
-        self._lock = _locked(directory)
+        self._lock = lock or locked(directory)
         try:
             self._open(yaml, goes_on)
         except BaseException:
@@ -104,7 +107,7 @@ class RunLog:
         self._handler = _Handler(directory / "train.log", encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self.log.addHandler(self._handler)
-        self._charts = Charts(directory, first, self._complain)
+        self._charts = Charts(directory, first, self._complain, self._interrupts)
         self._random: float | None = None
         self._charts.text(first, "config", yaml)
         self._charts.settings(self._config)
@@ -142,8 +145,10 @@ class RunLog:
         Image.fromarray(picture).save(path)
 
     def flush(self) -> None:
-        """Hand everything to the system, so that a checkpoint is never ahead of the metrics."""
+        """Force the metrics to the disk and hand the charts to the system, so that a checkpoint is
+        never ahead of them."""
         self._metrics.flush()
+        os.fsync(self._metrics.fileno())
         self._charts.flush()
 
     def finish(self, status: str, games: int, results: dict[str, float], seconds: float) -> None:
@@ -225,11 +230,12 @@ def write_whole(path: Path, text: str) -> None:
     os.replace(aside, path)
 
 
-def _locked(directory: Path) -> filelock.BaseFileLock:
-    """The run's lock, which the system takes back when its owner dies.
+def locked(directory: Path) -> filelock.BaseFileLock:
+    """A run's lock, which the system takes back when its owner dies.
 
-    Raises ConfigError where another process has it.
+    Raises ConfigError where another process has it, and for a directory with links in it.
     """
+    check_plain(directory)
     lock = filelock.FileLock(directory / "lock")
     try:
         lock.acquire(timeout=0)

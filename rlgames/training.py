@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
 import torch
 from omegaconf import DictConfig
 from torch import Tensor
@@ -139,25 +140,31 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained | None:
     """
     with Interrupts() as interrupts, ranks.joined(cfg.device):
         parts = assemble(cfg)
-        log = _open_log(cfg) if ranks.rank() == 0 else None
+        log = _open_log(cfg, interrupts) if ranks.rank() == 0 else None
         return Run(cfg, parts, log, interrupts, progress).to_end()
 
 
 def resume(
-    directory: Path, cfg: DictConfig, found: Checkpoint, progress: Progress | None = None
+    directory: Path,
+    cfg: DictConfig,
+    found: Checkpoint,
+    lock: filelock.BaseFileLock | None = None,
+    progress: Progress | None = None,
 ) -> Trained | None:
     """Go on with a run from its checkpoint, by a checked config that says the same or allows more
-    games; otherwise as train.
+    games; otherwise as train. lock: of the directory, taken before the checkpoint was read.
 
     On the CPU everything comes out as if the run had never stopped, but for what clocks say.
     """
-    with Interrupts() as interrupts, ranks.joined(cfg.device):
+    with contextlib.ExitStack() as held, Interrupts() as interrupts, ranks.joined(cfg.device):
+        held.callback(lock.release if lock else lambda: None)
         with config.told_plainly():
             parts = assemble(cfg, found)
         run = Run(cfg, parts, None, interrupts, progress)
         run.load(found)
         if run.first:
-            run.log = RunLog(directory, config.plain(cfg), config.to_yaml(cfg), run.goes_on)
+            plain, yaml = config.plain(cfg), config.to_yaml(cfg)
+            run.log = RunLog(directory, plain, yaml, interrupts, run.goes_on, lock)
         return run.to_end()
 
 
@@ -189,7 +196,7 @@ class Run:
         self.save_every = cfg.save_every or self.eval_every
         self.begun = time.perf_counter()
         self.goes_on: tuple[int, int] | None = None
-        self.closing = False
+        self.closing = self.done = False
         self.random: float | None = None
         self._between = self._snapshot()
 
@@ -201,8 +208,8 @@ class Run:
             return self._to_end()
 
     def _to_end(self) -> Trained | None:
-        ranks.wait()
         try:
+            ranks.wait()
             self._judge()
             if self.marks.evaluated == self.marks.played:  # not drawn yet, or forgotten
                 self._draw()
@@ -466,6 +473,7 @@ class Run:
         references = {"random": random, "optimal": optimal}
         figures |= {name: value for name, value in references.items() if value is not None}
         self._finish("done", figures)
+        self.done = True
         return Trained(
             self.log.directory,
             parts.game,
@@ -480,6 +488,8 @@ class Run:
 
     def _break_off(self) -> str:
         """Save, if there is anything to save and nothing was torn; what to tell the person."""
+        if self.done:
+            return f"after the run was finished, in {self.log.directory}"
         if not self.first:
             if not self.interrupts.twice:
                 self._save()
@@ -549,10 +559,10 @@ def _check_together(cfg: DictConfig, learner: Learner) -> None:
         )
 
 
-def _open_log(cfg: DictConfig) -> RunLog:
+def _open_log(cfg: DictConfig, interrupts: Interrupts) -> RunLog:
     try:
         directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
-        return RunLog(directory, config.plain(cfg), config.to_yaml(cfg))
+        return RunLog(directory, config.plain(cfg), config.to_yaml(cfg), interrupts)
     except OSError as error:
         raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
 

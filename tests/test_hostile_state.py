@@ -43,7 +43,7 @@ def made(tmp_path_factory):
     def run(name):
         if name not in kept:
             path = trained(name, folder / name)
-            kept[name] = path, *resume_command(path, ["games=16"])
+            kept[name] = path, *resume_command(path, ["games=16"])[:2]
         return kept[name]
 
     return run

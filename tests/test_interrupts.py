@@ -8,6 +8,7 @@ import random
 import resource
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from rlgames import checkpoint, training
 from rlgames.checkpoint import Checkpoint
+from rlgames.commands.resume import resume_command
+from rlgames.config import ConfigError
 from rlgames.learners.actor_critic import ActorCritic
 from rlgames.run_files import read_metrics
 
@@ -358,3 +361,63 @@ def test_a_torn_line_of_metrics_is_mended(whole, tmp_path):
     with open(tmp_path / "run/metrics.jsonl", "a") as file:
         file.write('{"games": 400, "train/lo')
     ends_as(whole, tmp_path)
+
+
+def at_line(place, count, times):
+    """Have the process get signals at the count-th line of TensorBoard's writer and of the queue
+    that it hands its work over by, once it has begun what place names."""
+    lines, real = 0, getattr(training.Run, place)
+
+    def line(frame, event, arg):
+        nonlocal lines
+        if event == "line":
+            lines += 1
+            if lines == count:
+                for _ in range(times):
+                    os.kill(os.getpid(), signal.SIGTERM)
+        return line
+
+    def called(frame, event, arg):
+        name = Path(frame.f_code.co_filename).name
+        return line if name in ("queue.py", "threading.py", "event_file_writer.py") else None
+
+    def traced(self, *args):
+        if self.marks.played >= 100:
+            sys.settrace(called)
+        return real(self, *args)
+
+    return lambda: setattr(training.Run, place, traced)
+
+
+@pytest.mark.parametrize("place", ["_draw", "_tell", "_close"])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("count", [2, 12, 23, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_signal_inside_tensorboard_hangs_nothing(place, times, count, whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    begun = time.monotonic()
+    code, told = run(tmp_path, *words, prepare=at_line(place, count, times))
+    assert time.monotonic() - begun < 50
+    assert code in (143, 0), told
+    assert "Traceback" not in told
+    ends_as(whole, tmp_path)
+
+
+def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    first = resume_command(tmp_path / "run", ["games=700"])
+    with pytest.raises(ConfigError, match="another process"):
+        resume_command(tmp_path / "run", ["games=700"])
+    del first
+    resume_command(tmp_path / "run", ["games=700"])
+
+
+def test_ignored_signals_stay_ignored(whole, tmp_path):
+    prepare = at_play(5, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def ignoring():
+        prepare()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    code, told = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=ignoring)
+    assert code == 0, told
+    same(as_it_ended(whole), as_it_ended(tmp_path / "run"))

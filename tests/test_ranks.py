@@ -1,5 +1,6 @@
 """Several processes teach one policy as one process would."""
 
+import math
 import os
 import signal
 import socket
@@ -14,7 +15,8 @@ from rlgames.checkpoint import Checkpoint
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import BASELINES
 from rlgames.play import Results, play
-from rlgames.run_log import read_metrics, read_run
+from rlgames.rewards import Reward
+from rlgames.run_files import read_metrics, read_run
 from rlgames.training import assemble
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "policy=mlp", "policy.layers=[8]"]
@@ -199,3 +201,16 @@ def test_learners_say_whether_they_learn_together():
         "td_lambda",
     }
     assert not Learner.together
+
+
+@pytest.mark.parametrize("spoilt", [[0, 1], [1]])
+def test_a_bad_number_ends_all_in_one_line(spoilt, tmp_path):
+    def prepare(rank):
+        real = Reward.of_moves
+        if rank in spoilt:
+            Reward.of_moves = lambda self, *given: real(self, *given) * math.nan
+
+    for code, told in Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait():
+        assert code == 3, told
+        assert "Traceback" not in told
+        assert "not a finite number" in told or "another process of this run has ended" in told

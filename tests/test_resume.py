@@ -125,11 +125,10 @@ def test_goes_on_twice_and_again(tmp_path, monkeypatch):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
     training.train(out(SALVO, whole))
     broken_off(monkeypatch, out(SALVO, parted), 2)
-    cfg, found = resume_command(parted, [])
     with monkeypatch.context() as patched:
         patched.setattr(training.Run, "_evaluate", interrupt)
         with pytest.raises(Interrupted):
-            training.resume(parted, cfg, found)
+            gone_on(parted)
     gone_on(parted)
     same(as_it_ended(whole), as_it_ended(parted))
     assert metrics_of(whole) == metrics_of(parted)
@@ -167,7 +166,8 @@ def test_a_finished_run_is_left_alone_or_made_longer(tmp_path, typed):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     said = typed("resume", "run")
     assert said.returncode == 0
-    assert "is finished, after 40 games; nothing was changed" in said.stdout
+    assert "is finished, after 40 games, and this makes it longer: rlgames" in said.stdout
+    assert "nothing was changed" in said.stdout
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     said = typed("resume", "run", "games=56")
     assert said.returncode == 0, said.stderr

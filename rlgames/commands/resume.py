@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
+import filelock
 from omegaconf import DictConfig
 
-from rlgames import config
+from rlgames import config, ranks
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.commands.beside import without_what_was_trained
 from rlgames.config import ConfigError
 from rlgames.run_files import read_run
+from rlgames.run_log import locked
 from rlgames.training import BEST, LATEST
 
 
-def resume_command(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
-    """The checked config to go on with, and the checkpoint to go on from.
+def resume_command(
+    run: Path, overrides: list[str]
+) -> tuple[DictConfig, Checkpoint, filelock.BaseFileLock | None]:
+    """The checked config to go on with, the checkpoint to go on from, and the run's lock, for the
+    first of several processes; a checkpoint that was read before could be another's past.
 
     Raises ConfigError for what differs from the run's training and may not, and BadCheckpoint.
     """
     if not run.is_dir():
         raise ConfigError(f"{run} is no run's directory", "resume names the directory")
     overrides = config.with_parts(overrides)
+    lock = locked(run) if ranks.rank() == 0 else None
+    try:
+        return *_to_go_on(run, overrides), lock
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise
+
+
+def _to_go_on(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
     found = _latest(run)
     own = config.from_plain(found.config)
     words = without_what_was_trained("resume", overrides, own)
@@ -36,11 +52,16 @@ def resume_command(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpo
     return cfg, found
 
 
-def finished(run: Path, cfg: DictConfig, found: Checkpoint) -> bool:
-    """Whether a run has come to its end, and cfg wants no more games of it."""
-    marks = found.state.get("marks")
-    converged = isinstance(marks, dict) and marks.get("converged")
-    return read_run(run).get("status") == "done" and (converged or cfg.games <= found.games)
+def finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
+    """That a run has come to its end, where cfg wants no more of it; otherwise nothing."""
+    marks, played = found.state.get("marks"), found.games
+    if read_run(run).get("status") != "done":
+        return ""
+    if isinstance(marks, dict) and marks.get("converged"):
+        return f"has converged, after {played:,} games"
+    longer = f"rlgames resume {shlex.quote(str(run))} games={2 * played}"
+    told = f"is finished, after {played:,} games, and this makes it longer: {longer}"
+    return told if cfg.games <= played else ""
 
 
 def _latest(run: Path) -> Checkpoint:
