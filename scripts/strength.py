@@ -39,7 +39,7 @@ def tiles() -> list[Step]:
         *train("2048_ntuple", "experiment=2048_ntuple", weight=1300, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_actor_critic", "experiment=2048_actor_critic", weight=1500, seeds=ONE),
-        *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=200, seeds=ONE),
+        *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=900, seeds=ONE),
         Step("2048_random", ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
     for name in NAMES_2048:
