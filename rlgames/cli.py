@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rlgames import config, ranks
+from rlgames.command_schemas import GROUPS
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupted
-from rlgames.schemas import GROUPS, SHARED
+from rlgames.schemas import SHARED
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),

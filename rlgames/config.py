@@ -26,17 +26,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from rlgames.schemas import (
-    COMMANDS,
-    GROUPS,
-    POSITIVE,
-    SCHEMAS,
-    SEATED,
-    SHARED,
-    defaults,
-    known_keys,
-    schema_of,
-)
+from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
+from rlgames.schemas import POSITIVE, SCHEMAS, SEATED, SHARED, defaults, schema_of
 
 
 class ConfigError(Exception):

@@ -9,7 +9,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames import config, schemas
+from rlgames import command_schemas, config
 
 SMALL = [
     "game=battleship",
@@ -175,10 +175,10 @@ def test_help_is_quick_and_complete(rlgames):
     start = time.perf_counter()
     shown = rlgames("train", "--help").stdout
     assert time.perf_counter() - start < 3
-    for group in (*schemas.GROUPS["train"], "experiment"):
+    for group in (*command_schemas.GROUPS["train"], "experiment"):
         for option in config.options(group):
             assert option in shown
-    for name in schemas.COMMANDS["train"].__dataclass_fields__:
+    for name in command_schemas.COMMANDS["train"].__dataclass_fields__:
         assert f"{name}=" in shown
     assert "train" in rlgames("--help").stdout
     assert rlgames("trian").returncode == 2
@@ -226,7 +226,7 @@ FITTING = {
     ("group", "option"),
     [
         (group, option)
-        for group in schemas.GROUPS["train"]
+        for group in command_schemas.GROUPS["train"]
         for option in config.options(group)
         if option != "expectimax"  # it counts no visits to learn from
     ],
