@@ -48,6 +48,14 @@ class TrainConfig(RunConfig):
 
 
 @dataclass
+class SweepConfig(CommandConfig):
+    """The keys of a sweep, beside those of its jobs."""
+
+    objective: str | None = None
+    dry_run: bool = False
+
+
+@dataclass
 class ResumeConfig:
     games: int | None = key(None, 1, 10**12)
     log_every: int | None = key(None, 1, 10**12)
@@ -94,6 +102,7 @@ class ArenaConfig(RunConfig):
 
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
+    "sweep": SweepConfig,
     "resume": ResumeConfig,
     "eval": EvalConfig,
     "play": PlayConfig,
@@ -112,6 +121,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "teacher",
         "search",
     ),
+    "sweep": ("hparams_search",),
     "resume": (),
     "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
     "play": ("game", "opponent", "sampling", "search"),

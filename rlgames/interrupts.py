@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
@@ -27,10 +27,14 @@ class Interrupted(BaseException):
 
 class Interrupts:
     """While it is entered, SIGINT and SIGTERM raise Interrupted where the program stands, or at
-    the end of the shielded block that it is in; a second signal raises at once."""
+    the end of the shielded block that it is in; a second signal raises at once.
 
-    def __init__(self) -> None:
+    first: called at once by the first signal.
+    """
+
+    def __init__(self, first: Callable[[], object] | None = None) -> None:
         self.pending: int | None = None
+        self._first = first
         self.twice = False
         self._shields = 0
         self._before: dict[int, Any] = {}
@@ -50,6 +54,8 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.twice = self.pending is not None
         self.pending = number
+        if self._first and not self.twice:
+            self._first()
         if self.twice or not self._shields:
             raise Interrupted(number)
 

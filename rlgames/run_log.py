@@ -56,7 +56,7 @@ class RunLog:
     ) -> None:
         self.directory, self._config = directory, config
         directory.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(directory)
+        self._lock = locked(directory)
         try:
             self._open(yaml, goes_on)
         except BaseException:
@@ -73,7 +73,7 @@ class RunLog:
             )
         (directory / "checkpoints").mkdir(exist_ok=True)
         checkpoint.sweep(directory / "checkpoints")
-        _write_whole(directory / "config.yaml", yaml)
+        write_whole(directory / "config.yaml", yaml)
         self._run = _provenance(self._config) if goes_on is None else before
         if goes_on is not None:
             self._run["resumed"] = [*before.get("resumed", []), {"games": first, "at": _now()}]
@@ -124,7 +124,7 @@ class RunLog:
         self._charts.close()
         try:
             self._metrics.close()
-            self._run |= {"end": _now(), "status": status, "games": games}
+            self._run |= {"end": _now(), "status": status, "games": games, "results": results}
             self._write_run()
         finally:
             self.log.removeHandler(self._handler)
@@ -136,7 +136,7 @@ class RunLog:
         print(f"rlgames: {what}", file=sys.stderr)
 
     def _write_run(self) -> None:
-        _write_whole(self.directory / "run.json", json.dumps(self._run, indent=2) + "\n")
+        write_whole(self.directory / "run.json", json.dumps(self._run, indent=2) + "\n")
 
 
 class _Handler(logging.FileHandler):
@@ -174,7 +174,7 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 def _keep_lines(path: Path, count: int) -> list[dict[str, float]]:
     """Cut the file after so many lines; what is kept."""
     kept = read_metrics(path)[:count] if count and path.exists() else []
-    _write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
+    write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
     return kept
 
 
@@ -182,7 +182,7 @@ def _metrics_of(line: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in line.items() if name != "games"}
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """Write beside path, then rename: whoever reads it finds the old or the new, whole."""
     aside = path.with_name(path.name + ".tmp")
     aside.unlink(missing_ok=True)
@@ -190,14 +190,15 @@ def _write_whole(path: Path, text: str) -> None:
     os.replace(aside, path)
 
 
-def _locked(directory: Path) -> filelock.BaseFileLock:
-    """The run's lock, which the system takes back when its owner dies.
+def locked(directory: Path, seconds: float = 0) -> filelock.BaseFileLock:
+    """The lock of a run or a sweep, which the system takes back when its owner dies.
 
+    seconds: how long to wait for it.
     Raises ConfigError where another process has it.
     """
     lock = filelock.FileLock(directory / "lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=seconds)
     except filelock.Timeout:
         owner = read_run(directory).get("pid")
         raise ConfigError(

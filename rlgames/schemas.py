@@ -365,6 +365,24 @@ class ExpectimaxConfig:
     least: float = key(0.0, 0, 1)
 
 
+@dataclass
+class HparamsConfig:
+    """space: words that name several values each, as in a sweep."""
+
+    name: str = "tpe"
+    trials: int = key(20, 1, 10**6)
+    parallel: int = key(1, 1, 10**4)
+    seed: int = key(0, 0, 2**32 - 1)
+    space: list[str] = key(
+        ["lr=tag(log,interval(0.0003,0.03))", "learner.entropy=interval(0.0,0.05)"]
+    )
+
+
+@dataclass
+class RandomHparamsConfig(HparamsConfig):
+    name: str = "random"
+
+
 SCHEMAS: dict[str, dict[str, type]] = {
     "game": {
         "battleship": BattleshipConfig,
@@ -422,6 +440,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "past": PastConfig,
     },
     "search": {"mcts": MctsConfig, "expectimax": ExpectimaxConfig},
+    "hparams_search": {"tpe": HparamsConfig, "random": RandomHparamsConfig},
 }
 SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""

@@ -21,6 +21,7 @@ ORDER = [
         "schemas",
         "command_schemas",
         "config",
+        "launchers",
         "checkpoint",
         "charts",
         "run_log",
@@ -31,7 +32,7 @@ ORDER = [
     ["holdout", "records", "agents", "evaluation", "examiner"],
     ["lessons"],
     ["arena"],
-    ["commands", "training"],
+    ["commands", "training", "sweeps", "jobs", "hparams"],
     ["display"],
     ["cli"],
 ]
@@ -69,7 +70,7 @@ def test_imports_point_one_way(path):
         if parts[0] == "rich":
             assert own == "display"
         if parts[0] == "hydra":
-            assert own == "config"
+            assert own in ("config", "launchers")
 
 
 @pytest.mark.parametrize(
