@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rlgames.interrupts import Interrupted, Interrupts
 
@@ -67,14 +67,7 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
         if interrupts is not None:
             (sweep / str(cfg.job)).mkdir(exist_ok=True)
             output = stack.enter_context(open(sweep / str(cfg.job) / "output.log", "a"))
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "rlgames.jobs", *words],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT if output else None,
-            env={"OMP_NUM_THREADS": "1", **os.environ},
-            start_new_session=True,  # out of the terminal's reach, which would tell it twice
-        )
+        process = start(words, output)
         assert process.stdin is not None
         try:
             while process.poll() is None:
@@ -86,6 +79,21 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
             if process.poll() is None:
                 process.terminate()
             process.stdin.close()
+
+
+def start(words: list[str], output: IO[str] | None) -> subprocess.Popen[bytes]:
+    """A process of `main`, which saves and ends when its standard input is closed.
+
+    output: what it writes to, None for where this process does.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "rlgames.jobs", *words],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
+        env={"OMP_NUM_THREADS": "1", **os.environ},
+        start_new_session=True,  # out of the terminal's reach, which would tell it twice
+    )
 
 
 def _alive(owner: str) -> bool:

@@ -148,7 +148,8 @@ class Sweep:
         left = self.left
         for number in left:
             print(f"rlgames: {self.path(number)}: {self.why(number)}", file=sys.stderr)
-        print(f"{len(self.jobs) - len(left)} of {len(self.jobs)} jobs done, in {self.directory}")
+        done = len(self.jobs) - len(left)
+        print(f"{done} of {len(self.jobs)} jobs done, in {self.directory}", flush=True)
         if left:
             print(f"rlgames: go on with: {self.how_to_go_on()}", file=sys.stderr)
         return 3 if left else 0
