@@ -80,12 +80,16 @@ class Search:
             direction = "minimize" if settings["minimize"] else "maximize"
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{sweep.directory} has no search to go on with ({error})") from None
-        self.study = self.optuna.create_study(
-            storage=f"sqlite:///{sweep.directory.absolute() / STORAGE}",
-            study_name="sweep",
-            direction=direction,
-            load_if_exists=True,
-        )
+        path = sweep.directory.absolute() / STORAGE
+        try:
+            self.study = self.optuna.create_study(
+                storage=f"sqlite:///{path}",
+                study_name="sweep",
+                direction=direction,
+                load_if_exists=True,
+            )
+        except Exception as error:  # of whichever library
+            raise ConfigError(f"{path} cannot be read ({type(error).__name__})") from None
 
     def run(self, options: list[str], interrupts: Interrupts) -> None:
         """Run trials until there are enough, each one that is left over once. options: as for

@@ -140,7 +140,8 @@ def _done(sweep: Sweep, number: int) -> int:
             return cli.resume(path, [])
         return cli.train(config.from_plain(sweep.jobs[number].config | {"out": str(path)}))
     except Interrupted as stop:
-        print(f"rlgames: interrupted, {stop.told.partition(';')[0]}", file=sys.stderr)
+        told = stop.told.partition(";")[0]
+        print(f"rlgames: interrupted{told and ', '}{told}", file=sys.stderr)
         return stop.code
     except config.ConfigError as error:
         _note(path, error.error)

@@ -98,10 +98,14 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
 
     words: of conf/job.yaml. Raises what the launcher raises.
     """
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # or else it exits
-    before = sys.argv
-    sys.argv = [before[0], "-m", *words]
+    before, typed = dict(os.environ), sys.argv
+    sys.argv = [typed[0], "-m", *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # or else it exits
+    # Workers see the modules that this process sees.
+    os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
         main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
     finally:
-        sys.argv = before
+        sys.argv = typed
+        os.environ.clear()
+        os.environ.update(before)

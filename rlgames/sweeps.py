@@ -128,14 +128,14 @@ class Sweep:
         """Do these jobs, each in a process of its own. options: words that those need, too."""
         if not numbers:
             return
-        # Workers see the modules that this process sees.
-        os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         words = [
             f"directory={config.quoted(str(self.directory.absolute()))}",
             f"job={','.join(map(str, numbers))}",
             f"owner={config.quoted(jobs.here())}",
             f"options=[{','.join(map(config.quoted, options))}]",
         ]
+        if "hydra/launcher=submitit_local" in self.launcher:  # which begins all of a batch at once
+            words.append(f"hydra.sweeper.max_batch_size={os.cpu_count()}")
         with interrupts.shielded():
             try:
                 launchers.launch(jobs.job, [*words, *self.launcher])
