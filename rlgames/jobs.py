@@ -75,9 +75,10 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
                     process.stdin.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.2)
+        except Interrupted:  # a second signal, which is passed on
+            process.terminate()
+            raise
         finally:
-            if process.poll() is None:
-                process.terminate()
             process.stdin.close()
 
 
