@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from rlgames.config import ConfigError, add_option, nearest
 from rlgames.games.battleship import Battleship
@@ -169,7 +172,9 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
     value = learner.has_critic or config.learner.get("baseline") == "value"
     try:
         canonical = made_with.pop("canonical", False)
-        network: Network = make(game, value=value, rng=rng, **made_with)
+        make = functools.partial(make, game, value=value, **made_with)
+        check_weights(name, weights_of(lambda: make(rng=torch.Generator())))
+        network: Network = make(rng=rng)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
         if learner.of_afterstates:
@@ -200,6 +205,9 @@ def build_learner(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
+    check_weights(config.policy.name, sum(weights.numel() for weights in policy.buffers()))
+    if config.learner.get("memory"):
+        check_kept_moves(config, game, rng.device)
     try:
         learner: Learner = LEARNERS[name](
             game,
@@ -281,30 +289,98 @@ def build_device(config: DictConfig) -> torch.device:
     return device
 
 
-def check_memory(batch: int, window: int | None, game: Game[Any]) -> None:
-    """Raises ConfigError where the moves of one batch cannot fit in the memory that is free.
+def check_memory(batch: int, window: int | None, game: Game[Any], games: int = 0) -> None:
+    """Raises ConfigError where the moves of one batch, and how so many games end, cannot fit in
+    the memory that is free.
 
     Counted for each move: its position, its observation twice (as played, as learnt from), and
     for each action a mask and four floats (scores, log-probabilities and their gradients).
     """
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = (
-            next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
-        )
-    except (OSError, StopIteration):
-        return
     spec = game.spec
     cells = math.prod(spec.observation[1:])
     a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
     # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
     a_game = a_move * min(window or spec.longest, spec.longest, 100 * cells)
-    if batch * a_game > free:
+    _refuse_beyond_memory(f"batch={batch}", "for its moves", batch, a_game, "batch={} fits")
+    _refuse_beyond_memory(
+        f"games={games}", "for how they end", games, 4 * cells + 64, "games={} fits"
+    )
+
+
+def check_kept_moves(config: DictConfig, game: Game[Any], device: torch.device) -> None:
+    """Raises ConfigError where learner.memory cannot be held in the memory that is free.
+
+    Counted for each move: its position, 32 bytes of what came of it, and what a search found.
+    """
+    row = game.public(game.initial(1, torch.Generator(device)))
+    columns = [value for value in vars(row).values() if isinstance(value, Tensor)]
+    target = 4 * game.spec.actions if config.get("search") is not None else 0
+    size = sum(column.nbytes for column in columns) + 32 + target
+    what, fits = f"learner.memory={config.learner.memory}", "learner.memory={} fits"
+    _refuse_beyond_memory(what, "for the moves it keeps", config.learner.memory, size, fits)
+
+
+COPIES = 4
+"""A weight, its gradient, and the two running means that an optimizer keeps."""
+
+
+def check_weights(name: str, weights: int) -> None:
+    """Raises ConfigError where so many weights cannot be learnt in the memory that is free."""
+    _refuse_beyond_memory(
+        f"policy={name} with {weights:,} weights", "to learn", weights, 4 * COPIES, "{:,} would fit"
+    )
+
+
+def _refuse_beyond_memory(what: str, why: str, count: int, size: int, hint: str) -> None:
+    """Raises ConfigError for so many things of so many bytes each, if they cannot be held.
+
+    hint: what would do, {} standing for how many can.
+    """
+    free = free_memory()
+    if free is not None and count * size > free:
         raise ConfigError(
-            f"batch={batch} may need {batch * a_game / 2**30:.1f} GiB for its moves, and "
+            f"{what} may need {count * size / 2**30:.1f} GiB {why}, and "
             f"{free / 2**30:.1f} GiB are free",
-            f"batch={max(1, free // a_game)} fits",
+            hint.format(max(1, free // size)),
         )
+
+
+def free_memory() -> int | None:
+    """Bytes that may be taken: of the machine, and of the control group; None if not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = [int(ln.split()[1]) * 1024 for ln in lines if ln.startswith("MemAvailable")]
+        group = Path("/sys/fs/cgroup")
+        most = group / "memory.max"
+        if most.exists() and (limit := most.read_text().strip()) != "max":
+            found.append(int(limit) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):
+        return None
+    return max(0, min(found)) if found else None
+
+
+class Weightless(TorchFunctionMode):
+    """Within it, weights are made without memory and without values: only their sizes are asked."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.empty:
+            return func(*args, **(kwargs or {}) | {"device": "meta"})
+        begun = args and isinstance(args[0], Tensor) and args[0].is_meta
+        name = getattr(func, "__name__", "")
+        if begun and name.endswith("_") and not name.endswith("__"):
+            return args[0]  # a beginning of nothing, which would take its time
+        return func(*args, **(kwargs or {}))
+
+
+def weights_of(make: Callable[[], torch.nn.Module]) -> int:
+    """How many weights a network will have that is yet to be made; 0 if that is not to be seen."""
+    try:
+        with Weightless():
+            return sum(weight.numel() for weight in make().parameters())
+    except (NotImplementedError, RuntimeError):
+        return 0
 
 
 def stream(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:

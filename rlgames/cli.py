@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,36 +43,68 @@ PATHS = ("out", "record", "start", "demonstrations", "demonstrator")
 """Keys that hold a path, or are named by one, which may have any characters in it."""
 
 
+TRACEBACK = "RLGAMES_TRACEBACK"
+"""An environment variable; where it is set, errors that nobody foresaw show where they arose."""
+
+
 def main() -> None:
     """The console script: runs a command and exits with its code."""
-    words = sys.argv[1:]
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a locale may lack a character
+    try:
+        code = answer(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        config.silence()
+        code = 0
+    except OSError as error:  # there is no room for what we say
+        config.silence()
+        code = config.stop(ConfigError(str(error)), False, 3)
+    sys.exit(code)
+
+
+def answer(words: list[str]) -> int:
+    """Run a command line and say what went wrong; the exit code."""
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview())
-        return
-    command, rest = words[0], words[1:]
-    as_json = "format=json" in rest
+        return 0
+    as_json = wants_json(words)
     try:
-        code = run(command, rest)
-        sys.stdout.flush()
+        return run(words[0], words[1:])
     except ConfigError as error:
-        code = config.stop(error, as_json)
+        return config.stop(error, as_json)
     except Interrupted as stop:
-        print(f"rlgames: interrupted{stop.told and ', '}{stop.told}", file=sys.stderr)
-        code = stop.code
+        told = f"interrupted{stop.told and ', '}{stop.told}"
+        return config.stop(ConfigError(told), as_json, stop.code)
     except KeyboardInterrupt:
-        print("rlgames: interrupted", file=sys.stderr)
-        code = 130
+        return config.stop(ConfigError("interrupted"), as_json, 130)
     except EOFError as error:  # a person was asked and is no longer there
-        print(f"rlgames: {error}", file=sys.stderr)
-        code = 2
+        return config.stop(ConfigError(str(error)), as_json, 2)
     except BrokenPipeError:
-        # Whoever read our output has gone; leave nothing that Python would complain about.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except OSError as error:
-        print(f"rlgames: {with_notes(error)}", file=sys.stderr)
-        code = 3
-    sys.exit(code)
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        return config.stop(explained(error), as_json, 3)
+
+
+def explained(error: Exception) -> ConfigError:
+    """What to say of an error that is nobody's input."""
+    text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
+    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
+        return ConfigError("the memory is not enough", "smaller batch= or games= may help")
+    if isinstance(error, OSError | ArithmeticError):
+        return ConfigError(text)
+    return ConfigError(f"{type(error).__name__}: {text}", f"{TRACEBACK}=1 shows where")
+
+
+def wants_json(words: list[str]) -> bool:
+    """Whether what is said on standard output is to be JSON."""
+    formats = [word.partition("=")[2].strip("'\"") for word in words if word[:7] == "format="]
+    return formats[-1:] == ["json"]
 
 
 def run(command: str, words: list[str]) -> int:
@@ -83,6 +117,8 @@ def run(command: str, words: list[str]) -> int:
     if "-h" in words or "--help" in words:
         print(command_help(command))
         return 0
+    if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
+        raise ConfigError("a person is shown the game where the JSON goes", "leave format= out")
     if command == "arena":
         who = [word for word in words if _is_path(word) or "=" not in word]
         return arena(who, [word for word in words if word not in who])
@@ -172,15 +208,14 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         with display.training(games) as progress:
             trained = learn(progress)
     except BadNumber as error:
-        print(f"rlgames: {with_notes(error)}", file=sys.stderr)
-        return 3
+        return config.stop(explained(error), False, 3)
     display.closing(trained)
     return 0
 
 
-def with_notes(error: BaseException) -> str:
-    """An error in one line, with what was noted where it was met."""
-    return "; ".join([str(error), *getattr(error, "__notes__", [])])
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error where it passed."""
+    return list(getattr(error, "__notes__", []))
 
 
 def evaluate(run: Path | None, words: list[str]) -> int:
@@ -192,7 +227,7 @@ def evaluate(run: Path | None, words: list[str]) -> int:
 
 def show(report: dict[str, Any], table: Callable[[dict[str, Any]], None], words: list[str]) -> int:
     """Print a report as a table, or as JSON where the words ask for that."""
-    if "format=json" in words:
+    if wants_json(words):
         print(config.json_text(report))
     else:
         table(report)

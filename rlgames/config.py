@@ -23,7 +23,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
@@ -183,12 +183,15 @@ def load(command: str, overrides: list[str]) -> DictConfig:
     for override in parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
-    config = _with_own_settings(command, words, _compose(command, words))
-    names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
-    for name in map(str, config):
-        if name not in names:
-            raise ConfigError(f"no key is called {name!r} here", nearest(name, names))
-    config = check(command, config)
+    try:
+        config = _with_own_settings(command, words, _compose(command, words))
+        names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
+        for name in map(str, config):
+            if name not in names:
+                raise ConfigError(f"no key is called {name!r} here", nearest(name, names))
+        config = check(command, config)
+    except InterpolationResolutionError as error:
+        raise ConfigError(str(error).splitlines()[0], "${…} refers to another key") from None
     if config.plugins and not any(word.startswith("plugins=") for word in words):
         raise ConfigError(
             f"an experiment needs plugins={config.plugins}", "name them yourself if you trust them"
@@ -254,7 +257,13 @@ def _seated(name: str, value: str) -> list[str]:
     if all(choice in options("player") for choice in _choices(value)):
         return [f"{group}={value}"]
     path = value.strip("'\"")
-    if not Path(path).exists():
+    if not os.path.exists(path):  # Path.exists raises for names that are too long
+        one = next((part for part in _choices(value) if os.path.exists(part)), None)
+        if one is not None:
+            raise ConfigError(
+                f"{name}={value}: a sweep over players takes names, and {one} is a run",
+                f"sweep once more with {name}={one}",
+            )
         raise ConfigError(
             f"no player is called {value!r}, and there is no run there",
             nearest(value, options("player")),
@@ -264,7 +273,8 @@ def _seated(name: str, value: str) -> list[str]:
 
 def quoted(text: str) -> str:
     """Any text as one value for Hydra, whatever characters are in it."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # To Hydra a backslash means itself, but before a quote.
+    return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
 
 
 def parse(words: list[str]) -> list[Override]:
@@ -369,6 +379,8 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
                 raise ConfigError(f"{shown}={raw} is not of the right kind", f"it should be {kind}")
             merged[name] = raw
             values[name] = plain(merged)[name]
+        except InterpolationResolutionError:
+            raise
         except OmegaConfBaseException:
             names = [item.name for item in fields(schema)]
             if name not in names:
@@ -454,12 +466,22 @@ def to_yaml(config: DictConfig) -> str:
     return OmegaConf.to_yaml(config)
 
 
-def stop(error: ConfigError, as_json: bool) -> int:
-    """Say what was wrong in one line; the exit code for bad input."""
+def printable(text: str) -> str:
+    """Text in one line, in which what controls a terminal is spelt out: names and paths may hold
+    anything."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def stop(error: ConfigError, as_json: bool, code: int = 2) -> int:
+    """Say what was wrong in one line; the exit code, by default that for bad input."""
     if as_json:
         print(json_text({"error": error.error, "hint": error.hint}))
     else:
-        print(
-            f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else ""), file=sys.stderr
-        )
-    return 2
+        line = f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else "")
+        print(printable(line), file=sys.stderr)
+    return code
+
+
+def silence() -> None:
+    """Whoever read standard output has gone; leave nothing that Python would complain about."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

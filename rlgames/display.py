@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from rlgames.commands.evaluate import random_play, results
+from rlgames.config import printable, silence
 from rlgames.training import Progress as Report
 from rlgames.training import Trained
 
@@ -42,7 +43,10 @@ def training(total: int) -> Iterator[Report]:
             latest.update(metrics)
             if any(name.startswith("eval/") for name in metrics) and games * 10 // total > told:
                 told = games * 10 // total
-                print(f"{games:>10,} of {total:,} games: {line()}", flush=True)
+                try:
+                    print(f"{games:>10,} of {total:,} games: {line()}", flush=True)
+                except BrokenPipeError:  # nobody reads along any more; the run goes on
+                    silence()
 
         yield plain
         return
@@ -87,7 +91,7 @@ def closing(trained: Trained) -> None:
         if found.reach:
             rows += _reach_rows(results(game, found)["reach"])
         _table(f"{game.spec.goal} a game, over {what}", rows)
-    print(f"{trained.seconds:.1f} s, in {trained.directory}")
+    print(printable(f"{trained.seconds:.1f} s, in {trained.directory}"))
 
 
 def evaluation(report: dict[str, Any]) -> None:
@@ -145,17 +149,17 @@ def arena(report: dict[str, Any]) -> None:
     """The cross table of `rlgames arena`, the strongest first."""
     players = sorted(enumerate(report["players"]), key=lambda numbered: -float(numbered[1]["elo"]))
     table = Table(title=f"points of row against column, {report['games']:,} games a pair")
-    table.add_column("")
-    table.add_column("Elo, 95 %", justify="right")
+    table.add_column("", overflow="fold")
+    table.add_column("Elo, 95 %", justify="right", overflow="fold")
     for place in range(len(players)):
-        table.add_column(str(place + 1), justify="right")
+        table.add_column(str(place + 1), justify="right", overflow="fold")
     for place, (_, player) in enumerate(players):
         low, high = player["ci95"]
         points = [player["points"][number] for number, _ in players]
         cells = ["-" if share is None else f"{share:.1%}" for share in points]
         elo = f"{player['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
-        table.add_row(escape(f"{place + 1} {player['name']}"), elo, *cells)
-    Console().print(table)
+        table.add_row(_text(f"{place + 1} {player['name']}"), elo, *cells)
+    _show(table)
 
 
 def _seat_rows(parts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -190,16 +194,31 @@ def _reach_rows(reach: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
-    table = Table(title=title, show_header=False, min_width=len(title))
-    table.add_column()
-    table.add_column(justify="right")
+    table = Table(title=_text(title), show_header=False, min_width=len(title))
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", overflow="fold")
     for name, value in rows:
-        table.add_row(escape(name), value)
-    Console().print(table)
+        table.add_row(_text(name), value)
+    _show(table)
+
+
+def _text(text: str) -> Text:
+    """Text as it stands: a name in brackets is no markup."""
+    return Text(printable(text))
+
+
+def _show(table: Table) -> None:
+    console = Console()
+    with console.capture() as drawn:
+        console.print(table)
+    print(drawn.get(), end="")  # rich would end the process where a pipe is closed
 
 
 def _interval(mean: float, ci95: list[float], exact: bool) -> str:
-    return f"{mean:.4f}" if exact else f"{mean:.4f} ± {(ci95[1] - ci95[0]) / 2:.4f}"
+    if exact:
+        return f"{mean:.4f}"
+    sign = "±" if (sys.stdout.encoding or "utf-8").lower().startswith("utf") else "+-"
+    return f"{mean:.4f} {sign} {(ci95[1] - ci95[0]) / 2:.4f}"
 
 
 def _number(value: float | None) -> str:

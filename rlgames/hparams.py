@@ -45,7 +45,8 @@ def planned(settings: DictConfig, objective: str | None, base: DictConfig) -> di
         node = OmegaConf.select(base, parent) if parent else base
         known = isinstance(node, DictConfig) and last in node and parent != "game"
         if not known or isinstance(node[last], DictConfig):
-            raise ConfigError(f"{name}= cannot be searched over", "a key with values can")
+            hint = "hparams_search.space=[] leaves the preset's keys out"
+            raise ConfigError(f"{name}= cannot be searched over", hint)
         for value in kind.get("choices") or (kind["low"], kind["high"]):
             _with(base, {name: value})
     examiner = assemble(base).examiner

@@ -17,6 +17,7 @@ import traceback
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from rlgames import config
 from rlgames.interrupts import Interrupted, Interrupts
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
 
     if over():
         return
-    sys.stdout.write(f"job {cfg.job}, in {sweep / str(cfg.job)}\n")  # whole, beside those of others
+    told = config.printable(f"job {cfg.job}, in {sweep / str(cfg.job)}")
+    sys.stdout.write(f"{told}\n")  # whole, beside those of others
     sys.stdout.flush()
     words = [str(sweep), str(cfg.job), *map(str, cfg.options)]
     with contextlib.ExitStack() as stack:
@@ -114,7 +116,6 @@ def _alive(owner: str) -> bool:
 def main() -> None:
     """The job's own process: its sweep's directory, its number, plugins= of the sweep."""
     threading.Thread(target=_end_with_whoever_started_this, daemon=True).start()
-    from rlgames import config
     from rlgames.sweeps import Sweep
 
     directory, number, *words = sys.argv[1:]
@@ -131,7 +132,7 @@ def _end_with_whoever_started_this() -> None:
 
 def _done(sweep: Sweep, number: int) -> int:
     """Train or go on; the exit code. Whatever goes wrong is told in a line, and in train.log."""
-    from rlgames import cli, config
+    from rlgames import cli
 
     path = sweep.path(number)
     try:
@@ -142,16 +143,15 @@ def _done(sweep: Sweep, number: int) -> int:
         return cli.train(config.from_plain(sweep.jobs[number].config | {"out": str(path)}))
     except Interrupted as stop:
         told = stop.told.partition(";")[0]
-        print(f"rlgames: interrupted{told and ', '}{told}", file=sys.stderr)
-        return stop.code
+        told = f"interrupted{told and ', '}{told}"
+        return config.stop(config.ConfigError(told), False, stop.code)
     except config.ConfigError as error:
         _note(path, error.error)
         return config.stop(error, False)
     except Exception as error:
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        told = cli.explained(error).error
         _note(path, f"{traceback.format_exc()}{told}")
-        print(f"rlgames: {told}", file=sys.stderr)
-        return 3
+        return config.stop(config.ConfigError(told, f"{path}/train.log shows where"), False, 3)
 
 
 def _note(path: Path, text: str) -> None:

@@ -20,6 +20,7 @@ from rlgames.holdout import Split, drawn_from
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
 from rlgames.play import ENDLESS, Moves, OpenGames, Results, Start, play
+from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 
@@ -126,14 +127,20 @@ class Lessons:
         """
         if self.from_record and self.recorded:
             return self.recorded.draw(count)
-        game, players = self.game, self.players
-        if self.cfg.window:
-            self.opened = self.opened or self._open(count, rng)
-            moves, results = self.opened.play(self.cfg.window)
-        else:
-            seating = both_seats(count, played, rng.device) if len(players) == 2 else None
-            start = self._start(rng)
-            moves, results = play(game, players, count, rng, start=start, seating=seating)
+        if not self.cfg.window:
+            return self._whole(self.players, count, played, rng)
+        self.opened = self.opened or self._open(count, rng)
+        moves, results = self.opened.play(self.cfg.window)
+        assert moves is not None
+        return moves, results
+
+    def _whole(
+        self, players: Sequence[Player], count: int, played: int, rng: torch.Generator
+    ) -> tuple[Moves, Results]:
+        """So many games to their ends."""
+        seating = both_seats(count, played, rng.device) if len(players) == 2 else None
+        start = self._start(rng)
+        moves, results = play(self.game, players, count, rng, start=start, seating=seating)
         assert moves is not None
         return moves, results
 
@@ -174,7 +181,9 @@ class Lessons:
         if self._held_out is None:
             rng = build.stream(self.cfg.seed, "held out", self.rng.device)
             count = min(self.cfg.batch, self.cfg.eval_games)
-            self._held_out = self.play(count, 0, rng)[0].of(0)
+            # Earlier selves are others whenever they are asked, and the games are to stay the same.
+            players = [player for player in self.players if not isinstance(player, Past)]
+            self._held_out = self._whole(players, count, 0, rng)[0].of(0)
         return self._held_out
 
     def clone(self) -> dict[str, float] | None:

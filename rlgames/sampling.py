@@ -13,10 +13,16 @@ from torch import Tensor
 
 from rlgames.schedule import Schedule
 
+MOST = torch.finfo(torch.float32).max
+
+
+class BadNumber(ArithmeticError):
+    """A NaN or an infinity, met before it could reach the weights; the message names the tensor."""
+
 
 def masked(scores: Tensor, legal: Tensor) -> Tensor:
-    """Scores with minus infinity for what is not legal."""
-    return scores.masked_fill(~legal, -torch.inf)
+    """Scores with minus infinity for what is not legal, and for nothing else; NaN stays NaN."""
+    return scores.clamp(-MOST, MOST).masked_fill_(~legal, -torch.inf)
 
 
 def draw(logits: Tensor, rng: torch.Generator) -> Tensor:
@@ -40,17 +46,24 @@ class Sampling(ABC):
     deterministic = False
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
-        return masked(scores, legal)
+        """Float32 [B, A]. Raises BadNumber for scores that are not finite."""
+        return masked(checked(scores), legal)
 
     @abstractmethod
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        """Int64 [B]; progress, 0 to 1, is how much of the run has been played."""
+        """Int64 [B]; progress, 0 to 1, is how much of the run has been played.
+
+        Legal even where scores are not finite: to ask at every ply would slow down playing.
+        """
 
     @abstractmethod
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
-        """Float64 [B, A]: how likely choose makes each action."""
+        """Float64 [B, A]: how likely choose makes each action.
+
+        Raises BadNumber for scores that are not finite.
+        """
 
 
 class Stochastic(Sampling):
@@ -60,16 +73,19 @@ class Stochastic(Sampling):
         self.temperature = temperature
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
+        return self._tempered(checked(scores), legal)
+
+    def _tempered(self, scores: Tensor, legal: Tensor) -> Tensor:
         logits = masked(scores, legal)
         if self.temperature == 1:
             return logits
         # Dividing the distance to the best keeps huge scores from becoming infinite.
-        return (logits - logits.amax(1, keepdim=True)) / self.temperature
+        return masked((logits - logits.amax(1, keepdim=True)) / self.temperature, legal)
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        return draw(self.logits(scores, legal), rng)
+        return draw(self._tempered(scores, legal), rng)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return self.logits(scores, legal).double().softmax(1)
@@ -91,7 +107,7 @@ class EpsilonGreedy(Sampling):
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         epsilon = self.epsilon.at(progress)
         uniform = legal.double() / legal.sum(1, keepdim=True)
-        return epsilon * uniform + (1 - epsilon) * certain(scores, legal)
+        return epsilon * uniform + (1 - epsilon) * certain(checked(scores), legal)
 
 
 class Argmax(Sampling):
@@ -105,7 +121,14 @@ class Argmax(Sampling):
         return masked(scores, legal).argmax(1)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
-        return certain(scores, legal)
+        return certain(checked(scores), legal)
+
+
+def checked(scores: Tensor) -> Tensor:
+    """The same scores; raises BadNumber where one is NaN or infinite."""
+    if not bool(scores.isfinite().all()):
+        raise BadNumber("a logit is not a finite number; a smaller lr may help")
+    return scores
 
 
 def certain(scores: Tensor, legal: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ class BattleshipConfig:
     ships: list[int] = key([3], 1, 1000)
     shots: int = key(1, 1, 1000)
     aim: str = key("auto", of=("auto", "joint", "sequential"))
-    encoding: str = key("planes", of=("signed", "planes"))
+    encoding: str = key("planes", of=("signed", "planes", "posterior"))
     show: list[str] = key([], of=("sizes", "sunk", "first_hit"))
 
 
@@ -150,6 +150,7 @@ class NtupleConfig:
     name: str = "ntuple"
     tuples: list[list[int]] | None = key(None, 0, 63)
     marks: int = key(16, 2, 66)
+    entries: int | None = key(None, 1, 10**9)
     start: float = key(0.0, -1e9, 1e9)
 
 

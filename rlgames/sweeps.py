@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -141,22 +140,23 @@ class Sweep:
                 launchers.launch(jobs.job, [*words, *self.launcher])
             except Exception as error:
                 told = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                print(f"rlgames: the launcher failed: {told}", file=sys.stderr)
+                config.stop(ConfigError(f"the launcher failed: {told}"), False)
 
     def tell(self) -> int:
         """Say what is done and name what is not; the exit code."""
         left = self.left
         for number in left:
-            print(f"rlgames: {self.path(number)}: {self.why(number)}", file=sys.stderr)
-        done = len(self.jobs) - len(left)
-        print(f"{done} of {len(self.jobs)} jobs done, in {self.directory}", flush=True)
+            config.stop(ConfigError(f"{self.path(number)}: {self.why(number)}"), False)
+        told = f"{len(self.jobs) - len(left)} of {len(self.jobs)} jobs done, in {self.directory}"
+        print(config.printable(told), flush=True)
         if left:
-            print(f"rlgames: go on with: {self.how_to_go_on()}", file=sys.stderr)
+            config.stop(ConfigError(f"go on with: {self.how_to_go_on()}"), False)
         return 3 if left else 0
 
     def list_left(self) -> None:
         """What would run."""
         for number in self.left:
             words = " ".join(self.jobs[number].overrides)
-            print(f"{number}: {self.status(number)}: {words}")
-        print(f"{len(self.left)} of {len(self.jobs)} jobs would run, in {self.directory}")
+            print(config.printable(f"{number}: {self.status(number)}: {words}"))
+        told = f"{len(self.left)} of {len(self.jobs)} jobs would run, in {self.directory}"
+        print(config.printable(told))

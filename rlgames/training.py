@@ -90,6 +90,10 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     if game.spec.seats == 1:
         if name != "self":
             raise config.ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
+        if cfg.eval_opponent.name != "random":
+            raise config.ConfigError(
+                f"{game.spec.name} is played alone", "leave eval_opponent= out"
+            )
         return [agent]
     if name == "self":
         return [agent]

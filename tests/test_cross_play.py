@@ -13,6 +13,7 @@ import torch
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 
+INSTALL = "the other engines are not installed: pip install -c constraints.txt '.[engines]'"
 UP, RIGHT, DOWN, LEFT = range(4)
 FOURS = 0.1
 
@@ -59,7 +60,7 @@ def stones(theirs, rows, columns):
     ],
 )
 def test_lines_agree_with_open_spiel(name, rules, games):
-    pyspiel = pytest.importorskip("pyspiel")
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
     rows, columns, line, gravity = rules
     draw = random.Random(name)
     engine = pyspiel.load_game(name)
@@ -92,7 +93,7 @@ def test_lines_agree_with_open_spiel(name, rules, games):
 
 
 def test_slide_agrees_with_open_spiel():
-    pyspiel = pytest.importorskip("pyspiel")
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
     games = 300
     draw = random.Random(0)
     engine = pyspiel.load_game("2048")  # its actions: 0 up, 1 right, 2 down, 3 left, as ours
@@ -146,8 +147,8 @@ def test_slide_agrees_with_open_spiel():
 
 
 def test_slide_agrees_with_pgx():
-    jax = pytest.importorskip("jax")
-    pgx = pytest.importorskip("pgx")
+    jax = pytest.importorskip("jax", reason=INSTALL)
+    pgx = pytest.importorskip("pgx", reason=INSTALL)
     games = 2000
     ours_of_theirs = torch.tensor([LEFT, UP, RIGHT, DOWN])  # pgx: 0 left, 1 up, 2 right, 3 down
     theirs_of_ours = ours_of_theirs.argsort()

@@ -171,6 +171,17 @@ def test_observation_is_equation_one():
     assert game.observe(state).flatten().tolist() == [0, -1, -1, 1, -1]
 
 
+def test_posterior_shows_how_likely_each_cell_has_a_ship():
+    game = Battleship(1, 5, [3], encoding="posterior")
+    state = game.openings(10)[0][2:]  # cells 2, 3, 4
+    assert game.observe(state)[0, 3, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])
+    state = game.act(game.act(state, torch.tensor([3])), torch.tensor([0]))
+    planes = game.observe(state)[0, :, 0].tolist()
+    assert planes == [[0, 1, 1, 0, 1], [1, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0.5, 1, 1, 0.5]]
+    with pytest.raises(ValueError, match="too many"):
+        Battleship(10, 10, [5, 4, 3, 3, 2], encoding="posterior")
+
+
 def test_random_gain():
     game = Battleship(4, 4, [4], 2, "joint")
     state = game.initial(1, rng())

@@ -70,6 +70,25 @@ def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     assert sum(int(cells[n]) * 9**n for n in range(8)) in places
 
 
+def test_the_whole_board_is_looked_up_once_from_the_side_with_the_least_number():
+    """Beside a tuple that is looked at from all eight sides; contents share 1000 entries."""
+    game = Slide(3, 3)
+    policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, entries=1000)
+    assert len(policy.values) == 11**2 + 1000
+    exponents = boards(3, 3, 11)
+    places = policy.places(game, game.of(exponents))
+    assert places.shape == (200, 8 + 1)
+    for board, found in zip(exponents, places[:, 8].tolist(), strict=True):
+        views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
+        numbers = [
+            sum(int(cell) * 11**n for n, cell in enumerate(view.flatten()))
+            for turned in views
+            for view in (turned, turned.T)
+        ]
+        assert found == 11**2 + min(numbers) % 1000
+    assert policy.value(game, game.of(exponents)).tolist() == pytest.approx([18.0] * 200)
+
+
 def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     game = Slide(4, 4)
     found = default_tuples(4, 4, game.symmetries())

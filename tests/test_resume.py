@@ -41,7 +41,10 @@ LEARNERS = {
     "td_lambda": [[*NETWORK, "reward=score", "sampling=argmax", "window=4"]],
     "adp": [["policy=basis", "reward=score", "sampling=epsilon_greedy"]],
     "q": [[*NETWORK, "sampling=epsilon_greedy", "learner.memory=64", "learner.minibatch=8"]],
-    "clone": [[*NETWORK, "teacher=random", "learner.patience=1"]],
+    "clone": [
+        [*NETWORK, "teacher=random", "learner.patience=1"],
+        ["policy=conv", "policy.channels=[2]", "teacher=random", "opponent=past", "lr=0.3"],
+    ],
     "occupancy": [[*NETWORK]],
     "expert": [
         [*NETWORK, "search=mcts", "search.simulations=4", "search.leaf=value", "learner.memory=50"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
         raise ConfigError(
             "an arena needs two players or more", "as in: rlgames arena RUN random exact"
         )
+    for place, word in enumerate(who):
+        if normpath(word) in map(normpath, who[:place]):
+            raise ConfigError(f"{word} is named twice", "name each player once")
     cfg, game, players = competitors(who, overrides)
     rng = build.stream(cfg.seed, "eval", cfg.device)
     found = compete(game, who, players, cfg.games, rng)

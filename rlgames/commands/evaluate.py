@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,9 @@ from rlgames.players.player import Player, Random
 from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
 
+SAMPLED = 2000
+"""So many games are played where not all can be."""
+
 LARGE = 1e40
 """Random play is no reference for boards with more positions than that, 6×6 cells of 2048 say."""
 
@@ -40,7 +45,11 @@ def number_of_games(games: str | int) -> str | int:
 
 
 def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
-    """What `rlgames eval` does; the numbers of its JSON. Beside a run, eval.json is written too."""
+    """What `rlgames eval` does; the numbers of its JSON.
+
+    Beside a run, eval.json is written too, unless it holds an evaluation already and this one is
+    a quick look, of fewer games than usual.
+    """
     cfg = config_beside("eval", run, overrides)
     if run is None and "player" not in cfg:
         raise ConfigError(
@@ -58,6 +67,9 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         agent = load_agent(run, cfg)
         game = agent.game
         player = searching(agent, game, search, run)
+    if device.type == "cpu":
+        count = SAMPLED if isinstance(games, str) else games
+        build.check_memory(min(cfg.batch, count), 1, game, count)
     opponent = None
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
@@ -73,7 +85,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
             order = seats[::-1] if turn % 2 else seats
             print(trace(game, order, build.stream(cfg.seed, f"trace {turn}", device)))
     keep = _recorder(cfg, game, run, opponent) if cfg.record else None
-    found = evaluate(game, player, games, 2000, rng, opponent, cfg.batch, record=keep)
+    found = evaluate(game, player, games, SAMPLED, rng, opponent, cfg.batch, record=keep)
     report = {
         "game": config.plain(cfg)["game"],
         "player": _name(cfg.player) if run is None else str(run),
@@ -97,8 +109,21 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         "moves_per_s": found.moves / max(found.seconds, 1e-9),
     }
     if run is not None and run.is_dir():
-        (run / "eval.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        quick = found.games < SAMPLED and not found.exact
+        if not (quick and (run / "eval.json").exists()):
+            _keep(run / "eval.json", report)
     return report
+
+
+def _keep(path: Path, report: dict[str, Any]) -> None:
+    """Write a report beside a run, whole or not at all; a run that is only read goes without."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        temporary.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        told = f"rlgames: {path} was not written: {error.strerror}"
+        print(config.printable(told), file=sys.stderr)
 
 
 def _recorder(
@@ -127,7 +152,7 @@ def _by_layouts(
         return {}
     each = {"trained_on": parts.trained_on, "held_out": parts.held_out}
     found = {
-        name: evaluate(game, player, games, 2000, rng, batch=batch, layouts=layouts)
+        name: evaluate(game, player, games, SAMPLED, rng, batch=batch, layouts=layouts)
         for name, layouts in each.items()
     }
     return {

@@ -34,6 +34,8 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     search = cfg.get("search")
     opponent = None if agent is None else searching(agent, game, search, run)
     two = game.spec.seats == 2
+    if cfg.seat > game.spec.seats:
+        raise ConfigError(f"{game.spec.name} is played alone", "leave seat= out")
     if cfg.get("opponent") is not None or (opponent is None and (two or search is not None)):
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         opponent = build_player(node, cfg, game, search)
@@ -48,8 +50,6 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     seating = None
     if two:
         assert opponent is not None
-        if cfg.seat > game.spec.seats:
-            raise ConfigError(f"seat={cfg.seat} is none of the two seats", "seat=1 moves first")
         players.append(Announced(game, opponent, print))
         order = [0, 1] if cfg.seat == 1 else [1, 0]
         seating = torch.tensor([order], device=device)
@@ -68,7 +68,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
             write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
-            print(f"recorded in {cfg.record}")
+            print(config.printable(f"recorded in {cfg.record}"))
     return 0
 
 

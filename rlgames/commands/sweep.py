@@ -20,7 +20,7 @@ def sweep_command(words: list[str]) -> int:
     own, launcher, rest = _apart(words)
     cfg = config.load("sweep", own)
     launchers.check_launcher(launcher)
-    out = [word.partition("=")[2].strip("'") for word in rest if word.startswith("out=")]
+    out = [str(config.parse([word])[0].value()) for word in rest if word.startswith("out=")]
     rest = [word for word in rest if not word.startswith("out=")]
     directory = Path(out[-1]) if out else None
     if directory and (directory / "run.json").exists():

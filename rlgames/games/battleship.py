@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
-from rlgames.games.game import HIDDEN, Game, Spec, State
+from rlgames.games.game import HIDDEN, Game, Spec, State, fillings
 from rlgames.games.symmetry import turns
 
 SAMPLES = 64
@@ -61,7 +61,8 @@ class Battleship(Game[BattleshipState]):
         one after another and shows their results at its end; "auto" is joint where there are
         at most 512 sets, which learns better per game, and sequential beyond.
     encoding: "signed" shows one plane of -1 not shot at, 0 miss, +1 hit (equation 1 of Landy's
-        article), "planes" one plane each for not shot at, miss and hit. Sequential salvos add
+        article), "planes" one plane each for not shot at, miss and hit, "posterior" one more of how
+        likely a ship is to be there, over all layouts that agree. Sequential salvos add
         a plane of the cells aimed at and one that is filled with the share of the turn's shots
         already aimed.
     show: what else a player is told, each of them as planes: "sizes", the length of each ship ÷
@@ -121,7 +122,10 @@ class Battleship(Game[BattleshipState]):
         self._targets_t = self._targets.T.float().contiguous()
         self._lengths = torch.tensor(self.fleet)
         self._sizes = self._lengths.float() / max(rows, columns)
-        planes = {"signed": 1, "planes": 3}[encoding] + (2 if self.sequential else 0)
+        if encoding == "posterior" and not self.posterior.exact:
+            raise ValueError("encoding=posterior goes through all layouts, and these are too many")
+        planes = {"signed": 1, "planes": 3, "posterior": 4}[encoding]
+        planes += 2 if self.sequential else 0
         planes += len(ships) * (("sizes" in show) + ("sunk" in show)) + ("first_hit" in show)
         turns = math.ceil(cells / shots)
         self.spec = Spec(
@@ -131,7 +135,7 @@ class Battleship(Game[BattleshipState]):
             observation=(planes, rows, columns),
             cells=self.sequential or shots == 1,
             longest=cells if self.sequential else turns,
-            positions=3.0**cells,
+            positions=fillings(3, cells),
             goal="turns",
             hidden=True,
             keyed=cells <= (31 if self.sequential else 39),
@@ -193,6 +197,9 @@ class Battleship(Game[BattleshipState]):
             planes = [torch.where(state.shot, state.hit.float(), -1.0)]
         else:
             planes = [(~state.shot).float(), (state.shot & ~state.hit).float(), state.hit.float()]
+        if self.encoding == "posterior":
+            likely = self.posterior.occupied(state.shot.cpu(), state.hit.cpu())
+            planes.append(likely.to(state.shot.device))
         if self.sequential:
             aimed = state.aimed.float()
             share = aimed.sum(1, keepdim=True) / self.shots

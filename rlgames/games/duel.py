@@ -23,7 +23,7 @@ from torch import Tensor
 from rlgames.games import board
 from rlgames.games.battleship import SAMPLES, cells_code, sunk_ships
 from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
-from rlgames.games.game import HIDDEN, Game, Spec, State
+from rlgames.games.game import HIDDEN, Game, Spec, State, fillings
 
 LETTERS = "abcdefghijklmn"
 """Ships by number; o is left for misses."""
@@ -82,7 +82,7 @@ class Duel(Game[DuelState]):
             observation=(10, rows, columns),
             cells=True,
             longest=2 * cells,
-            positions=9.0**cells,
+            positions=fillings(9, cells),
             goal="outcome",
             hidden=True,
             zero_sum=True,

@@ -115,6 +115,9 @@ class Posterior:
         self.exact = listed is not None and len(listed) <= LISTED
         self._numbered = listed if self.exact else None
         self._listed = None if self._numbered is None else (self._numbered > 0).float()
+        # What speaks against each layout: a miss where it has a ship, a hit where it has none.
+        cells = None if self._listed is None else self._listed.T
+        self._against = None if cells is None else torch.cat([cells, 1 - cells])
         count = Counter(ships)
         self._lengths = sorted(count, reverse=True)
         tables = [placements(rows, columns, length) for length in self._lengths]
@@ -126,14 +129,17 @@ class Posterior:
         self._num_ships = len(ships)
         self._ship_cells = sum(ships)
 
-    def occupied(self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator) -> Tensor:
+    def occupied(
+        self, shot: Tensor, hit: Tensor, samples: int = 0, rng: torch.Generator | None = None
+    ) -> Tensor:
         """Float32 [B, N]: the probability that each cell has a ship, from bool [B, N] twice.
 
-        samples: how many layouts are drawn for each game where they are not listed.
+        samples: how many layouts are drawn with rng for each game where they are not listed.
         """
         if self._listed is not None:
             agree = self._agreeing(shot, hit)
             return (agree @ self._listed) / agree.sum(1, keepdim=True).clamp(min=1)
+        assert rng is not None
         found = torch.zeros(shot.shape, dtype=torch.float64)
         waiting = torch.arange(len(shot))
         for _ in range(3):
@@ -242,10 +248,9 @@ class Posterior:
 
     def _agreeing(self, shot: Tensor, hit: Tensor) -> Tensor:
         """Float32 [B, L]: 1 for the listed layouts that agree."""
-        assert self._listed is not None
-        missed = (shot & ~hit).float() @ self._listed.T
-        found = hit.float() @ self._listed.T
-        return ((missed == 0) & (found == hit.sum(1, keepdim=True))).float()
+        assert self._against is not None
+        conflicts = torch.cat([shot & ~hit, hit], 1).float() @ self._against
+        return (1 - conflicts).clamp_(min=0)
 
     def _sampled(self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator) -> Tensor:
         """Float64 [B, N]: how often the cells are covered, up to a factor for each row."""

@@ -5,6 +5,7 @@ Letters in shapes: B games side by side, A actions, P seats, O the shape of an o
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -33,6 +34,14 @@ class HiddenTruth:
 
 
 HIDDEN: Any = HiddenTruth()
+
+
+def fillings(kinds: int, cells: int) -> float:
+    """In how many ways so many cells can be filled; infinite where no float is large enough."""
+    try:
+        return float(kinds) ** cells
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from rlgames import ranks
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
+from rlgames.sampling import BadNumber as BadNumber
 
 
 class RmspropOfMatrices(torch.optim.Optimizer):
@@ -21,7 +22,7 @@ class RmspropOfMatrices(torch.optim.Optimizer):
     and Amar's paper); each step is about lr long, however steep the loss.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, rho: float = 0.99) -> None:
+    def __init__(self, parameters: Iterable[Any], lr: float, rho: float = 0.99) -> None:
         super().__init__(parameters, {"lr": lr, "rho": rho})
 
     @torch.no_grad()
@@ -40,16 +41,12 @@ class RmspropOfMatrices(torch.optim.Optimizer):
 
 def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch.optim.Optimizer:
     """An optimizer by its name in the config; rho: of the running means of both RMSProps."""
-    weights = list(policy.parameters())
+    weights = list(policy.named_parameters())  # with their names, for messages
     if name == "rmsprop_of_matrices":
         return RmspropOfMatrices(weights, lr, rho)
     if name == "rmsprop":
         return torch.optim.RMSprop(weights, lr, alpha=rho)
     return torch.optim.Adam(weights, lr) if name == "adam" else torch.optim.SGD(weights, lr)
-
-
-class BadNumber(ArithmeticError):
-    """A NaN or an infinity, met before it could reach the weights."""
 
 
 class Learner(ABC):
@@ -132,11 +129,32 @@ def step(
     if ranks.size() > 1:
         _average(parameters, weight)
     limit = torch.inf if max_norm is None else max_norm
-    norm = float(nn.utils.clip_grad_norm_(parameters, limit))
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    total = nn.utils.get_total_norm(gradients)
+    norm = float(total)
     if not (norm < torch.inf and float(loss.detach().abs()) < torch.inf):
-        what = "the loss" if not torch.isfinite(loss) else "the gradient"
+        what = _not_finite(optimizer, loss)
         raise BadNumber(f"{what} is not a finite number; a smaller lr may help")
+    nn.utils.clip_grads_with_norm_(parameters, limit, total)
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.step()
     return norm
+
+
+def _not_finite(optimizer: torch.optim.Optimizer, loss: Tensor) -> str:
+    """The tensor that is to blame for a bad loss or a bad norm of its gradient."""
+    named = [
+        (name, weight)
+        for group in optimizer.param_groups
+        for name, weight in zip(group["param_names"], group["params"], strict=True)
+    ]
+    for name, weight in named:
+        if not bool(weight.isfinite().all()):
+            return f"the weight {name}"
+    if not bool(loss.isfinite()):
+        return "the loss"
+    for name, weight in named:
+        if weight.grad is not None and not bool(weight.grad.isfinite().all()):
+            return f"the gradient of {name}"
+    return "the length of the gradient"
