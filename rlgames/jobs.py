@@ -149,7 +149,7 @@ def _done(sweep: Sweep, number: int) -> int:
         _note(path, error.error)
         return config.stop(error, False)
     except Exception as error:
-        told = cli.explained(error).error
+        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         _note(path, f"{traceback.format_exc()}{told}")
         return config.stop(config.ConfigError(told, f"{path}/train.log shows where"), False, 3)
 

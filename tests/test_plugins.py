@@ -11,7 +11,7 @@ import torch
 from hydra.core.config_store import ConfigStore
 
 import rlgames as package
-from rlgames import build, command_schemas, config, schemas
+from rlgames import build, cli, command_schemas, config, schemas
 from rlgames.checkpoint import Checkpoint
 
 MINE = '''
@@ -250,7 +250,7 @@ def test_every_command_takes_them(typed):
     assert "seat" in typed("play", "run", "plugins=[mine]", "seat=3").stderr
 
 
-@pytest.mark.parametrize("command", command_schemas.COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_lists_them(command, typed):
     shown = typed(command, "--help", "plugins=[mine]").stdout
     if "game" in command_schemas.GROUPS[command]:

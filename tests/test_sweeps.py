@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -235,8 +236,9 @@ def installed(name):
         return False
 
 
-def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole):
-    (tmp_path / "evil.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
+def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    (tmp_path / "wicked.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
     good = json.loads((whole / "sweep.json").read_text())
     (tmp_path / "sweep").mkdir()
 
@@ -245,11 +247,11 @@ def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole
         return typed("resume", "sweep", "dry_run=true", *words)
 
     job = good["jobs"][0]
-    with_plugin = [job | {"config": job["config"] | {"plugins": ["evil"]}}]
+    with_plugin = [job | {"config": job["config"] | {"plugins": ["wicked"]}}]
     said = resumed(jobs=with_plugin)
-    assert "this sweep needs plugins=[evil]; name them yourself if you trust them" in said.stderr
+    assert "this sweep needs plugins=[wicked]; name them yourself if you trust them" in said.stderr
     assert not (tmp_path / "marker").exists()
-    assert resumed("plugins=[evil]", jobs=with_plugin).returncode == 0
+    assert resumed("plugins=[wicked]", jobs=with_plugin).returncode == 0
     assert (tmp_path / "marker").exists()
     assert resumed(launcher=["hydra/launcher=evil"]).returncode == 0
     for changes in ({"jobs": 3}, {"jobs": [{}]}, {"words": None}, {"search": 7}):
