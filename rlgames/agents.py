@@ -33,6 +33,7 @@ def trained_config(run: Path) -> DictConfig:
     return config.from_plain(Checkpoint.read(checkpoint_path(run)).config)
 
 
+@config.told_plainly()
 def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
     """A run's policy with the sampling of cfg, or greedy.
 
@@ -44,12 +45,13 @@ def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
         own.device = "cpu"
     device = build.build_device(cfg if cfg is not None else own)
     game = build.build_game(own).to(device)
-    policy = build.build_policy(own, game, build.stream(0, "init")).to(device)
+    policy = build.build_policy(own, game, build.stream(0, "init"), found.numbers).to(device)
     checkpoint.restore(policy, found.policy)
     sampling = Argmax() if cfg is None else build.build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)
 
 
+@config.told_plainly()
 def start_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
     """Give the policy that cfg describes the weights of a run.
 
@@ -109,26 +111,33 @@ def searching(
 
 def _player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
     if node.name == "run":
-        agent = load_agent(Path(node.path))
-        trained = trained_config(Path(node.path))
-        if trained.game.name != cfg.game.name:
-            raise ConfigError(
-                f"{node.path} was trained on {trained.game.name}, and this is {cfg.game.name}",
-                "players can only meet in one game",
-            )
-        theirs, ours = build.arguments(trained.game), build.arguments(cfg.game)
-        for name in ours:
-            # How the board is encoded for a network is its own affair.
-            if name not in ("encoding", "target") and theirs.get(name) != ours[name]:
-                raise ConfigError(
-                    f"{node.path} was trained with {name}={theirs.get(name)}, "
-                    f"and this game has {name}={ours[name]}",
-                    "players can only meet in one game",
-                )
-        return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)
+        return _trained(Path(node.path), cfg)
     if node.name not in build.PLAYERS:
         raise ConfigError(f"{node.name} can only be met in training", "name another player")
     try:
         return build.PLAYERS[node.name](game, **build.arguments(node))
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+@config.told_plainly()
+def _trained(run: Path, cfg: DictConfig) -> Agent:
+    """The agent of a run, greedy. Raises ConfigError where it has learnt another game than cfg's,
+    before that is built."""
+    trained = trained_config(run)
+    if trained.game.name != cfg.game.name:
+        raise ConfigError(
+            f"{run} was trained on {trained.game.name}, and this is {cfg.game.name}",
+            "players can only meet in one game",
+        )
+    theirs, ours = build.arguments(trained.game), build.arguments(cfg.game)
+    for name in ours:
+        # How the board is encoded for a network is its own affair.
+        if name not in ("encoding", "target") and theirs.get(name) != ours[name]:
+            raise ConfigError(
+                f"{run} was trained with {name}={theirs.get(name)}, "
+                f"and this game has {name}={ours[name]}",
+                "players can only meet in one game",
+            )
+    agent = load_agent(run)
+    return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)

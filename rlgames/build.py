@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from rlgames.learners.q import Q
 from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.learners.td_lambda import TdLambda
+from rlgames.limits import Limit, TooLarge
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
@@ -150,8 +152,14 @@ def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
         raise ConfigError(str(error), f"reward={fitting} fits") from None
 
 
-def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> Policy:
-    """Raises ConfigError for a policy that does not fit the game or the learner."""
+def build_policy(
+    config: DictConfig, game: Game[Any], rng: torch.Generator, numbers: int | None = None
+) -> Policy:
+    """numbers: how many a file has to fill it with, if it will be.
+
+    Raises ConfigError for a policy that does not fit the game or the learner, and for one that
+    would need far more numbers than there are, before they take up memory.
+    """
     name, learner = config.policy.name, LEARNERS[config.learner.name]
     make: Any = POLICIES[name]
     made_with = arguments(config.policy)
@@ -163,10 +171,14 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         )
     reward = build_reward(config, game)
     gains = reward.scale if reward.scored == "gain" else 0.0
+    limit = nullcontext() if numbers is None else Limit(numbers)
     if issubclass(make, ValueFunction):
         try:
-            valued: Policy = make(game, gains=gains, **made_with)
+            with limit:
+                valued: Policy = make(game, gains=gains, **made_with)
             return valued
+        except TooLarge as error:
+            raise ConfigError(f"policy={name}: {error}") from None
         except ValueError as error:
             raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
     value = learner.has_critic or config.learner.get("baseline") == "value"
@@ -174,7 +186,8 @@ def build_policy(config: DictConfig, game: Game[Any], rng: torch.Generator) -> P
         canonical = made_with.pop("canonical", False)
         make = functools.partial(make, game, value=value, **made_with)
         check_weights(name, weights_of(lambda: make(rng=torch.Generator())))
-        network: Network = make(rng=rng)
+        with limit:
+            network: Network = make(rng=rng)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
         if learner.of_afterstates:
@@ -289,12 +302,15 @@ def build_device(config: DictConfig) -> torch.device:
     return device
 
 
-def check_memory(batch: int, window: int | None, game: Game[Any], games: int = 0) -> None:
+def check_memory(
+    batch: int, window: int | None, game: Game[Any], games: int = 0, key: str = "games"
+) -> None:
     """Raises ConfigError where the moves of one batch, and how so many games end, cannot fit in
     the memory that is free.
 
-    Counted for each move: its position, its observation twice (as played, as learnt from), and
-    for each action a mask and four floats (scores, log-probabilities and their gradients).
+    key: what so many games are named. Counted for each move: its position, its observation twice
+    (as played, as learnt from), and for each action a mask and four floats (scores,
+    log-probabilities and their gradients).
     """
     spec = game.spec
     cells = math.prod(spec.observation[1:])
@@ -303,7 +319,7 @@ def check_memory(batch: int, window: int | None, game: Game[Any], games: int = 0
     a_game = a_move * min(window or spec.longest, spec.longest, 100 * cells)
     _refuse_beyond_memory(f"batch={batch}", "for its moves", batch, a_game, "batch={} fits")
     _refuse_beyond_memory(
-        f"games={games}", "for how they end", games, 4 * cells + 64, "games={} fits"
+        f"{key}={games}", "for how they end", games, 4 * cells + 64, key + "={} fits"
     )
 
 
@@ -318,6 +334,9 @@ def check_kept_moves(config: DictConfig, game: Game[Any], device: torch.device) 
     size = sum(column.nbytes for column in columns) + 32 + target
     what, fits = f"learner.memory={config.learner.memory}", "learner.memory={} fits"
     _refuse_beyond_memory(what, "for the moves it keeps", config.learner.memory, size, fits)
+    a_try = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
+    what, fits = f"learner.minibatch={config.learner.minibatch}", "learner.minibatch={} fits"
+    _refuse_beyond_memory(what, "for a step", config.learner.minibatch, a_try, fits)
 
 
 COPIES = 4

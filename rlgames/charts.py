@@ -13,6 +13,8 @@ from tensorboard.summary.writer import event_file_writer  # type: ignore[import-
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
+from rlgames.run_files import flatten
+
 
 class Charts:
     """Writes until it cannot, says so once, and is silent from then on.
@@ -42,11 +44,26 @@ class Charts:
         """picture: uint8 [H, W, 3]."""
         self._do("add_image", name, picture, games, dataformats="HWC")
 
-    def final(self, games: int, config: dict[str, Any], results: dict[str, float]) -> None:
-        """Hyper-parameters beside the figures that they led to."""
-        named = {f"final/{name}": value for name, value in results.items()}
-        self.scalars(games, named)
-        self._try(lambda: self._parameters(_flatten(config), named))
+    def settings(self, config: dict[str, Any]) -> None:
+        """Hyper-parameters, beside which TensorBoard sets all scalars."""
+        self._try(lambda: self._parameters(config))
+
+    def layout(self, figure: str, best_by: str) -> None:
+        """A page with one chart for each figure that a run is judged by, the references in it."""
+        own = {figure: ["Multiline", [f"^eval/{figure}$", "^reference/"]]}
+        if best_by != figure:
+            own |= {best_by: ["Multiline", [f"^eval/{best_by}$"]]}
+        self._do("add_custom_scalars", {"greedy play, random play and the optimum": own})
+
+    def reference(self, name: str, value: float, steps: tuple[int, ...]) -> None:
+        """A flat line, drawn beside the figure that the run is judged by."""
+        for games in steps:
+            self._do("add_scalar", f"reference/{name}", value, games)
+
+    def final(self, games: int, results: dict[str, float]) -> None:
+        """The last figures, and that the run came to its end."""
+        self.scalars(games, {f"final/{name}": value for name, value in results.items()})
+        self._try(self._ended)
 
     def flush(self) -> None:
         self._do("flush")
@@ -57,10 +74,16 @@ class Charts:
     def _open(self, directory: Path, first: int) -> None:
         self._writer = SummaryWriter(str(directory), purge_step=first)
 
-    def _parameters(self, config: dict[str, Any], results: dict[str, float]) -> None:
+    def _parameters(self, config: dict[str, Any]) -> None:
+        """TensorBoard finds the columns itself: all keys and figures that any run has."""
+        values = {name: _simple(value) for name, value in flatten(config).items()}
+        _, begun, self._end = hparams(values, {})
         if self._writer is not None:
-            for summary in hparams(config, results):
-                self._writer._get_file_writer().add_summary(summary)
+            self._writer._get_file_writer().add_summary(begun)
+
+    def _ended(self) -> None:
+        if self._writer is not None:
+            self._writer._get_file_writer().add_summary(self._end)
 
     def _do(self, name: str, *values: Any, **named: Any) -> None:
         if self._writer is not None:
@@ -85,14 +108,9 @@ def _but_for_charts(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return quiet
 
 
-def _flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{name}.")
-        else:
-            simple = isinstance(value, bool | int | float | str)
-            # TensorBoard keeps numbers as doubles; a larger seed would lose digits.
-            exact = not isinstance(value, int) or abs(value) < 2**53
-            flat[prefix + name] = value if simple and exact else str(value)
-    return flat
+def _simple(value: Any) -> bool | int | float | str:
+    """A value as TensorBoard takes it, text where it would lose anything."""
+    simple = isinstance(value, bool | int | float | str)
+    # TensorBoard keeps numbers as doubles; a larger seed would lose digits.
+    exact = not isinstance(value, int) or abs(value) < 2**53
+    return value if simple and exact else str(value)

@@ -16,12 +16,19 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from rlgames import limits
 from rlgames.config import ConfigError
+from rlgames.untrusted import parsed, shown
 
 FORMAT = 2
 MOST_HEADER = 1 << 24
 MOST_BYTES = 1 << 34
-"""Larger headers and files are not written here, and not read."""
+"""Larger headers and files are not read."""
+
+MOST_CONFIG = 1 << 14
+"""Longer configs, in characters of JSON, are not written and not read."""
+
+MOST_GAMES = 10**12
 
 Tree = dict[str, Any]
 """Names, without slashes, to tensors, numbers, words, lists of these, None, and trees."""
@@ -41,10 +48,15 @@ class Checkpoint:
     policy: dict[str, Tensor]
     state: Tree
 
+    @property
+    def numbers(self) -> int:
+        """How many the policy has."""
+        return sum(tensor.numel() for tensor in self.policy.values())
+
     def write(self, path: Path) -> None:
         """Save beside path, force it to the disk, then rename: path is always old or new, whole.
 
-        Raises OSError; path is then as it was.
+        Raises OSError, and BadCheckpoint for a config that is too long; path is then as it was.
         """
         tensors: dict[str, Tensor] = {}
         numbers = _apart({"policy": self.policy, "state": self.state}, "", tensors)
@@ -54,6 +66,8 @@ class Checkpoint:
             "games": str(self.games),
             "state": json.dumps(numbers["state"]),
         }
+        if len(header["config"]) > MOST_CONFIG:
+            raise BadCheckpoint(f"the config is longer than {MOST_CONFIG:,} characters")
         header["sha256"] = _digest(header, tensors)
         temporary = path.with_name(path.name + ".tmp")
         # A link that somebody left there would be written through.
@@ -76,25 +90,28 @@ class Checkpoint:
         if not path.is_file():
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:
-            _check_size(path)
+            _check_header(path)
             with safetensors.safe_open(path, "pt") as file:
                 header = dict(file.metadata() or {})
                 _check_format(path, header)
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             told = header.pop("sha256")
-            config, state = (_parsed(header[name]) for name in ("config", "state"))
+            if len(header["config"]) > MOST_CONFIG:
+                raise ValueError("its config is too long")
+            config, state = (_object(header[name]) for name in ("config", "state"))
             games = int(header["games"])
+            if not 0 <= games <= MOST_GAMES:
+                raise ValueError("so many games cannot be")
             whole = told == _digest(header, tensors)
         except (
             safetensors.SafetensorError,
             KeyError,
             ValueError,
             OSError,
-            RecursionError,
             RuntimeError,
+            TypeError,
         ) as error:
-            why = " ".join(str(error).split())
-            raise BadCheckpoint(f"{path} is not a readable checkpoint ({why})") from None
+            raise BadCheckpoint(f"{path} is not a readable checkpoint ({shown(error)})") from None
         if not whole:
             raise BadCheckpoint(
                 f"{path} is damaged: its content does not match its checksum",
@@ -115,13 +132,12 @@ def sweep(directory: Path) -> None:
 
 
 def restore(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load weights, every one of the right name and shape; raises BadCheckpoint otherwise."""
+    """Load weights, every one of the right name, shape and type, and finite; raises BadCheckpoint
+    otherwise."""
     try:
-        module.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise BadCheckpoint(" ".join(str(error).split())) from None
-    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
-        raise BadCheckpoint("some weights are not finite numbers")
+        limits.load(module, tensors)
+    except ValueError as error:
+        raise BadCheckpoint(str(error)) from None
 
 
 def _apart(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:
@@ -147,11 +163,13 @@ def _own(tensor: Tensor, others: Iterable[Tensor]) -> Tensor:
 
 def _put(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
     """Put a tensor where its path leads. Raises BadCheckpoint where it leads nowhere."""
+    place: Any = tree if len(path) > 1 else None
     for name in path[:-1]:
-        tree = tree.get(name, None)  # type: ignore[assignment]
-        if not isinstance(tree, dict):
-            raise BadCheckpoint(f"{file} has a tensor {'/'.join(path)!r} that belongs nowhere")
-    tree[path[-1]] = tensor
+        place = place.get(name) if isinstance(place, dict) else None
+    if not isinstance(place, dict) or path[-1] in place:
+        told = shown("/".join(path), 60)
+        raise BadCheckpoint(f"{file} has a tensor '{told}' that belongs nowhere")
+    place[path[-1]] = tensor
 
 
 def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
@@ -162,13 +180,15 @@ def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
     return found.hexdigest()
 
 
-def _check_size(path: Path) -> None:
-    """Raises ValueError for a file or a header too large to have been written here."""
+def _check_header(path: Path) -> None:
+    """Raises ValueError for a file or a header too large to be read, and for a header in which
+    a name comes twice."""
     size = path.stat().st_size
     with open(path, "rb") as file:
-        header = int.from_bytes(file.read(8), "little")
-    if size > MOST_BYTES or header > MOST_HEADER:
-        raise ValueError(f"{size:,} bytes, {header:,} of them in its header, are too many")
+        length = int.from_bytes(file.read(8), "little")
+        if size > MOST_BYTES or length > MOST_HEADER:
+            raise ValueError(f"{size:,} bytes, {length:,} of them in its header, are too many")
+        parsed(file.read(length))
 
 
 def _check_format(path: Path, header: dict[str, str]) -> None:
@@ -176,23 +196,17 @@ def _check_format(path: Path, header: dict[str, str]) -> None:
     found = int(header.get("format", 0))
     if found > FORMAT:
         raise BadCheckpoint(
-            f"{path} was written by a newer version of rlgames (format {found}, here {FORMAT})",
+            f"{path} was written by a newer version of rlgames (format {shown(found, 40)}, "
+            f"here {FORMAT})",
             "install that version",
         )
     if found < FORMAT:
         raise BadCheckpoint(f"{path} is of format {found}, and only {FORMAT} can be read")
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """JSON of one object, in which no name comes twice."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a name comes twice in its JSON")
-        return found
-
-    value = json.loads(text, object_pairs_hook=unique)
+def _object(text: str) -> dict[str, Any]:
+    """A JSON object. Raises ValueError for other text."""
+    value = parsed(text)
     if not isinstance(value, dict):
         raise ValueError("its JSON is no object")
     return value

@@ -35,11 +35,15 @@ COMMANDS = {
         "rlgames arena RUN RUN+mcts random win_or_block",
     ),
     "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
+    "report": (
+        "runs and sweeps beside each other",
+        "rlgames report outputs/sweeps/… curves=curves.png",
+    ),
 }
 BESIDE_A_RUN = ("resume", "eval", "play")
 """Commands whose first word may be a run."""
 
-PATHS = ("out", "record", "start", "demonstrations", "demonstrator")
+PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
 """Keys that hold a path, or are named by one, which may have any characters in it."""
 
 
@@ -119,9 +123,10 @@ def run(command: str, words: list[str]) -> int:
         return 0
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
         raise ConfigError("a person is shown the game where the JSON goes", "leave format= out")
-    if command == "arena":
+    if command in ("arena", "report"):
         who = [word for word in words if _is_path(word) or "=" not in word]
-        return arena(who, [word for word in words if word not in who])
+        words = [path_quoted(word) for word in words if word not in who]
+        return arena(who, words) if command == "arena" else report(who, words)
     target = None
     if words and (_is_path(words[0]) or (command in BESIDE_A_RUN and "=" not in words[0])):
         target = Path(words[0])
@@ -245,6 +250,20 @@ def arena(who: list[str], words: list[str]) -> int:
     from rlgames.commands.arena import arena_command
 
     return show(arena_command(who, words), display.arena, words)
+
+
+def report(where: list[str], words: list[str]) -> int:
+    from rlgames import tables
+    from rlgames.commands.report import report_command
+
+    found, cfg = report_command(where, words)
+    if cfg.format == "json":
+        print(config.json_text(found.as_dict()))
+    else:
+        tables.PRINT[cfg.format](found)
+    if cfg.curves and cfg.format == "table":
+        print(f"curves: {config.printable(cfg.curves)}")
+    return 0
 
 
 def solve(cfg: object) -> int:

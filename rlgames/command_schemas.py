@@ -100,6 +100,15 @@ class ArenaConfig(RunConfig):
     format: str = key("table", of=("table", "json"))
 
 
+@dataclass
+class ReportConfig(CommandConfig):
+    by: str = key("config", of=("config", "run"))
+    sort: str = "best"
+    metric: str | None = None
+    curves: str | None = None
+    format: str = key("table", of=("table", "markdown", "csv", "json"))
+
+
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
     "sweep": SweepConfig,
@@ -107,6 +116,7 @@ COMMANDS: dict[str, type] = {
     "eval": EvalConfig,
     "play": PlayConfig,
     "arena": ArenaConfig,
+    "report": ReportConfig,
     "solve": SolveConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -126,6 +136,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
     "play": ("game", "opponent", "sampling", "search"),
     "arena": ("game", "search"),
+    "report": (),
     "solve": ("game",),
 }
 

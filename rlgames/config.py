@@ -12,6 +12,8 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,10 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
 from rlgames.schemas import POSITIVE, SCHEMAS, SEATED, SHARED, defaults, schema_of
+from rlgames.untrusted import shown
+
+NEEDED = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
+"""Groups that every training has."""
 
 
 class ConfigError(Exception):
@@ -431,6 +437,18 @@ def plain(config: DictConfig) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """What is wrong with a stranger's config is told in one printable line of bounded length."""
+    try:
+        yield
+    except ConfigError as error:
+        error.error, error.hint = shown(error.error), shown(error.hint)
+        error.args = (error.error,)
+        raise
+
+
+@told_plainly()
 def from_plain(values: dict[str, Any]) -> DictConfig:
     """The inverse of plain, checked again: a checkpoint's config is text from a stranger.
 
@@ -438,12 +456,17 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
     done before there was a choice.
     """
     raw = OmegaConf.create()
-    for name, value in values.items():
+    for name, value in (defaults(COMMANDS["train"]) | values).items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value
+    for group in NEEDED:
+        if raw.get(group) is None:
+            raise ConfigError(f"the checkpoint's config has no {group}")
     try:
         return check("train", raw)
+    except (ArithmeticError, LookupError, OmegaConfBaseException, TypeError, ValueError) as error:
+        raise ConfigError(f"the checkpoint's config cannot be read: {error}") from None
     except UnknownPart as error:
         needed = values.get("plugins")
         needed = [str(name) for name in needed] if isinstance(needed, list) else []

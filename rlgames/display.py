@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.commands.evaluate import random_play, results
+from rlgames.commands.evaluate import results
 from rlgames.config import printable, silence
 from rlgames.training import Progress as Report
 from rlgames.training import Trained
@@ -78,7 +78,7 @@ def closing(trained: Trained) -> None:
     else:
         figure = found.turns if game.spec.goal == "turns" else found.score
         rows = _reference_rows(
-            random_play(game),
+            trained.random,
             "trained, greedy",
             _interval(figure.mean, [figure.low, figure.high], found.exact),
             trained.optimal,

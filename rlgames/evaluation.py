@@ -19,11 +19,15 @@ from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.sampling import Stochastic, distance_to_certainty
 from rlgames.solvers.graph import Graph
+from rlgames.solvers.optimum import on_cpu
 
 ALL_LAYOUTS = 5000
 """Deterministic players are played on every layout while there are at most this many."""
 
 BATCH = 4096
+
+LARGE = 1e40
+"""Random play is no reference for boards with more positions than that, 6×6 cells of 2048 say."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +265,18 @@ def trace(
             words = []
         state = after
     return "\n".join(lines)
+
+
+def random_play(game: Game[Any]) -> float | None:
+    """What random play comes to in a game for one: turns where theory gives them, else the score
+    of 1 000 games. None where that takes too long, and in games for two."""
+    if game.spec.goal == "turns":
+        return game.random_turns()
+    if game.spec.goal == "outcome" or game.spec.positions > LARGE:
+        return None
+    rng = torch.Generator().manual_seed(0)
+    here = on_cpu(game)
+    return evaluate(here, Random(here), 1000, 1000, rng).score.mean
 
 
 def certainty(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:

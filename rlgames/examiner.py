@@ -11,12 +11,19 @@ from rlgames.agents import build_player
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
 from rlgames.holdout import Split
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import ValueFunction
+from rlgames.run_files import LOWER_IS_BETTER
 from rlgames.run_log import RunLog
 from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph, exploitability
 from rlgames.solvers.optimum import find_graph
+
+SHORT = 200
+"""Random play against a simple opponent is measured before training where a game has no more plies
+than this: within 0.1 s on a processor core."""
+
+SIMPLE = ("random", "win_or_block")
 
 LISTED = 50_000
 """Exploitability is worked out while training where there are at most so many positions."""
@@ -25,11 +32,10 @@ LISTED = 50_000
 class Examiner:
     """Evaluates the greedy policy, in training and at its end.
 
-    best_by: the figure that the best checkpoint is chosen by: exploitability where all positions
-    can be listed, otherwise what the game is about. Layouts that are held out have no say in it.
+    figure: what the game is about: "turns", "score" or "points". best_by: the figure that the best
+    checkpoint is chosen by: exploitability where all positions can be listed, otherwise what the
+    game is about. Layouts that are held out have no say in it.
     """
-
-    LOWER_IS_BETTER = ("turns", "exploitability")
 
     def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent, split: Split | None) -> None:
         self.cfg, self.game, self.split = cfg, game, split
@@ -41,6 +47,7 @@ class Examiner:
             if game.spec.keyed and not game.spec.hidden and cfg.device == "cpu":
                 self.graph = find_graph(game, 60, most_positions=LISTED)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
+        self.figure = usual
         self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise config.ConfigError(
@@ -82,7 +89,17 @@ class Examiner:
     def lower_is_better(self, name: str) -> bool:
         """Of one of these figures; where points are counted, a longer game is a better one."""
         longer = name == "turns" and self.game.spec.goal == "score"
-        return name in (*self.LOWER_IS_BETTER, "loss", "held_out_turns") and not longer
+        return name in (*LOWER_IS_BETTER, "loss", "held_out_turns") and not longer
+
+    def random_play(self) -> float | None:
+        """What random play comes to in the game's figure, None where it is not known at once."""
+        game, opponent = self.game, self.opponent
+        if opponent is None:
+            return game.random_turns() if self.figure == "turns" else None
+        if self.cfg.eval_opponent.name not in SIMPLE or game.spec.longest > SHORT:
+            return None
+        rng = build.stream(self.cfg.seed, "random", self.cfg.device)
+        return evaluate(game, Random(game), 500, 500, rng, opponent).points
 
     def draw(self, log: RunLog, played: int, doubts: bool) -> None:
         """Pictures of what is learnt. doubts: draw how sure the policy is of each move of a game,
@@ -104,7 +121,7 @@ class Examiner:
     def better(self, figures: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The new best, by best_by and then by points; None where these figures do not beat it."""
         value = figures[self.best_by]
-        if self.best_by in self.LOWER_IS_BETTER:
+        if self.best_by in LOWER_IS_BETTER:
             value = -value
         found = [value, figures.get("points", 0.0)]
         return found if best is None or found > best else None

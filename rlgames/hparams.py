@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames import config, launchers
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupts
-from rlgames.run_log import read_run
+from rlgames.run_files import read_run
 from rlgames.sweeps import Job, Sweep
 from rlgames.training import assemble
 

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Self
 
 
-class Interrupted(BaseException):
+class Interrupted(KeyboardInterrupt):
     """Somebody wants the process to end; it exits with 128 + the signal's number.
 
     told: what to tell a person, if there is more to say than that.
@@ -29,6 +29,7 @@ class Interrupts:
     """While it is entered, SIGINT and SIGTERM raise Interrupted where the program stands, or at
     the end of the shielded block that it is in; a second signal raises at once.
 
+    pending: a signal that a shield holds back. twice: whether there was a second one.
     first: called at once by the first signal.
     """
 
@@ -36,6 +37,7 @@ class Interrupts:
         self.pending: int | None = None
         self._first = first
         self.twice = False
+        self._raised = False
         self._shields = 0
         self._before: dict[int, Any] = {}
 
@@ -53,12 +55,17 @@ class Interrupts:
         self._before.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self.twice = self.pending is not None
+        self.twice = self._raised or self.pending is not None
         self.pending = number
         if self._first and not self.twice:
             self._first()
         if self.twice or not self._shields:
-            raise Interrupted(number)
+            self._raise()
+
+    def _raise(self) -> None:
+        number, self.pending, self._raised = self.pending, None, True
+        assert number is not None
+        raise Interrupted(number)
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
@@ -69,4 +76,4 @@ class Interrupts:
         finally:
             self._shields -= 1
         if self.pending is not None and not self._shields:
-            raise Interrupted(self.pending)
+            self._raise()

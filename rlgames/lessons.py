@@ -23,6 +23,7 @@ from rlgames.play import ENDLESS, Moves, OpenGames, Results, Start, play
 from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
+from rlgames.untrusted import shown, whole
 
 HELD_OUT = 10
 """One of so many recorded games is kept for telling when cloning has converged."""
@@ -48,7 +49,7 @@ class Demonstrations:
             if cfg.demonstrator not in found.players:
                 raise ConfigError(
                     f"{path} holds no moves of demonstrator={cfg.demonstrator}",
-                    nearest(cfg.demonstrator, found.players),
+                    nearest(cfg.demonstrator, [shown(name, 40) for name in found.players[:20]]),
                 )
             moves = moves.of(found.players.index(cfg.demonstrator))
         moves = replace(moves, player=torch.zeros_like(moves.player)).to(rng.device)
@@ -160,12 +161,14 @@ class Lessons:
     def load_state_dict(self, state: dict[str, Any], rng: torch.Generator) -> None:
         """rng: what games are played with. Raises LookupError, TypeError, ValueError or
         RuntimeError for what does not fit."""
-        self.cloned = state["cloned"]
+        self.cloned = whole(state["cloned"], 0)
         if state["taught"] is not None:
+            if not isinstance(self.agent.policy, Network):
+                raise ValueError("only a network is taught from a record")
             self.taught = self._teachable()
             self.taught.load_state_dict(state["taught"])
         if state["opened"] is not None:
-            self.opened = self._open(1, rng)
+            self.opened = self._open(whole(state["opened"]["batch"], 1, self.cfg.batch), rng)
             self.opened.load_state_dict(state["opened"])
 
     def joined(self, moves: Moves, results: Results) -> tuple[Moves, Results]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 Floats = NDArray[np.float64]
 Picture = NDArray[np.uint8]
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 40, 40
-COLOURS = ((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160))
+LINE = 14
+COLOURS = (
+    *((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45)),
+    *((23, 150, 160), (140, 86, 75), (220, 110, 180), (130, 130, 30), (90, 90, 90)),
+)
 GREY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
 
 
@@ -39,32 +44,86 @@ def over(title: str, values: Floats, high: float) -> Picture:
 
 
 def chart(
-    title: str, curves: dict[str, tuple[Floats, Floats]], top: float | None = None
+    title: str,
+    curves: dict[str, tuple[Floats, Floats]],
+    top: float | None = None,
+    bottom: float | None = 0.0,
+    bands: dict[str, tuple[Floats, Floats]] | None = None,
 ) -> Picture:
-    """Lines through points, x and y float64 [N] each, by name; the y axis begins at 0."""
-    image = Image.new("RGB", (WIDTH, HEIGHT), WHITE)
+    """Lines through points, x and y float64 [N] each, by name.
+
+    The y axis goes from bottom to top, each as far as the lines do where it is None. bands: what
+    lies below and above a line, float64 [N] each, by its name.
+    """
+    bands, rows = bands or {}, _legend(list(curves))
+    height = HEIGHT + (len(rows) - 1) * LINE
+    image = Image.new("RGB", (WIDTH, height), WHITE)
     draw = ImageDraw.Draw(image)
     xs = np.concatenate([x for x, _ in curves.values()])
-    low, high = float(xs.min()), float(xs.max())
-    high = high if high > low else low + 1
-    top = top or max(float(y.max()) for _, y in curves.values()) or 1.0
+    ys = np.concatenate(
+        [*(y for _, y in curves.values()), *(y for band in bands.values() for y in band)]
+    )
+    left, right = float(xs.min()), float(xs.max())
+    right = right if right > left else left + 1
+    low = float(ys.min()) if bottom is None else bottom
+    high = top or float(ys.max())
+    high = high if high > low else low + 1.0
+    above = height - HEIGHT + TOP
     across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
     def at(x: float, y: float) -> tuple[float, float]:
-        return LEFT + (x - low) / (high - low) * across, TOP + (1 - y / top) * up
+        return LEFT + (x - left) / (right - left) * across, above + (high - y) / (high - low) * up
 
-    for tick in np.linspace(0, top, 6):
-        start, end = at(low, tick), at(high, tick)
-        draw.line((start, end), GREY)
-        draw.text((4, start[1] - 6), f"{tick:.3g}", BLACK)
+    for number, name in enumerate(curves):
+        if name in bands:
+            x, (lower, upper) = curves[name][0], bands[name]
+            edge = [*zip(x, lower, strict=True), *zip(x[::-1], upper[::-1], strict=True)]
+            _shade(image, [at(a, b) for a, b in edge], COLOURS[number % len(COLOURS)])
     for tick in np.linspace(low, high, 6):
-        draw.text((at(tick, 0)[0], HEIGHT - BOTTOM + 8), f"{tick:.3g}", BLACK, anchor="ma")
+        start, end = at(left, tick), at(right, tick)
+        draw.line((start, end), GREY)
+        draw.text((4, start[1] - 6), _tick(tick), BLACK)
+    for tick in np.linspace(left, right, 6):
+        draw.text((at(tick, 0)[0], height - BOTTOM + 8), _tick(tick), BLACK, anchor="ma")
     draw.text((LEFT, 6), title, BLACK)
-    place = LEFT
-    for number, (name, (x, y)) in enumerate(curves.items()):
-        colour = COLOURS[number % len(COLOURS)]
+    for number, (x, y) in enumerate(curves.values()):
         points: Sequence[tuple[float, float]] = [at(a, b) for a, b in zip(x, y, strict=True)]
-        draw.line(list(points), colour, 2)
-        draw.text((place, 22), name, colour)
-        place += 16 + int(draw.textlength(name))
+        draw.line(list(points), COLOURS[number % len(COLOURS)], 2)
+    number = 0
+    for line, row in enumerate(rows):
+        place = LEFT
+        for name in row:
+            draw.text((place, 22 + line * LINE), name, COLOURS[number % len(COLOURS)])
+            place += 16 + int(draw.textlength(name))
+            number += 1
     return np.asarray(image)
+
+
+def _tick(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _legend(names: list[str]) -> list[list[str]]:
+    """The names in rows that are no wider than the picture, where a single one is not."""
+    font, used = ImageFont.load_default(), 0
+    rows: list[list[str]] = [[]]
+    for name in names:
+        width = 16 + int(font.getlength(name))
+        if rows[-1] and used + width > WIDTH - LEFT:
+            rows.append([])
+            used = 0
+        rows[-1].append(name)
+        used += width
+    return rows
+
+
+def _shade(image: Image.Image, edge: list[tuple[float, float]], colour: tuple[int, ...]) -> None:
+    """Fill a polygon so that what is there shines through."""
+    mask = Image.new("L", image.size)
+    ImageDraw.Draw(mask).polygon(edge, 50)
+    image.paste(colour, mask=mask)
+
+
+def save(path: Path, picture: Picture) -> None:
+    """Raises OSError."""
+    Image.fromarray(picture).save(path)

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
+from rlgames.limits import rows_like
 from rlgames.players.player import Player
+from rlgames.untrusted import whole
 
 Start = Callable[[int, int], State]
 """start(first, count): the opening positions of games first to first + count - 1."""
@@ -192,12 +194,22 @@ class OpenGames:
         return {"state": state, "number": self.number, **counts, **steps}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError or TypeError for what does not fit."""
-        found = {name: state["state"][name] for name in vars(self.state)}
-        self.state = replace(self.state, **found).to(self.rng.device)
-        self.number = state["number"].to(self.rng.device)
-        self.batch, self.begun = state["batch"], state["begun"]
-        self._step, self._last_step = state["step"], state["last_step"]
+        """Raises LookupError, TypeError or ValueError for what does not fit, and for positions that
+        cannot be."""
+        self.batch = whole(state["batch"], self.batch, self.batch)
+        self.begun = whole(state["begun"], self.batch, self.games)
+        self._step, self._last_step = whole(state["step"], 0), whole(state["last_step"], 0)
+        found = {
+            name: rows_like(state["state"][name], column, self.batch)
+            for name, column in vars(self.state).items()
+        }
+        self.state = replace(self.state, **found)
+        self.number = rows_like(state["number"], self.number, self.batch)
+        rising = bool((self.number.diff() > 0).all()) and int(self.number[0]) >= 0
+        if not rising or int(self.number[-1]) >= self.begun:
+            raise ValueError("open games are not numbered one after another")
+        if bool(self.state.done.any()) or not bool(self.game.possible(self.state).all()):
+            raise ValueError("an open game is at a position that cannot be")
 
     def play(self, plies: int | None = None, record: bool = True) -> tuple[Moves | None, Results]:
         """Play on to the end of all games, or for a window of so many plies.

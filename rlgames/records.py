@@ -11,9 +11,8 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -21,11 +20,17 @@ from rlgames.config import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.play import Moves, Results
 from rlgames.solvers.optimum import on_cpu
+from rlgames.untrusted import parsed, shown
 
 FORMAT = 1
 
 MOST_BYTES = 1 << 30
 """Larger files are not read."""
+
+MOST_OF_HEADER = 1 << 16
+
+MOST_OF_LINE = 1 << 25
+"""Longer lines are not read: the longest game has so many bytes."""
 
 LINES = 64
 """So many games are read at once; only where one of them is wrong is each looked at alone."""
@@ -33,7 +38,7 @@ LINES = 64
 BESIDE_THE_RULES = ("encoding", "target")
 """Keys of a game that change nothing of what may be played."""
 
-WRONG = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+WRONG = (ValueError, KeyError, TypeError, AttributeError)
 """What reading a line of odd text can raise."""
 
 
@@ -125,8 +130,7 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
     game = on_cpu(game)
     parts: list[_Part] = []
     with open(path, "rb") as file:
-        lines = ((n, line) for n, line in enumerate(file, 1) if n > 1 and line.strip())
-        while some := list(islice(lines, LINES)):
+        for some in _bundles(path, file):
             parts += _parts(path, game, some)
     if not parts:
         raise BadRecord(f"{path} holds no moves")
@@ -150,13 +154,32 @@ class _Part:
     gain: list[float]
 
 
+def _bundles(path: Path, file: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
+    """The lines after the first that hold something, by number: at most LINES at once, and no
+    more of them when they come to MOST_OF_LINE bytes. Raises BadRecord for a longer line."""
+    some: list[tuple[int, bytes]] = []
+    size = number = 0
+    while line := file.readline(MOST_OF_LINE + 1):
+        number += 1
+        if len(line) > MOST_OF_LINE:
+            raise BadRecord(f"{path}, line {number}: longer than {MOST_OF_LINE:,} bytes")
+        if some and (len(some) == LINES or size + len(line) > MOST_OF_LINE):
+            yield some
+            some, size = [], 0
+        if number > 1 and line.strip():
+            some.append((number, line))
+            size += len(line)
+    if some:
+        yield some
+
+
 def _parts(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) -> Iterator[_Part]:
     """Some lines of a record: all at once, or one by one to find the one that is wrong."""
     try:
-        yield _part(game, [json.loads(line.decode("utf-8")) for _, line in lines])
+        yield _part(game, [parsed(line.decode("utf-8")) for _, line in lines])
     except WRONG as error:
         if len(lines) == 1:
-            raise BadRecord(f"{path}, line {lines[0][0]}: {error}") from None
+            raise BadRecord(f"{path}, line {lines[0][0]}: {shown(error)}") from None
         for line in lines:
             yield from _parts(path, game, [line])
 
@@ -272,16 +295,15 @@ def _check_header(path: Path, rules: dict[str, Any]) -> None:
     found = _header(path)["game"]
     kinds = [{k: v for k, v in of.items() if k not in BESIDE_THE_RULES} for of in (found, rules)]
     if kinds[0] != kinds[1]:
-        told = json.dumps(found)
-        raise BadRecord(f"{path} holds games of other rules, {told[:300]}")
+        raise BadRecord(f"{path} holds games of other rules, {shown(json.dumps(found))}")
 
 
 def _header(path: Path) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            header = json.loads(file.readline(1 << 20).decode("utf-8"))
+            header = parsed(file.readline(MOST_OF_HEADER).decode("utf-8"))
         if header["rlgames_record"] != FORMAT or not isinstance(header["game"], dict):
             raise ValueError("unknown format")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadRecord(f"{path} is not a record of games ({error})") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadRecord(f"{path} is not a record of games ({shown(error)})") from None
     return dict(header)

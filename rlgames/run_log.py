@@ -9,7 +9,9 @@ import os
 import platform
 import subprocess
 import sys
+from collections import deque
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,17 @@ from PIL import Image
 from rlgames import checkpoint
 from rlgames.charts import Charts
 from rlgames.config import ConfigError
+from rlgames.run_files import metric_lines, read_run
+from rlgames.untrusted import shown
 
 PARTS = ("rlgames", "torch", "numpy", "hydra-core", "omegaconf", "tensorboard", "safetensors")
+
+
+OWN = (
+    *("lock", "config.yaml", "run.json", "metrics.jsonl", "train.log"),
+    *("checkpoints", "pictures"),
+)
+"""What is written in place in a run's directory, or read from it."""
 
 
 def fresh_directory(parent: Path) -> Path:
@@ -56,6 +67,7 @@ class RunLog:
     ) -> None:
         self.directory, self._config = directory, config
         directory.mkdir(parents=True, exist_ok=True)
+        check_plain(directory)
         self._lock = locked(directory)
         try:
             self._open(yaml, goes_on)
@@ -76,11 +88,15 @@ class RunLog:
         write_whole(directory / "config.yaml", yaml)
         self._run = _provenance(self._config) if goes_on is None else before
         if goes_on is not None:
-            self._run["resumed"] = [*before.get("resumed", []), {"games": first, "at": _now()}]
+            resumed = before.get("resumed")
+            earlier = resumed if isinstance(resumed, list) else []
+            self._run["resumed"] = [*earlier, {"games": first, "at": _now()}]
+        for name in ("results", "seconds"):  # they were of a run with fewer games
+            self._run.pop(name, None)
         self._run |= {"end": None, "status": "running", "pid": os.getpid()}
+        self._run |= {"host": platform.node()}
         self._write_run()
-        kept = _keep_lines(directory / "metrics.jsonl", goes_on[1] if goes_on else 0)
-        self.lines = len(kept)
+        self.lines, latest = _keep_lines(directory / "metrics.jsonl", *(goes_on or (0, 0)))
         self._metrics = open(directory / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
         self.log = logging.getLogger(f"rlgames.run.{directory}")
         self.log.setLevel(logging.INFO)
@@ -89,10 +105,11 @@ class RunLog:
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
         self.log.addHandler(self._handler)
         self._charts = Charts(directory, first, self._complain)
+        self._random: float | None = None
         self._charts.text(first, "config", yaml)
-        for line in kept:
-            if line["games"] == first:  # forgotten with what came after
-                self._charts.scalars(first, _metrics_of(line))
+        self._charts.settings(self._config)
+        for line in latest:  # forgotten with what came after
+            self._charts.scalars(first, _metrics_of(line))
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
         """One line of metrics.jsonl, and the same numbers for TensorBoard."""
@@ -100,6 +117,18 @@ class RunLog:
         self._metrics.flush()
         self.lines += 1
         self._charts.scalars(games, metrics)
+        if self._random is not None and any(name.startswith("eval/") for name in metrics):
+            self._charts.reference("random", self._random, (games,))
+
+    def judge(self, games: int, figure: str, best_by: str, random: float | None) -> None:
+        """Say how the run is judged: by which figure of its game, by which its best checkpoint is
+        chosen, and what random play comes to, which is drawn beside the figure."""
+        self._run |= {"figure": figure, "best_by": best_by}
+        self._write_run()
+        self._charts.layout(figure, best_by)
+        self._random = random
+        if random is not None:
+            self._charts.reference("random", random, (games,))
 
     def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
         """How numbers are spread, as a histogram of TensorBoard."""
@@ -117,14 +146,23 @@ class RunLog:
         self._metrics.flush()
         self._charts.flush()
 
-    def finish(self, status: str, games: int, results: dict[str, float]) -> None:
-        """Close the run: hyper-parameters beside its final figures, status and end."""
+    def finish(self, status: str, games: int, results: dict[str, float], seconds: float) -> None:
+        """Close the run: its final figures, if it is done, how long it took, status and end.
+
+        seconds: of all the processes that it ran in.
+        """
         if status == "done":
-            self._charts.final(games, self._config, results)
+            for name in ("random", "optimal"):
+                # TensorBoard forgets the points of a line that come after its newest one.
+                drawn = name == "random" and self._random is not None
+                if name in results and not drawn:
+                    self._charts.reference(name, results[name], (0, games))
+            self._charts.final(games, results)
+            self._run["results"] = results
         self._charts.close()
         try:
             self._metrics.close()
-            self._run |= {"end": _now(), "status": status, "games": games, "results": results}
+            self._run |= {"end": _now(), "status": status, "games": games, "seconds": seconds}
             self._write_run()
         finally:
             self.log.removeHandler(self._handler)
@@ -146,36 +184,33 @@ class _Handler(logging.FileHandler):
         pass
 
 
-def read_run(directory: Path) -> dict[str, Any]:
-    """What run.json says; empty where there is none that can be read."""
-    try:
-        found = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError):
-        return {"status": "unknown"}
-    return found if isinstance(found, dict) else {"status": "unknown"}
+def check_plain(directory: Path) -> None:
+    """Raises ConfigError where a run's own file is a link, a pipe or a device: what is written
+    into it would come out elsewhere, and what is read might never end."""
+    paths = [directory / name for name in OWN]
+    paths += [inner for path in paths if path.is_dir() for inner in path.iterdir()]
+    for path in paths:
+        if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+            raise ConfigError(
+                f"{shown(path)} is a link or no plain file", "take it out of the run's directory"
+            )
 
 
-def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, first to last, up to one that was torn."""
-    found: list[dict[str, float]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            break
-        if not isinstance(value, dict) or not isinstance(value.get("games"), int):
-            break
-        found.append(value)
-    return found
-
-
-def _keep_lines(path: Path, count: int) -> list[dict[str, float]]:
-    """Cut the file after so many lines; what is kept."""
-    kept = read_metrics(path)[:count] if count and path.exists() else []
-    write_whole(path, "".join(json.dumps(line) + "\n" for line in kept))
-    return kept
+def _keep_lines(path: Path, games: int, count: int) -> tuple[int, list[dict[str, float]]]:
+    """Cut the file after so many lines; how many there are, and those of so many games,
+    the last hundred of them."""
+    kept, latest = 0, deque[dict[str, float]](maxlen=100)
+    aside = path.with_name(path.name + ".tmp")
+    aside.unlink(missing_ok=True)
+    with open(aside, "x", encoding="utf-8") as new:
+        if count and path.exists():
+            with open(path, "rb") as file:
+                for line in islice(metric_lines(file), count):
+                    new.write(json.dumps(line) + "\n")
+                    kept += 1
+                    latest.extend([line] if line["games"] == games else [])
+    os.replace(aside, path)
+    return kept, [*latest]
 
 
 def _metrics_of(line: dict[str, float]) -> dict[str, float]:
@@ -201,6 +236,7 @@ def locked(directory: Path, seconds: float = 0) -> filelock.BaseFileLock:
         lock.acquire(timeout=seconds)
     except filelock.Timeout:
         owner = read_run(directory).get("pid")
+        owner = owner if isinstance(owner, int) else None
         raise ConfigError(
             f"another process{f' ({owner})' if owner else ''} is running in {directory}",
             "wait for its end, or name another directory",

@@ -18,7 +18,8 @@ from typing import Any, Self
 from rlgames import config, jobs, launchers
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupted, Interrupts
-from rlgames.run_log import locked, read_run, write_whole
+from rlgames.run_files import read_run
+from rlgames.run_log import locked, write_whole
 from rlgames.training import LATEST
 
 MANIFEST = "sweep.json"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import signal
+import struct
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +21,7 @@ from torch import Tensor
 from rlgames import build, checkpoint, config, ranks
 from rlgames.agents import build_player, start_from
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
-from rlgames.evaluation import Evaluation
+from rlgames.evaluation import Evaluation, random_play
 from rlgames.examiner import Examiner
 from rlgames.games.game import Game, State
 from rlgames.holdout import split
@@ -31,10 +34,14 @@ from rlgames.players.past import Past
 from rlgames.players.player import Agent, Player
 from rlgames.run_log import RunLog, fresh_directory
 from rlgames.solvers.optimum import find_optimum
+from rlgames.untrusted import number, shown, whole
 
 Progress = Callable[[int, dict[str, float]], None]
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
+
+METRIC = re.compile(r"[\w ,:/.+=()%-]{1,100}")
+"""The name of a metric that a checkpoint may tell of."""
 
 FINAL = 4
 """The last evaluation plays so many times the games of those before."""
@@ -42,13 +49,17 @@ FINAL = 4
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run: its directory and the final evaluation of its best greedy policy."""
+    """A finished run: its directory and the final evaluation of its best greedy policy.
+
+    random: what random play comes to in the figure that the game is about, as far as it is known.
+    """
 
     directory: Path
     game: Game[Any]
     evaluation: Evaluation
     held_out: Evaluation | None
     opponent: str
+    random: float | None
     optimal: float | None
     exploitability: float | None
     seconds: float
@@ -82,6 +93,21 @@ class Marks:
     best: list[float] | None = None
     converged: bool = False
     seconds: float = 0.0
+
+    def check(self, games: int) -> None:
+        """Raises ValueError or TypeError for marks that a run cannot have after so many games."""
+        whole(self.played, games, games)
+        whole(self.updates, 0)
+        whole(self.saved, -1, games)
+        for mark in (self.logged, self.evaluated, self.kept):
+            whole(mark, 0, games)
+        number(self.seconds)
+        if self.best is not None and (
+            len(self.best) != 2 or not all(type(value) in (int, float) for value in self.best)
+        ):
+            raise ValueError("the best figures are not two numbers")
+        if type(self.converged) is not bool:
+            raise ValueError("converged is neither true nor false")
 
 
 def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
@@ -126,7 +152,8 @@ def resume(
     On the CPU everything comes out as if the run had never stopped, but for what clocks say.
     """
     with Interrupts() as interrupts, ranks.joined(cfg.device):
-        parts = assemble(cfg, fresh=False)
+        with config.told_plainly():
+            parts = assemble(cfg, found)
         run = Run(cfg, parts, None, interrupts, progress)
         run.load(found)
         if run.first:
@@ -163,6 +190,7 @@ class Run:
         self.begun = time.perf_counter()
         self.goes_on: tuple[int, int] | None = None
         self.closing = False
+        self.random: float | None = None
         self._between = self._snapshot()
 
     def to_end(self) -> Trained | None:
@@ -175,6 +203,7 @@ class Run:
     def _to_end(self) -> Trained | None:
         ranks.wait()
         try:
+            self._judge()
             if self.marks.evaluated == self.marks.played:  # not drawn yet, or forgotten
                 self._draw()
             if self.marks.saved < 0:
@@ -215,35 +244,58 @@ class Run:
         parts, state = self.parts, found.state
         checkpoint.restore(parts.agent.policy, found.policy)
         try:
-            self.marks = Marks(**state["marks"])
-            self.goes_on = self.marks.played, state["lines"]
-            self.tally.load_state_dict(state["tally"])
-            own = state["processes"].get(str(ranks.rank()))
-            parts.learner.load_state_dict((own or state["processes"]["0"])["learner"])
-            if own is not None:
-                parts.lessons.load_state_dict(own["lessons"], self.rng)
-                for number, player in enumerate(parts.players):
-                    player.load_state_dict(own["players"][str(number)])
-            for name, generator in self._generators().items():
-                self._set(name, generator, own["generators"][name] if own else None)
+            with warnings.catch_warnings():
+                # PyTorch warns of a name where a place should be: of a tensor in a tree's place.
+                warnings.filterwarnings("error", "Using a non-tuple", UserWarning)
+                self._load(state)
+            self.marks.check(found.games)
         except (
             ArithmeticError,
             AttributeError,
             LookupError,
             RuntimeError,
             TypeError,
+            UserWarning,
             ValueError,
         ) as error:
-            why = " ".join(str(error).split())
-            raise BadCheckpoint(f"this run cannot go on from its checkpoint ({why})") from None
+            why = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else error
+            raise BadCheckpoint(
+                f"this run cannot go on from its checkpoint ({shown(why)})"
+            ) from None
         self._between = self._snapshot()
 
-    def _set(self, name: str, generator: torch.Generator, state: Tensor | None) -> None:
-        """Where there is no state, or that of another kind of device, with whose numbers this one
-        cannot go on, others are drawn, each time the same ones."""
-        if state is None or len(state) != len(generator.get_state()):
-            at = ranks.own(f"{name} after {self.marks.played}")
-            state = build.stream(self.cfg.seed, at, self.parts.device).get_state()
+    def _load(self, state: Tree) -> None:
+        parts, processes = self.parts, state["processes"]
+        self.marks = Marks(**state["marks"])
+        self.goes_on = self.marks.played, whole(state["lines"], 0)
+        self.tally.load_state_dict(state["tally"])
+        own = processes.get(str(ranks.rank()))  # none where there were fewer processes
+        others = own or processes["0"]
+        parts.learner.load_state_dict(others["learner"])
+        for place, player in enumerate(parts.players):
+            player.load_state_dict(others["players"][str(place)])
+        if own is not None:
+            parts.lessons.load_state_dict(own["lessons"], self.rng)
+        for name, generator in self._generators().items():
+            self._set(name, generator, own["generators"][name] if own else self._others(name))
+
+    def _others(self, name: str) -> Tensor:
+        """A generator's state for numbers that nobody has drawn, each time the same ones."""
+        at = ranks.own(f"{name} after {self.marks.played}")
+        return build.stream(self.cfg.seed, at, self.parts.device).get_state()
+
+    def _set(self, name: str, generator: torch.Generator, state: Tensor) -> None:
+        """Where this is the state of another kind of device, with whose numbers this one cannot
+        go on, others are drawn. Raises ValueError for a state that cannot be."""
+        if state.dtype != torch.uint8 or state.dim() != 1:
+            raise ValueError(f"no generator {name} has such a state")
+        if len(state) != len(generator.get_state()):
+            state = self._others(name)
+        if generator.device.type == "cpu":
+            left, _, after = struct.unpack("<iiQ", bytes(state[8:24].tolist()))
+            # PyTorch would read on beyond its 624 numbers.
+            if left + after != 625 and (left, after) != (1, 0):
+                raise ValueError(f"no generator {name} has such a state")
         generator.set_state(state)
 
     def _generators(self) -> dict[str, torch.Generator]:
@@ -273,6 +325,17 @@ class Run:
     @property
     def over(self) -> bool:
         return self.marks.converged or self.marks.played >= self.cfg.games
+
+    def _judge(self) -> None:
+        """Say what the run's figures are held against."""
+        if not self.first:
+            return
+        examiner = self.parts.examiner
+        self.random = examiner.random_play()
+        if self.random is None:
+            self.log.log.info("random play takes too long to be measured before the end")
+        with self.interrupts.shielded():
+            self.log.judge(self.marks.played, examiner.figure, examiner.best_by, self.random)
 
     def _warm_up(self) -> None:
         """Learn from recorded games, before any is played."""
@@ -399,13 +462,17 @@ class Run:
             None if parts.game.spec.seats == 2 else find_optimum(parts.game, cfg.solve_seconds)
         )
         optimal = None if optimum is None else optimum.value
-        self._finish("done", figures | ({"optimal": optimal} if optimal is not None else {}))
+        random = random_play(parts.game) if self.random is None else self.random
+        references = {"random": random, "optimal": optimal}
+        figures |= {name: value for name, value in references.items() if value is not None}
+        self._finish("done", figures)
         return Trained(
             self.log.directory,
             parts.game,
             found,
             held_out,
             str(cfg.eval_opponent.name),
+            random,
             optimal,
             figures.get("exploitability"),
             self.seconds,
@@ -431,7 +498,7 @@ class Run:
     def _finish(self, status: str, results: dict[str, float]) -> None:
         """Close the files; where they cannot be written any more, that is known by now."""
         with contextlib.suppress(*(() if status == "done" else (OSError,))):
-            self.log.finish(status, self.marks.played, results)
+            self.log.finish(status, self.marks.played, results, self.seconds)
 
 
 def check_parts(cfg: DictConfig) -> None:
@@ -439,15 +506,16 @@ def check_parts(cfg: DictConfig) -> None:
     assemble(cfg)
 
 
-def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
-    """fresh: with the weights that a run begins with.
+def assemble(cfg: DictConfig, found: Checkpoint | None = None) -> Parts:
+    """found: what will be loaded, instead of the weights that a run begins with.
 
     Raises ConfigError where the parts do not fit together.
     """
     device = build.build_device(cfg)
     game = build.build_game(cfg).to(device)
-    policy = build.build_policy(cfg, game, build.stream(cfg.seed, "init")).to(device)
-    if cfg.start and fresh:
+    init, numbers = build.stream(cfg.seed, "init"), None if found is None else found.numbers
+    policy = build.build_policy(cfg, game, init, numbers).to(device)
+    if cfg.start and found is None:
         start_from(Path(cfg.start), cfg, policy)
     sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, ranks.own("learn"), device)
     learner = build.build_learner(cfg, game, policy, sampling, rng)
@@ -461,7 +529,8 @@ def assemble(cfg: DictConfig, fresh: bool = True) -> Parts:
     lessons = Lessons(cfg, game, agent, players, learner, held, rng)
     examiner = Examiner(cfg, game, agent, held)
     if device.type == "cpu":
-        build.check_memory(min(cfg.batch, cfg.games), cfg.window, game)
+        batch = min(cfg.batch, cfg.games)
+        build.check_memory(batch, cfg.window, game, cfg.eval_games, "eval_games")
     return Parts(device, game, agent, learner, players, lessons, examiner)
 
 
@@ -529,9 +598,15 @@ class Tally:
         return {"sums": sums, "weights": weights, **counts}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._start = time.perf_counter() - state["seconds"]
-        self._sums, self._weights = dict(state["sums"]), dict(state["weights"])
-        self._games, self._moves = state["games"], state["moves"]
+        """Raises LookupError, TypeError or ValueError for what does not fit."""
+        sums, weights = dict(state["sums"]), dict(state["weights"])
+        for name, value in sums.items():
+            number(weights[name], 1e-300)
+            if type(value) not in (int, float) or not METRIC.fullmatch(name):
+                raise ValueError(f"there is no metric {shown(name, 40)} of such a value")
+        self._start = time.perf_counter() - number(state["seconds"], 0, 1e12)
+        self._sums, self._weights = sums, weights
+        self._games, self._moves = whole(state["games"], 0), whole(state["moves"], 0)
 
     def close(self) -> dict[str, float]:
         """The means, named train/…, and the speed, named time/…; then start anew."""

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import rlgames
-from rlgames.run_log import read_metrics
+from rlgames.run_files import read_metrics
 
 ROUNDS = 3
 SETTINGS = [

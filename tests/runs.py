@@ -11,7 +11,7 @@ import torch
 
 from rlgames import cli, jobs
 from rlgames.checkpoint import Checkpoint
-from rlgames.run_log import read_metrics
+from rlgames.run_files import read_metrics
 
 
 class Process:

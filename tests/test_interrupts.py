@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from rlgames import checkpoint, training
 from rlgames.checkpoint import Checkpoint
 from rlgames.learners.actor_critic import ActorCritic
-from rlgames.run_log import read_metrics
+from rlgames.run_files import read_metrics
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
 WORDS += ["batch=20", "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]

@@ -3,7 +3,7 @@
 import pytest
 
 import rlgames
-from rlgames.run_log import read_metrics
+from rlgames.run_files import read_metrics
 
 IDEAS = {
     "Ramesh: convolutions": ["experiment=ramesh_case5", "policy=conv"],

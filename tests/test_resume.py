@@ -14,7 +14,7 @@ from rlgames.commands.resume import resume_command
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupted
 from rlgames.rewards import Reward
-from rlgames.run_log import read_metrics, read_run
+from rlgames.run_files import read_metrics, read_run
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
 SMALL += ["solve_seconds=0"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import rlgames
-from rlgames.run_log import read_metrics
+from rlgames.run_files import read_metrics
 
 pytestmark = pytest.mark.slow
 

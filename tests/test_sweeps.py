@@ -128,10 +128,10 @@ def test_a_job_that_fails_ends_no_other(whole, tmp_path):
 def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
     assemble = training.assemble
 
-    def breaks(cfg, fresh=True):
+    def breaks(cfg, *more):
         if cfg.seed == 0 and cfg.out:
             raise RuntimeError("no\nroom")
-        return assemble(cfg, fresh)
+        return assemble(cfg, *more)
 
     with monkeypatch.context() as patched:
         patched.setattr(training, "assemble", breaks)

@@ -17,7 +17,7 @@ from rlgames.lessons import Demonstrations
 from rlgames.play import Results, play
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import SCORED, Reward
-from rlgames.run_log import read_metrics
+from rlgames.run_files import read_metrics
 from rlgames.sampling import Argmax
 from rlgames.training import assemble, check_parts
 

@@ -10,6 +10,7 @@ from rlgames import build, config
 from rlgames.agents import trained_config
 from rlgames.command_schemas import GROUPS, known_keys
 from rlgames.config import ConfigError
+from rlgames.untrusted import shown
 
 
 def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
@@ -32,7 +33,7 @@ def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictC
     for name, value in own.game.items():
         if cfg.game.get(name) != value:
             raise ConfigError(
-                f"{name}={cfg.game.get(name)} differs from the trained {name}={value}",
+                f"{name}={cfg.game.get(name)} differs from the trained {name}={shown(value, 100)}",
                 "a run plays the game it was trained on",
             )
     return cfg
@@ -54,7 +55,7 @@ def without_what_was_trained(command: str, overrides: list[str], own: DictConfig
         found = own.game.get(name) if of_game else OmegaConf.select(own, name)
         current = found.get("name") if isinstance(found, DictConfig) else found
         if str(current) != value:
-            wrong.append(f"{text} differs from the trained {name}={current}")
+            wrong.append(f"{text} differs from the trained {name}={shown(current, 100)}")
     if wrong:
         raise ConfigError(", ".join(wrong), "a run is used as it was trained; leave it out")
     return kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,19 +15,17 @@ from rlgames import build, config, records
 from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.commands.beside import config_beside
 from rlgames.config import ConfigError
-from rlgames.evaluation import Evaluation, evaluate, trace
+from rlgames.evaluation import Evaluation, evaluate, random_play, trace
 from rlgames.games.game import Game
 from rlgames.holdout import split
 from rlgames.play import Moves, Results
-from rlgames.players.player import Player, Random
+from rlgames.players.player import Player
+from rlgames.run_log import write_whole
 from rlgames.solvers.graph import exact_results, exploitability
-from rlgames.solvers.optimum import find_graph, find_optimum, on_cpu
+from rlgames.solvers.optimum import find_graph, find_optimum
 
 SAMPLED = 2000
 """So many games are played where not all can be."""
-
-LARGE = 1e40
-"""Random play is no reference for boards with more positions than that, 6×6 cells of 2048 say."""
 
 
 def number_of_games(games: str | int) -> str | int:
@@ -117,10 +114,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 
 def _keep(path: Path, report: dict[str, Any]) -> None:
     """Write a report beside a run, whole or not at all; a run that is only read goes without."""
-    temporary = path.with_name(path.name + ".tmp")
     try:
-        temporary.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         told = f"rlgames: {path} was not written: {error.strerror}"
         print(config.printable(told), file=sys.stderr)
@@ -227,14 +222,3 @@ def reference(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, A
 def _side(game: Game[Any], mean: float, optimal: float) -> int:
     worse = mean > optimal if game.spec.goal == "turns" else mean < optimal
     return 1 if worse else -1
-
-
-def random_play(game: Game[Any]) -> float | None:
-    """What random play comes to: turns where theory gives them, else the score of 1 000 games."""
-    if game.spec.goal == "turns":
-        return game.random_turns()
-    if game.spec.positions > LARGE:
-        return None  # its random games go on for too long
-    rng = torch.Generator().manual_seed(0)
-    here = on_cpu(game)
-    return evaluate(here, Random(here), 1000, 1000, rng).score.mean

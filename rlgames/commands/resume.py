@@ -10,7 +10,7 @@ from rlgames import config
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.commands.beside import without_what_was_trained
 from rlgames.config import ConfigError
-from rlgames.run_log import read_run
+from rlgames.run_files import read_run
 from rlgames.training import BEST, LATEST
 
 

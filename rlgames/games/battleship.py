@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board
-from rlgames.games.fleets import Posterior, draw_layouts, list_layouts
+from rlgames.games.fleets import TABLE_CELLS, Posterior, draw_layouts, list_layouts
 from rlgames.games.game import HIDDEN, Game, Spec, State, fillings
 from rlgames.games.symmetry import turns
 
@@ -104,10 +104,11 @@ class Battleship(Game[BattleshipState]):
         if aim == "auto":
             aim = "joint" if joint_actions <= AUTO_JOINT else "sequential"
         self.sequential = aim == "sequential" and shots > 1
-        if not self.sequential and joint_actions > JOINT_ACTIONS:
+        if not self.sequential and joint_actions > min(JOINT_ACTIONS, TABLE_CELLS // cells):
             raise ValueError(
                 f"aim=joint would need {joint_actions:,} actions, one for each set of {shots} of "
-                f"{cells} cells, and {JOINT_ACTIONS:,} is the most; aim=sequential needs {cells}"
+                f"{cells} cells, and {min(JOINT_ACTIONS, TABLE_CELLS // cells):,} is the most; "
+                f"aim=sequential needs {cells}"
             )
         self._layouts = list_layouts(rows, columns, self.fleet)
         if self._layouts is None:
@@ -218,6 +219,24 @@ class Battleship(Game[BattleshipState]):
 
     def public(self, state: BattleshipState) -> BattleshipState:
         return replace(state, ships=HIDDEN)
+
+    def possible(self, state: BattleshipState) -> Tensor:
+        shots, hits, aimed = (each.sum(1) for each in (state.shot, state.hit, state.aimed))
+        left = self.num_cells - shots
+        sound = (
+            super().possible(state)
+            & ~(state.hit & ~state.shot).any(1)
+            & ~(state.aimed & state.shot).any(1)
+            & ((aimed == 0) | (aimed < left.clamp(max=self.shots)))
+            & (self.ship_cells - hits <= left)
+            & (state.done == (hits == self.ship_cells))
+        )
+        if state.ships is HIDDEN:
+            return sound & (hits <= self.ship_cells)
+        lengths = (state.ships[:, None] == _numbers(state.ships, self._lengths)).sum(2)
+        sound &= (lengths == self._lengths).all(1)
+        ship = state.ships > 0
+        return sound & (ship.sum(1) == self.ship_cells) & (state.hit == state.shot & ship).all(1)
 
     def outcome(self, before: BattleshipState, action: Tensor, after: BattleshipState) -> Tensor:
         return cells_code(after.hit & ~before.hit)
@@ -384,6 +403,11 @@ def cells_code(cells: Tensor) -> Tensor:
 
 def sunk_ships(ships: Tensor, hit: Tensor, lengths: Tensor) -> Tensor:
     """Bool [B, S]: which ships are hit all over, from uint8 [B, N], bool [B, N], int64 [S]."""
-    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=ships.device)
-    parts = (ships * hit)[:, None, :] == number[:, None]
+    parts = (ships * hit)[:, None, :] == _numbers(ships, lengths)
     return parts.sum(2) == lengths
+
+
+def _numbers(ships: Tensor, lengths: Tensor) -> Tensor:
+    """Uint8 [S, 1]: the numbers of the ships."""
+    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=ships.device)
+    return number[:, None]

@@ -155,6 +155,19 @@ class Duel(Game[DuelState]):
         planes = torch.cat([cells.float(), aimed[:, None], filled], 1)
         return planes.view(-1, *self.spec.observation)
 
+    def possible(self, state: DuelState) -> Tensor:
+        sound = super().possible(state)
+        mover = state.mover.clamp(0, 1)
+        afloat = ((state.afloat >= 0) & (state.afloat <= len(self.fleet))).all(1)
+        free = ~(_of(state.shot, mover) | state.aimed)
+        fleets = state.own[:, None] if state.ships is HIDDEN else state.ships
+        return (
+            (sound & afloat & (state.done | free.any(1)))
+            & ~(state.hit & ~state.shot).flatten(1).any(1)
+            & ~(state.aimed & _of(state.shot, mover)).any(1)
+            & (fleets <= len(self.fleet)).flatten(1).all(1)
+        )
+
     def outcome(self, before: DuelState, action: Tensor, after: DuelState) -> Tensor:
         new = _of(after.hit, before.mover) & ~_of(before.hit, before.mover)
         sunk = (before.afloat - after.afloat).sum(1)

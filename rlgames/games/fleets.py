@@ -27,6 +27,9 @@ CHUNK = 1 << 12
 DRAWS = 16
 """A listed layout is drawn so often before all of them are asked whether they agree."""
 
+WORK = 1_000_000_000
+"""Cells that are filled at most in looking for one way to lay a fleet at random."""
+
 PULL = 6.0
 """A placement is drawn so many times as often for each open hit that it covers."""
 
@@ -72,9 +75,12 @@ def draw_layouts(
 ) -> Tensor:
     """Uint8 [B, N], numbered as in list_layouts: all layouts equally likely.
 
-    Raises ValueError where two million random placements of the fleet all overlapped.
+    Raises ValueError where two million random placements of the fleet all overlapped, or as many
+    as WORK cells take.
     """
-    tables = [placements(rows, columns, ship).to(rng.device) for ship in ships]
+    of_length = {ship: placements(rows, columns, ship).to(rng.device) for ship in {*ships}}
+    tables = [of_length[ship] for ship in ships]
+    most = min(2_000_000, WORK // (rows * columns * len(ships)))
     accepted: list[Tensor] = []
     missing, tried = batch, 0
     while missing > 0:
@@ -91,7 +97,7 @@ def draw_layouts(
         accepted.append(fitting)
         missing -= len(fitting)
         tried += tries
-        if tried > 2_000_000 and missing == batch:
+        if tried > most and missing == batch:
             raise ValueError(
                 f"ships={ships} could not be placed on {rows}x{columns} cells: {tried:,} random "
                 "placements all overlapped; take fewer or shorter ships"

@@ -213,6 +213,17 @@ class Game(ABC, Generic[S]):
     def public(self, state: S) -> S:
         """The same positions with every hidden field replaced by HIDDEN."""
 
+    def possible(self, state: S) -> Tensor:
+        """Bool [B]: whether positions, public or not, hold what the rules rely on, so that playing
+        on from them comes to an end; the shapes and types of their fields are right.
+
+        A game checks its own fields too: positions may come from a file that somebody made.
+        """
+        spec = self.spec
+        seated = (state.mover >= 0) & (state.mover < spec.seats)
+        timely = (state.turn >= 0) & (state.turn <= spec.longest)
+        return seated & timely & state.score.isfinite().all(1)
+
     def from_seat(self, state: S, seat: int) -> S:
         """Positions that are over, as one seat sees them; for drawing."""
         return state

@@ -191,6 +191,21 @@ class Lines(Game[LinesState]):
         seat = torch.where(own, state.mover[:, None], 1 - state.mover[:, None])
         return ((seat + 1) * taken).view(-1, self.rows, self.columns)
 
+    def possible(self, state: LinesState) -> Tensor:
+        stones = ((state.occupied[:, None] & self._cell) != 0).sum(1)
+        sound = (
+            super().possible(state)
+            & ((state.own & ~state.occupied) == 0)
+            & ((state.occupied & ~self._board) == 0)
+            & (state.turn == stones)
+            & (state.mover == (stones & 1))
+            & (state.done | (state.occupied != self._board))
+        )
+        if self.gravity:  # adding its bottom bit to a pile carries nothing away
+            pile = state.occupied[:, None] & self._column
+            sound &= ((pile + self._bottom) & pile == 0).all(1)
+        return sound
+
     def public(self, state: LinesState) -> LinesState:
         return state
 

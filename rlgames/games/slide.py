@@ -191,6 +191,20 @@ class Slide(Game[SlideState]):
     def public(self, state: SlideState) -> SlideState:
         return state
 
+    def possible(self, state: SlideState) -> Tensor:
+        # The k-th largest tile was made when k cells held others; each turn adds at most 4.
+        most = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
+        tiles = state.tiles.long().sort(1, descending=True)[0]
+        total = self._values.double()[tiles.clamp(max=63)].sum(1)
+        open_ = self._finish(replace(state, done=torch.zeros_like(state.done)))
+        return (
+            super().possible(state)
+            & (tiles <= most.clamp(max=63)).all(1)
+            & (total <= 4.0 * (state.turn + 2))
+            & (open_.done == state.done)
+            & self.legal(state).any(1)
+        )
+
     def symmetries(self) -> Tensor:
         return turns(self.rows, self.columns)
 

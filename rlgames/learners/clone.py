@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.sampling import Sampling, masked
 from rlgames.schedule import Schedule
+from rlgames.untrusted import number, whole
 
 ROWS = 4096
 """Moves that are looked at side by side where nothing is learnt from them."""
@@ -86,7 +88,8 @@ class Clone(Learner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.lowest, self.since = state["lowest"], state["since"]
+        self.lowest = number(state["lowest"], -math.inf, math.inf)
+        self.since = whole(state["since"], 0)
 
     def converged(self, loss: float) -> bool:
         """Told the loss on held-out moves of each evaluation: whether it is time to stop."""

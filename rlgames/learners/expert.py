@@ -105,7 +105,13 @@ class Expert(Learner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.memory.load_state_dict(state["memory"])
+        self.memory.load_state_dict(state["memory"], self._example(), self.game)
+
+    def _example(self) -> Searched:
+        """One move as it is remembered."""
+        start = self.game.public(self.game.initial(1, torch.Generator(self.rng.device)))
+        target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
+        return Searched(start, target, target[:, 0])
 
     def losses(self, drawn: Searched) -> tuple[Tensor, Tensor]:
         """The means of both parts of the loss, each move in a random symmetry."""

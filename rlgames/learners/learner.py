@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames import ranks
+from rlgames.limits import check_memory_of
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
 from rlgames.sampling import BadNumber as BadNumber
@@ -95,6 +96,7 @@ class Learner(ABC):
         optimizer = getattr(self, "optimizer", None)
         if optimizer is not None:
             of_each = {int(number): value for number, value in state["optimizer"].items()}
+            check_memory_of(optimizer, of_each)
             optimizer.load_state_dict(optimizer.state_dict() | {"state": of_each})
 
 

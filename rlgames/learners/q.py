@@ -11,11 +11,13 @@ from torch import Tensor, nn
 from rlgames.games.game import Game, State
 from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
 from rlgames.learners.replay import Replay, Steps
+from rlgames.limits import load
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward, following
 from rlgames.sampling import Sampling, masked
 from rlgames.schedule import Schedule
+from rlgames.untrusted import whole
 
 
 class Q(Learner):
@@ -96,9 +98,15 @@ class Q(Learner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.replay.load_state_dict(state["memory"])
-        self.target.load_state_dict(state["target"])
-        self.taken = state["taken"]
+        self.replay.load_state_dict(state["memory"], self._example(), self.game)
+        load(self.target, state["target"])
+        self.taken = whole(state["taken"], 0)
+
+    def _example(self) -> Steps:
+        """One move as it is remembered."""
+        start = self.game.public(self.game.initial(1, torch.Generator(self.rng.device)))
+        nothing = torch.zeros(1, device=self.rng.device)
+        return Steps(start, start.mover, nothing, nothing, start.mover)
 
     def steps_of(self, moves: Moves, results: Results) -> Steps:
         """The moves as they are remembered. Raises BadNumber for a reward that is not finite."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from rlgames.games.game import HIDDEN, State
+from rlgames.games.game import HIDDEN, Game, State
+from rlgames.limits import rows_like
+from rlgames.untrusted import whole
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,6 @@ class Ring(Generic[T]):
     def __init__(self, size: int) -> None:
         self.size = size
         self._table: T | None = None
-        self._kept: list[Tensor] = []
         self._begun = 0
         """Rows that were ever added."""
 
@@ -72,12 +73,7 @@ class Ring(Generic[T]):
     def add(self, table: T) -> None:
         """The earliest rows make room."""
         if self._table is None:
-            self._table = _mapped(
-                table, lambda column: column.new_zeros(self.size, *column[0].shape)
-            )
-            for ring, kept in zip(_columns(self._table), self._kept, strict=bool(self._kept)):
-                ring[: len(kept)] = kept
-            self._kept = []
+            self._table = self._empty(table)
         columns = _columns(table)
         count = len(columns[0])
         skipped = max(0, count - self.size)
@@ -88,16 +84,34 @@ class Ring(Generic[T]):
 
     def state_dict(self) -> dict[str, Any]:
         """The rows that there are, column by column, and how many there ever were."""
-        columns = self._kept if self._table is None else _columns(self._table)
+        columns = [] if self._table is None else _columns(self._table)
         filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
         return {"begun": self._begun, "columns": filled}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """What the columns are of is known when the next rows are added."""
-        self._begun = state["begun"]
-        self._kept = [state["columns"][str(number)] for number in range(len(state["columns"]))]
-        if any(len(column) != len(self) for column in self._kept):
-            raise ValueError(f"a memory of {self.size} moves has other rows than it says")
+    def load_state_dict(self, state: dict[str, Any], example: T, game: Game[Any]) -> None:
+        """example: a table of one row. Raises LookupError, TypeError or ValueError for other
+        columns and for positions that cannot be in the game."""
+        self._begun = whole(state["begun"], 0)
+        self._table = None
+        if not self._begun:
+            return
+        wanted, found = _columns(example), state["columns"]
+        kept = [rows_like(found[str(n)], like, len(self)) for n, like in enumerate(wanted)]
+        checked = _filled(example, iter(kept))
+        if not bool(game.possible(checked.state).all()):
+            raise ValueError("a position that is remembered cannot be")
+        if isinstance(checked, Steps) and not bool(
+            ((checked.action >= 0) & (checked.action < game.spec.actions)).all()
+        ):
+            raise ValueError("a move that is remembered cannot be")
+        self._table = self._empty(example)
+        for ring, column in zip(_columns(self._table), kept, strict=True):
+            ring[: len(column)] = column
+
+    def _empty(self, example: T) -> T:
+        """A table of size rows like those of the example."""
+        made: T = _mapped(example, lambda column: column.new_zeros(self.size, *column.shape[1:]))
+        return made
 
     def draw(self, count: int, rng: torch.Generator) -> Tensor:
         """Int64 [count]: places of rows, drawn evenly and with replacement."""
@@ -131,6 +145,11 @@ def _mapped(table: Any, change: Callable[[Tensor], Tensor]) -> Any:
         if value is not HIDDEN
     }
     return replace(table, **changed)
+
+
+def _filled(table: Any, columns: Iterator[Tensor]) -> Any:
+    """The same table with other columns, in the order of _columns."""
+    return _mapped(table, lambda _: next(columns))
 
 
 def _columns(table: Any) -> list[Tensor]:

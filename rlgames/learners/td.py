@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner
+from rlgames.limits import load
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import AfterstateValues
 from rlgames.rewards import Reward, last
@@ -91,7 +92,7 @@ class Td(Learner):
         return {"values": self.values.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.values.load_state_dict(state["values"])
+        load(self.values, state["values"])
 
     @torch.no_grad()
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:

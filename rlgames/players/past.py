@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import State
+from rlgames.limits import load
 from rlgames.players.player import Agent, Player
+from rlgames.untrusted import number, whole
 
 
 class Past(Player):
@@ -27,17 +29,17 @@ class Past(Player):
 
     def state_dict(self) -> dict[str, Any]:
         copies = {
-            str(number): {"policy": each.policy.state_dict(), "progress": each.progress}
-            for number, each in enumerate(self._copies)
+            str(place): {"policy": each.policy.state_dict(), "progress": each.progress}
+            for place, each in enumerate(self._copies)
         }
         return {"copies": copies, "due": self._due}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._copies, self._due = [], state["due"]
-        for number in range(len(state["copies"])):
-            frozen = self._frozen()
-            frozen.policy.load_state_dict(state["copies"][str(number)]["policy"])
-            frozen.progress = state["copies"][str(number)]["progress"]
+        self._copies, self._due = [], whole(state["due"], 0)
+        for place in range(whole(len(state["copies"]), 1, self._keep)):
+            found, frozen = state["copies"][str(place)], self._frozen()
+            load(frozen.policy, found["policy"])
+            frozen.progress = number(found["progress"], 0, 1)
             self._copies.append(frozen)
 
     def _frozen(self) -> Agent:

@@ -39,11 +39,11 @@ class Embedding(Network):
             raise ValueError(f"policy=embedding looks at cells; {game.spec.name} hides some")
         self.marks = min(marks, game.spec.marks)
         lines, table = lines_of(game)
-        sizes = torch.tensor([self.marks ** len(line) for line in lines])
-        first, entries = torch.zeros(len(lines), dtype=torch.int64), 0
+        sizes = [self.marks ** len(line) for line in lines]
+        first, entries = [0] * len(lines), 0
         for number, shared in enumerate(table):
             if shared == number:
-                first[number], entries = entries, entries + int(sizes[number])
+                first[number], entries = entries, entries + sizes[number]
             first[number] = first[shared]
         if entries * units > MOST_ENTRIES:
             raise ValueError(
@@ -57,7 +57,7 @@ class Embedding(Network):
         self._steps: Tensor
         self._first: Tensor
         self.register_buffer("_steps", steps.double(), persistent=False)
-        self.register_buffer("_first", first, persistent=False)
+        self.register_buffer("_first", torch.tensor(first), persistent=False)
         self.vectors = nn.Embedding(entries, units)
         nn.init.normal_(self.vectors.weight, 0, 0.5, generator=rng)
         parts: list[nn.Module] = []

@@ -1,0 +1,105 @@
+"""Learning curves of several runs in one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rlgames import config, pictures
+from rlgames.commands.report import Mean, Report, Row
+from rlgames.config import ConfigError
+from rlgames.pictures import Floats
+from rlgames.run_files import number, read_metrics
+
+MOST = 8
+"""More curves than that nobody can tell apart."""
+
+Curve = tuple[Floats, Floats]
+
+
+def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None:
+    """Write the curves of the first rows to a .png, with bands over the seeds of a row.
+
+    Raises ConfigError for another name or an unknown metric, and OSError.
+    """
+    if path.suffix.lower() != ".png":
+        raise ConfigError(f"curves={path} is no picture", "it should end in .png")
+    lines = {run.path: _lines(run.path) for run in found.runs}
+    metrics = {name for own in lines.values() for line in own for name in line} - {"games"}
+    judged = [run.best_by for run in (*found.best, *found.runs) if run.best_by]
+    if metric is None:
+        metric = f"eval/{judged[0]}" if judged else "eval/points"
+    if metric not in metrics:
+        near = config.nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
+        raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
+    curves: dict[str, Curve] = {}
+    bands: dict[str, Curve] = {}
+    drawn = []
+    for row in rows:
+        of_seeds = [[_points(lines[run.path], metric) for run in seed] for seed in row.by_seed]
+        each = [max(own, key=lambda curve: len(curve[0])) for own in of_seeds]
+        if each := [own for own in each if len(own[0])]:
+            drawn.append((row, each))
+    for row, each in drawn[:MOST]:
+        name = _label(row, found.keys, curves)
+        x, means = over_runs(each)
+        y = np.array([mean.mean for mean in means])
+        curves[name] = x, y
+        if len(each) > 1:
+            half = np.array([mean.half or 0.0 for mean in means])
+            bands[name] = y - half, y + half
+    curves |= _references(found, metric, curves)
+    title = f"{metric} over games" + (", mean and 95 % interval over seeds" if bands else "")
+    title += f", {MOST} of {len(drawn)}" if len(drawn) > MOST else ""
+    pictures.save(path, pictures.chart(title, curves, bottom=None, bands=bands))
+
+
+def _references(found: Report, metric: str, curves: dict[str, Curve]) -> dict[str, Curve]:
+    """Random play and the optimum as flat lines, where all runs are of one game."""
+    known = [run for run in found.runs if run.results and metric == f"eval/{run.figure}"]
+    if not known or len({run.game for run in found.runs if run.config}) > 1:
+        return {}
+    places = np.concatenate([x for x, _ in curves.values()])
+    ends = np.array([places.min(), places.max()])
+    levels = known[0].results
+    names = {"random": "random play", "optimal": "optimum"}
+    return {names[key]: (ends, np.full(2, levels[key])) for key in names if key in levels}
+
+
+def over_runs(curves: list[Curve]) -> tuple[Floats, list[Mean]]:
+    """The mean at every place where a run has a point, between its points on straight lines.
+
+    Each curve: x, rising, and y, float64 [N]. A run has no say outside its own x.
+    """
+    x = np.unique(np.concatenate([own for own, _ in curves]))
+    each = [np.interp(x, own, y, left=np.nan, right=np.nan) for own, y in curves]
+    return x, [Mean.of([float(y) for y in column if y == y]) for column in zip(*each, strict=True)]
+
+
+def _lines(run: Path) -> list[dict[str, float]]:
+    path = run / "metrics.jsonl"
+    try:
+        return read_metrics(path) if path.is_file() else []
+    except OSError:
+        return []
+
+
+def _points(lines: list[dict[str, float]], metric: str) -> Curve:
+    """A metric over games; where a number of games has several values, the last one counts."""
+    found: dict[float, float] = {}
+    for line in lines:
+        games, value = number(line["games"]), number(line.get(metric))
+        if games is not None and value is not None:
+            found[games] = value
+    x = sorted(found)
+    return np.array(x), np.array([found[games] for games in x])
+
+
+def _label(row: Row, keys: list[str], taken: dict[str, Curve]) -> str:
+    """What tells a row from the others."""
+    settings = row.first.settings
+    words = [f"{key}={config.json_text(settings[key])}" for key in keys if key in settings]
+    name = config.printable(" ".join(words).replace('"', "") or str(row.first.path))
+    name = name if len(name) <= 90 else name[:89] + "…"
+    return name if name not in taken else f"{name} ({row.first.path})"
