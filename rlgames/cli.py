@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from rlgames import config, ranks
+from rlgames.command_schemas import GROUPS, known_keys
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupted
-from rlgames.schemas import GROUPS, SHARED
+from rlgames.schemas import SHARED
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
-    "resume": ("go on with a run, or make it longer", "rlgames resume RUN games=500000"),
+    "resume": (
+        "go on with a run or a sweep, or make a run longer",
+        "rlgames resume RUN games=500000",
+    ),
     "eval": (
         "how well a run or a player plays",
         "rlgames eval RUN, rlgames eval player=random game=salvo",
@@ -136,8 +140,13 @@ def run(command: str, words: list[str]) -> int:
     if multirun:
         if command != "train":
             raise ConfigError(f"-m sweeps over train; {command} runs once")
-        return sweep(words)
+        from rlgames.commands.sweep import sweep_command
+
+        return sweep_command(words)
     if command == "train":
+        for word in words:
+            if word.partition("=")[0].split(".")[0] in known_keys("sweep") - known_keys("train"):
+                raise ConfigError(f"{word} belongs to a sweep", "add -m")
         return train(config.load("train", words))
     if command == "resume":
         return resume(target, words)
@@ -178,6 +187,10 @@ def resume(run: Path | None, words: list[str]) -> int:
 
     if run is None:
         raise ConfigError("resume needs a run", "as in: rlgames resume outputs/salvo/…")
+    if (run / "sweep.json").exists():
+        from rlgames.commands.sweep import resume_sweep
+
+        return resume_sweep(run, words)
     cfg, found, lock = resume_command(run, words)
     why = finished(run, cfg, found)
     if why:
@@ -273,46 +286,6 @@ def solve(cfg: object) -> int:
     return 0
 
 
-def sweep(words: list[str]) -> int:
-    """Check every job first, then hand the sweep to Hydra's own launcher."""
-    from hydra import main as hydra_main
-    from omegaconf import DictConfig
-
-    from rlgames.run_log import fresh_directory
-    from rlgames.training import check_parts
-
-    out = next((word.partition("=")[2].strip("'") for word in words if word.startswith("out=")), "")
-    words = [word for word in words if not word.startswith("out=")]
-    if out and (Path(out) / "run.json").exists():
-        raise ConfigError(f"{out} already holds a run", "name another out=")
-    jobs = config.load_sweep("train", words)
-    for job_words in jobs:
-        check_parts(config.load("train", job_words))
-    directory = Path(out) if out else fresh_directory(Path("outputs") / "sweeps")
-    failed: list[str] = []
-
-    @hydra_main(config_path=str(config.conf_dir()), config_name="train", version_base="1.3")
-    def job(_: DictConfig) -> None:
-        from hydra.core.hydra_config import HydraConfig
-
-        running = HydraConfig.get()
-        number, here = int(running.job.num), running.runtime.output_dir
-        print(config.printable(f"job {number + 1} of {len(jobs)}: {here}"))
-        # A job that ends the process would end the sweep with it.
-        if train(config.load("train", [*jobs[number], f"out={config.quoted(here)}"])):
-            failed.append(here)
-
-    where = "'" + str(directory).replace("'", "\\'") + "'"
-    flags = ["-m", *(f"--config-dir={folder}" for folder in config.FOLDERS[1:])]
-    sys.argv = [sys.argv[0], *flags, *config.readable(words), f"hydra.sweep.dir={where}"]
-    job()
-    for path in failed:
-        print(config.printable(f"rlgames: failed: {path}"), file=sys.stderr)
-    done = len(jobs) - len(failed)
-    print(config.printable(f"{done} of {len(jobs)} jobs done, in {directory}"))
-    return 3 if failed else 0
-
-
 def overview() -> str:
     lines = [
         "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs",
@@ -328,7 +301,9 @@ def command_help(command: str) -> str:
     """The groups with their options and the keys with their comments, read from the YAML files."""
     what, example = COMMANDS[command]
     lines = [f"rlgames {command}: {what}", f"  {example}", "", "groups"]
-    groups = (*GROUPS[command], *(["experiment"] if command == "train" else []))
+    # Training has those of a sweep, too, after -m.
+    files = ["train", "sweep"] if command == "train" else [command]
+    groups = [*GROUPS[command], *(["experiment", *GROUPS["sweep"]] if command == "train" else [])]
     for group in groups:
         folder = SHARED.get(group, group)
         if folder in groups and folder != group:
@@ -338,7 +313,7 @@ def command_help(command: str) -> str:
         for option in config.options(folder):
             lines.append(f"    {option:22}{config.about(folder, option)}")
     lines += ["", "keys"]
-    for path in [config.conf_dir() / f"{command}.yaml"]:
+    for path in (config.conf_dir() / f"{file}.yaml" for file in files):
         for line in path.read_text(encoding="utf-8").splitlines():
             key, _, comment = line.partition("#")
             if (
@@ -349,5 +324,7 @@ def command_help(command: str) -> str:
                 lines.append(f"  {key.strip().replace(': ', '='):24}{comment.strip()}")
     lines += ["", "--config-dir DIR adds the options in DIR/<group>/*.yaml"]
     if command == "train":
-        lines += ["rlgames train -m key=a,b sweeps over the values"]
+        lines += [
+            "rlgames train -m key=a,b sweeps over the values; hydra/launcher= says how jobs are run"
+        ]
     return "\n".join(lines)

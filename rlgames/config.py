@@ -1,4 +1,4 @@
-"""Words of a command line into a checked config: the only file that knows Hydra.
+"""Words of a command line into a checked config: with launchers.py the only file that knows Hydra.
 
 Nothing heavy is imported, so that a mistyped word is answered at once.
 """
@@ -28,17 +28,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from rlgames.schemas import (
-    COMMANDS,
-    GROUPS,
-    POSITIVE,
-    SCHEMAS,
-    SEATED,
-    SHARED,
-    defaults,
-    known_keys,
-    schema_of,
-)
+from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
+from rlgames.schemas import POSITIVE, SCHEMAS, SEATED, SHARED, defaults, schema_of
 from rlgames.untrusted import shown
 
 NEEDED = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
@@ -195,7 +186,7 @@ def nearest(word: str, names: list[str]) -> str:
 def load(command: str, overrides: list[str]) -> DictConfig:
     """Compose and check a command's config; raises ConfigError for bad input."""
     words = _with_experiment(command, readable(with_parts(overrides)))
-    for override in _parse(words):
+    for override in parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
     try:
@@ -231,28 +222,6 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
             found = _compose(command, [*about, f"game='{config.game.name}'"])
             config[group] = found[group]
     return config
-
-
-def load_sweep(command: str, overrides: list[str]) -> list[list[str]]:
-    """The overrides of each job of a sweep, every one of them checked."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
-    words = readable(with_parts(overrides))
-    plain = [found for found in _parse(words) if not found.key_or_group.startswith("hydra")]
-    jobs = [list(job) for job in BasicSweeper.split_arguments(plain, max_batch_size=None)[0]]
-    usual = _made_by_hydra(command, [])
-    for job in jobs:
-        load(command, job)
-        if _made_by_hydra(command, job) != usual:
-            raise ConfigError("a file of --config-dir would have Hydra import something")
-    return jobs
-
-
-def _made_by_hydra(command: str, words: list[str]) -> list[Any]:
-    """The settings from which Hydra makes objects in a sweep, of any class that they name."""
-    node = _compose(command, words, with_hydra=True).hydra
-    parts = (node[name] for name in ("sweeper", "launcher", "callbacks", "job_logging"))
-    return [*map(OmegaConf.to_container, parts), OmegaConf.to_container(node.hydra_logging)]
 
 
 def readable(overrides: list[str]) -> list[str]:
@@ -314,7 +283,7 @@ def quoted(text: str) -> str:
     return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
 
 
-def _parse(words: list[str]) -> list[Override]:
+def parse(words: list[str]) -> list[Override]:
     """The words taken apart; raises ConfigError for what is not key=value with a known option."""
     try:
         parsed = OverridesParser.create().parse_overrides(words)
@@ -338,14 +307,14 @@ def _parse(words: list[str]) -> list[Override]:
     return parsed
 
 
-def _compose(command: str, overrides: list[str], with_hydra: bool = False) -> DictConfig:
+def _compose(command: str, overrides: list[str]) -> DictConfig:
     groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
     more = ",".join(quoted(f"file://{folder}") for folder in FOLDERS[1:])
     search = [f"hydra.searchpath=[{more}]"] if more else []
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
-            return compose(command, [*overrides, *search], return_hydra_config=with_hydra)
+            return compose(command, [*overrides, *search])
         except BAD_WORDS as error:
             choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
             wrong = [text for text in overrides if text not in choices]

@@ -78,6 +78,19 @@ class Examiner:
             figures["exploitability"] = exploitability(self.graph, self.greedy.probabilities)[0]
         return found, held_out, figures
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The names of what examine finds."""
+        two = ("points", "win", "draw", "loss", "turns")
+        names = two if self.opponent else ("turns", "score")
+        held_out = ("held_out_turns",) if self.split is not None else ()
+        return (*names, *held_out, *(("exploitability",) if self.graph else ()))
+
+    def lower_is_better(self, name: str) -> bool:
+        """Of one of these figures; where points are counted, a longer game is a better one."""
+        longer = name == "turns" and self.game.spec.goal == "score"
+        return name in (*LOWER_IS_BETTER, "loss", "held_out_turns") and not longer
+
     def random_play(self) -> float | None:
         """What random play comes to in the game's figure, None where it is not known at once."""
         game, opponent = self.game, self.opponent

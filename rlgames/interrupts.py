@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
@@ -30,10 +30,12 @@ class Interrupts:
     the end of the shielded block that it is in; a second signal raises at once.
 
     pending: a signal that a shield holds back. twice: whether there was a second one.
+    first: called at once by the first signal.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: Callable[[], object] | None = None) -> None:
         self.pending: int | None = None
+        self._first = first
         self.twice = False
         self._raised = False
         self._shields = 0
@@ -55,6 +57,8 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.twice = self._raised or self.pending is not None
         self.pending = number
+        if self._first and not self.twice:
+            self._first()
         if self.twice or not self._shields:
             self._raise()
 

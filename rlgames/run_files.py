@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import yaml  # type: ignore[import-untyped]
 
-from rlgames.schemas import GROUPS
+from rlgames.command_schemas import GROUPS
 from rlgames.untrusted import parsed, whole
 
 LOWER_IS_BETTER = ("turns", "exploitability")

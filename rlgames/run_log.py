@@ -230,15 +230,16 @@ def write_whole(path: Path, text: str) -> None:
     os.replace(aside, path)
 
 
-def locked(directory: Path) -> filelock.BaseFileLock:
-    """A run's lock, which the system takes back when its owner dies.
+def locked(directory: Path, seconds: float = 0) -> filelock.BaseFileLock:
+    """The lock of a run or a sweep, which the system takes back when its owner dies.
 
+    seconds: how long to wait for it.
     Raises ConfigError where another process has it, and for a directory with links in it.
     """
     check_plain(directory)
     lock = filelock.FileLock(directory / "lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=seconds)
     except filelock.Timeout:
         owner = read_run(directory).get("pid")
         owner = owner if isinstance(owner, int) else None

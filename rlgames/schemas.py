@@ -1,4 +1,4 @@
-"""The keys of every config, with their types, ranges and choices; the defaults stand in conf/.
+"""The keys of every option, with their types, ranges and choices; the defaults stand in conf/.
 
 Every option of a config group has a schema here under the same name.
 """
@@ -366,6 +366,24 @@ class ExpectimaxConfig:
     least: float = key(0.0, 0, 1)
 
 
+@dataclass
+class HparamsConfig:
+    """space: words that name several values each, as in a sweep."""
+
+    name: str = "tpe"
+    trials: int = key(20, 1, 10**6)
+    parallel: int = key(1, 1, 10**4)
+    seed: int = key(0, 0, 2**32 - 1)
+    space: list[str] = key(
+        ["lr=tag(log,interval(0.0003,0.03))", "learner.entropy=interval(0.0,0.05)"]
+    )
+
+
+@dataclass
+class RandomHparamsConfig(HparamsConfig):
+    name: str = "random"
+
+
 SCHEMAS: dict[str, dict[str, type]] = {
     "game": {
         "battleship": BattleshipConfig,
@@ -423,136 +441,13 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "past": PastConfig,
     },
     "search": {"mcts": MctsConfig, "expectimax": ExpectimaxConfig},
+    "hparams_search": {"tpe": HparamsConfig, "random": RandomHparamsConfig},
 }
 SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""
 
 SHARED = {**dict.fromkeys(SEATED, "player"), "opponent_search": "search"}
 """The group whose options a key has, where that is not the group of its own name."""
-
-SEED_END = 2**64
-
-
-@dataclass
-class CommandConfig:
-    """The keys that every command has."""
-
-    plugins: list[str] = key([])
-
-
-@dataclass
-class RunConfig(CommandConfig):
-    """The keys that whatever plays games has."""
-
-    seed: int = key(0, 0, SEED_END - 1)
-    device: str = "cpu"
-    threads: int = key(1, 1, 1024)
-
-
-@dataclass
-class TrainConfig(RunConfig):
-    games: int = key(10_000, 1, 10**12)
-    batch: int = key(256, 1, MAX_BATCH)
-    window: int | None = key(None, 1, 10**9)
-    lr: float = key(0.001, POSITIVE, 100)
-    log_every: int = key(500, 1, 10**12)
-    eval_every: int | None = key(None, 1, 10**12)
-    eval_games: int = key(500, 1, 10**8)
-    save_every: int | None = key(None, 1, 10**12)
-    keep_every: int | None = key(None, 1, 10**12)
-    best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
-    solve_seconds: float = key(20.0, 0, 1e6)
-    start: str | None = None
-    demonstrations: str | None = None
-    demonstrator: str | None = None
-    demonstrated: int = key(0, 0, MAX_BATCH)
-    clone_epochs: int = key(0, 0, 10**6)
-    holdout: float = key(0.0, 0, 1)
-    out: str | None = None
-
-
-@dataclass
-class ResumeConfig:
-    games: int | None = key(None, 1, 10**12)
-    log_every: int | None = key(None, 1, 10**12)
-    eval_every: int | None = key(None, 1, 10**12)
-    eval_games: int | None = key(None, 1, 10**8)
-    save_every: int | None = key(None, 1, 10**12)
-    keep_every: int | None = key(None, 1, 10**12)
-    solve_seconds: float | None = key(None, 0, 1e6)
-    device: str | None = None
-    threads: int | None = key(None, 1, 1024)
-    plugins: list[str] | None = key(None)
-
-
-@dataclass
-class EvalConfig(RunConfig):
-    games: str | int = "auto"
-    batch: int = key(4096, 1, MAX_BATCH)
-    trace: int = key(0, 0, 1000)
-    record: str | None = None
-    solve_seconds: float = key(20.0, 0, 1e6)
-    format: str = key("table", of=("table", "json"))
-
-
-@dataclass
-class SolveConfig(CommandConfig):
-    seconds: float = key(60.0, 0, 1e6)
-    memory_gb: float = key(4.0, POSITIVE, 1e4)
-    format: str = key("table", of=("table", "json"))
-
-
-@dataclass
-class PlayConfig(RunConfig):
-    seed: int | None = key(None, 0, SEED_END - 1)  # type: ignore[assignment]
-    seat: int = key(1, 1, 2)
-    games: int = key(1, 1, 10**6)
-    record: str | None = None
-
-
-@dataclass
-class ArenaConfig(RunConfig):
-    games: int = key(1000, 1, 10**9)
-    format: str = key("table", of=("table", "json"))
-
-
-@dataclass
-class ReportConfig(CommandConfig):
-    by: str = key("config", of=("config", "run"))
-    sort: str = "best"
-    metric: str | None = None
-    curves: str | None = None
-    format: str = key("table", of=("table", "markdown", "csv", "json"))
-
-
-COMMANDS: dict[str, type] = {
-    "train": TrainConfig,
-    "resume": ResumeConfig,
-    "eval": EvalConfig,
-    "play": PlayConfig,
-    "arena": ArenaConfig,
-    "solve": SolveConfig,
-    "report": ReportConfig,
-}
-GROUPS: dict[str, tuple[str, ...]] = {
-    "train": (
-        "game",
-        "reward",
-        "policy",
-        "sampling",
-        "learner",
-        "opponent",
-        "eval_opponent",
-        "teacher",
-        "search",
-    ),
-    "resume": (),
-    "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
-    "play": ("game", "opponent", "sampling", "search"),
-    "arena": ("game", "search"),
-    "solve": ("game",),
-    "report": (),
-}
 
 
 def schema_of(group: str, name: str) -> type:
@@ -569,8 +464,3 @@ def defaults(schema: type) -> dict[str, Any]:
         elif item.default is not MISSING:
             found[item.name] = item.default
     return found
-
-
-def known_keys(command: str) -> set[str]:
-    """The groups and the keys at the top of a command's config."""
-    return {*GROUPS[command], *(item.name for item in fields(COMMANDS[command]))}

@@ -5,10 +5,11 @@ import os
 import signal
 import sys
 import time
+import traceback
 
 import torch
 
-from rlgames import cli
+from rlgames import cli, jobs
 from rlgames.checkpoint import Checkpoint
 from rlgames.run_files import read_metrics
 
@@ -60,6 +61,46 @@ class Process:
         self.send(signal.SIGKILL)
         os.waitpid(self.pid, 0)
         raise AssertionError(f"it did not end: {self.told.read_text()}")
+
+
+class Forked:
+    """A job's process as a fork of this one, which is quicker than a new one."""
+
+    def __init__(self, words, output):
+        reading, writing = os.pipe()
+        sys.stdout.flush()
+        self.pid, self.code = os.fork(), None
+        if not self.pid:
+            try:
+                os.close(writing)
+                os.dup2(reading, 0)
+                os.setsid()
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, signal.SIG_DFL)
+                sys.argv = ["rlgames.jobs", *words]
+                jobs.main()
+            except SystemExit as end:
+                sys.stdout.flush()
+                os._exit(end.code or 0)
+            finally:
+                traceback.print_exc()
+                os._exit(99)
+        os.close(reading)
+        self.stdin = open(writing, "wb")  # noqa: SIM115
+
+    def poll(self):
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def wait(self, seconds):
+        until = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def terminate(self):
+        os.kill(self.pid, signal.SIGTERM)
 
 
 def run(folder, *words, prepare=None):

@@ -6,10 +6,11 @@ import time
 import pytest
 import safetensors.torch
 import torch
+from runs import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames import config, schemas
+from rlgames import command_schemas, config, jobs
 
 SMALL = [
     "game=battleship",
@@ -175,10 +176,10 @@ def test_help_is_quick_and_complete(rlgames):
     start = time.perf_counter()
     shown = rlgames("train", "--help").stdout
     assert time.perf_counter() - start < 3
-    for group in (*schemas.GROUPS["train"], "experiment"):
+    for group in (*command_schemas.GROUPS["train"], "experiment"):
         for option in config.options(group):
             assert option in shown
-    for name in schemas.COMMANDS["train"].__dataclass_fields__:
+    for name in command_schemas.COMMANDS["train"].__dataclass_fields__:
         assert f"{name}=" in shown
     assert "train" in rlgames("--help").stdout
     assert rlgames("trian").returncode == 2
@@ -226,7 +227,7 @@ FITTING = {
     ("group", "option"),
     [
         (group, option)
-        for group in schemas.GROUPS["train"]
+        for group in command_schemas.GROUPS["train"]
         for option in config.options(group)
         if option != "expectimax"  # it counts no visits to learn from
     ],
@@ -368,10 +369,11 @@ def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
     assert not (tmp_path / "outputs").exists()
 
 
-def test_a_sweep_over_games_starts_each_from_its_own_experiment(rlgames, tmp_path):
+def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "start", Forked)
     small = ["games=40", "batch=20", "eval_games=5", "solve_seconds=0"]
     for order in ("2048,tictactoe", "tictactoe,2048"):
-        done = rlgames("train", "-m", f"game={order}", *small, f"out={order}")
+        done = typed("train", "-m", f"game={order}", *small, f"out={order}")
         assert done.returncode == 0, done.stderr + done.stdout
         for job, name in enumerate(order.split(",")):
             text = (tmp_path / order / str(job) / "config.yaml").read_text()

@@ -8,8 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from rlgames import build, config
 from rlgames.agents import trained_config
+from rlgames.command_schemas import GROUPS, known_keys
 from rlgames.config import ConfigError
-from rlgames.schemas import GROUPS, known_keys
 from rlgames.untrusted import shown
 
 
