@@ -15,9 +15,9 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames import config, launchers
 from rlgames.config import ConfigError
 from rlgames.interrupts import Interrupts
+from rlgames.parts import assemble
 from rlgames.run_files import read_run
 from rlgames.sweeps import Job, Sweep
-from rlgames.training import assemble
 
 STORAGE = "optuna.db"
 

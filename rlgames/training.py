@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 import signal
 import struct
@@ -20,29 +19,23 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from rlgames import build, checkpoint, config, ranks
-from rlgames.agents import build_player, start_from
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
 from rlgames.evaluation import Evaluation, random_play
-from rlgames.examiner import Examiner
-from rlgames.games.game import Game, State
-from rlgames.holdout import split
+from rlgames.games.game import Game
 from rlgames.interrupts import Interrupted, Interrupts
 from rlgames.learners.clone import Clone
-from rlgames.learners.learner import BadNumber, Learner
-from rlgames.lessons import Lessons
+from rlgames.learners.learner import BadNumber
+from rlgames.parts import Parts, assemble
 from rlgames.play import Moves, Results
 from rlgames.players.past import Past
-from rlgames.players.player import Agent, Player
 from rlgames.run_log import RunLog, fresh_directory
 from rlgames.solvers.optimum import find_optimum
+from rlgames.tally import Tally, lengths
 from rlgames.untrusted import number, shown, whole
 
 Progress = Callable[[int, dict[str, float]], None]
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
-
-METRIC = re.compile(r"[\w ,:/.+=()%-]{1,100}")
-"""The name of a metric that a checkpoint may tell of."""
 
 FINAL = 4
 """The last evaluation plays so many times the games of those before."""
@@ -64,19 +57,6 @@ class Trained:
     optimal: float | None
     exploitability: float | None
     seconds: float
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a run is made of. players: the agent, and its opponent if it has one."""
-
-    device: torch.device
-    game: Game[Any]
-    agent: Agent
-    learner: Learner
-    players: list[Player]
-    lessons: Lessons
-    examiner: Examiner
 
 
 @dataclass
@@ -109,24 +89,6 @@ class Marks:
             raise ValueError("the best figures are not two numbers")
         if type(self.converged) is not bool:
             raise ValueError("converged is neither true nor false")
-
-
-def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    """Who plays in training: the agent alone, against itself too, or the agent and its opponent."""
-    name = cfg.opponent.name
-    if game.spec.seats == 1:
-        if name != "self":
-            raise config.ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
-        if cfg.eval_opponent.name != "random":
-            raise config.ConfigError(
-                f"{game.spec.name} is played alone", "leave eval_opponent= out"
-            )
-        return [agent]
-    if name == "self":
-        return [agent]
-    if name == "past":
-        return [agent, Past(agent, cfg.opponent.every, cfg.opponent.keep)]
-    return [agent, build_player(cfg.opponent, cfg, game)]
 
 
 def train(cfg: DictConfig, progress: Progress | None = None) -> Trained | None:
@@ -378,7 +340,7 @@ class Run:
         self.tally.add(figures, batch)
         over = results.state[results.state.done]
         if len(over):
-            self.tally.add(_lengths(parts.game, over), len(over))
+            self.tally.add(lengths(parts.game, over), len(over))
         stopping = self.interrupts.pending is not None
         counts = torch.tensor([len(over), results.moves, stopping], device=parts.device)
         ended, made, stops = ranks.total(counts).tolist()
@@ -511,120 +473,9 @@ class Run:
             self.log.finish(status, self.marks.played, results, self.seconds)
 
 
-def check_parts(cfg: DictConfig) -> None:
-    """Build everything once; raises ConfigError where the parts do not fit together."""
-    assemble(cfg)
-
-
-def assemble(cfg: DictConfig, found: Checkpoint | None = None) -> Parts:
-    """found: what will be loaded, instead of the weights that a run begins with.
-
-    Raises ConfigError where the parts do not fit together.
-    """
-    device = build.build_device(cfg)
-    game = build.build_game(cfg).to(device)
-    init, numbers = build.stream(cfg.seed, "init"), None if found is None else found.numbers
-    policy = build.build_policy(cfg, game, init, numbers).to(device)
-    if cfg.start and found is None:
-        start_from(Path(cfg.start), cfg, policy)
-    sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, ranks.own("learn"), device)
-    learner = build.build_learner(cfg, game, policy, sampling, rng)
-    if ranks.size() > 1:
-        _check_together(cfg, learner)
-    agent = Agent(game, policy, sampling)
-    players = opponents(cfg, game, agent)
-    if cfg.get("search"):
-        players[0] = build.build_explorer(cfg, game, agent)
-    held = split(game, cfg.holdout, cfg.seed)
-    lessons = Lessons(cfg, game, agent, players, learner, held, rng)
-    examiner = Examiner(cfg, game, agent, held)
-    if device.type == "cpu":
-        batch = min(cfg.batch, cfg.games)
-        build.check_memory(batch, cfg.window, game, cfg.eval_games, "eval_games")
-    return Parts(device, game, agent, learner, players, lessons, examiner)
-
-
-def _check_together(cfg: DictConfig, learner: Learner) -> None:
-    """Raises ConfigError for what several processes cannot do together."""
-    if not learner.together or cfg.clone_epochs:
-        what = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
-        raise config.ConfigError(
-            f"{what} is learnt by one process, and there are {ranks.size()}",
-            "learner=actor_critic is learnt by several",
-        )
-    if cfg.batch < ranks.size():
-        raise config.ConfigError(
-            f"batch={cfg.batch} is too small for {ranks.size()} processes",
-            f"batch={ranks.size()} gives each a game",
-        )
-
-
 def _open_log(cfg: DictConfig, interrupts: Interrupts) -> RunLog:
     try:
         directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
         return RunLog(directory, config.plain(cfg), config.to_yaml(cfg), interrupts)
     except OSError as error:
         raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
-
-
-def _lengths(game: Game[Any], final: State) -> dict[str, float]:
-    """How games went, for the log, from their final positions."""
-    found, score = {"turns": float(final.turn.float().mean())}, final.score
-    if game.spec.goal == "score":
-        found["score"] = float(score[:, 0].mean())
-    if game.spec.goal == "outcome":
-        found["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
-        found["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
-    return found
-
-
-class Tally:
-    """Weighted means of the metrics since the last line of the log, and how much was played."""
-
-    def __init__(self) -> None:
-        self._reset()
-
-    def _reset(self) -> None:
-        self._start = time.perf_counter()
-        self._sums: dict[str, float] = {}
-        self._weights: dict[str, float] = {}
-        self._games = self._moves = 0
-
-    def count(self, games: int, moves: int) -> None:
-        self._games += games
-        self._moves += moves
-
-    def add(self, metrics: dict[str, float], weight: float) -> None:
-        """weight: how many games these are of."""
-        for name, value in metrics.items():
-            self._sums[name] = self._sums.get(name, 0.0) + weight * value
-            self._weights[name] = self._weights.get(name, 0.0) + weight
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything, as plain numbers."""
-        seconds = time.perf_counter() - self._start
-        sums, weights = dict(self._sums), dict(self._weights)
-        counts = {"games": self._games, "moves": self._moves, "seconds": seconds}
-        return {"sums": sums, "weights": weights, **counts}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError or ValueError for what does not fit."""
-        sums, weights = dict(state["sums"]), dict(state["weights"])
-        for name, value in sums.items():
-            number(weights[name], 1e-300)
-            if type(value) not in (int, float) or not METRIC.fullmatch(name):
-                raise ValueError(f"there is no metric {shown(name, 40)} of such a value")
-        self._start = time.perf_counter() - number(state["seconds"], 0, 1e12)
-        self._sums, self._weights = sums, weights
-        self._games, self._moves = whole(state["games"], 0), whole(state["moves"], 0)
-
-    def close(self) -> dict[str, float]:
-        """The means, named train/…, and the speed, named time/…; then start anew."""
-        seconds = time.perf_counter() - self._start
-        shown: dict[str, Any] = {
-            f"train/{name}": value / self._weights[name] for name, value in self._sums.items()
-        }
-        shown["time/games_per_s"] = self._games / seconds
-        shown["time/moves_per_s"] = self._moves / seconds
-        self._reset()
-        return shown

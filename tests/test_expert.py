@@ -11,13 +11,14 @@ from rlgames import build, config
 from rlgames.config import ConfigError
 from rlgames.games.lines import Lines
 from rlgames.learners.expert import Searched
+from rlgames.parts import assemble
 from rlgames.play import play
 from rlgames.players.player import Agent, Random
 from rlgames.search import mcts
 from rlgames.search.explorer import Explorer
 from rlgames.search.mcts import Mcts
 from rlgames.solvers.alphabeta import AlphaBeta
-from rlgames.training import assemble, train
+from rlgames.training import train
 
 TICTACTOE = Lines(3, 3, 3, gravity=False)
 CONNECT4 = Lines(6, 7, 4, gravity=True)

@@ -12,7 +12,7 @@ from runs import flat
 from strangers import RUNS, tell_plainly, trained
 from test_records import built
 
-from rlgames import config, training
+from rlgames import config, parts, training
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.commands.resume import resume_command
 from rlgames.config import ConfigError
@@ -52,7 +52,7 @@ def made(tmp_path_factory):
 def load(made, name, state):
     """Stand where the state says, by the run of that name."""
     _, cfg, found = made(name)
-    run = training.Run(cfg, training.assemble(cfg, found), None, Interrupts(), None)
+    run = training.Run(cfg, parts.assemble(cfg, found), None, Interrupts(), None)
     run.load(Checkpoint(found.config, found.games, found.policy, state))
     return run
 
@@ -328,4 +328,4 @@ def test_more_memory_than_there_is_is_refused(part, made, monkeypatch):
     cfg.games, node = 10**12, cfg if part in cfg else cfg.learner
     node[part] = {"memory": 10**12, "minibatch": 10**10}.get(part, 10**11)
     with pytest.raises(ConfigError, match=f"{part}=.* GiB"):
-        training.assemble(cfg, found)
+        parts.assemble(cfg, found)

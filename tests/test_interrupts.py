@@ -16,7 +16,7 @@ import pytest
 from runs import Process, as_it_ended, metrics_of, run, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlgames import checkpoint, training
+from rlgames import checkpoint, parts, training
 from rlgames.checkpoint import Checkpoint
 from rlgames.commands.resume import resume_command
 from rlgames.config import ConfigError
@@ -166,12 +166,12 @@ def signalled(place, name, number, count=3, times=1):
 
 
 PLACES = {
-    "playing": (training.Lessons, "play"),
+    "playing": (parts.Lessons, "play"),
     "learning": (ActorCritic, "update"),
-    "evaluating": (training.Examiner, "examine"),
+    "evaluating": (parts.Examiner, "examine"),
     "logging": (training.RunLog, "add"),
     "saving": (checkpoint, "save_file"),
-    "drawing": (training.Examiner, "draw"),
+    "drawing": (parts.Examiner, "draw"),
 }
 
 
@@ -224,7 +224,7 @@ def test_sigterm_while_warming_up(tmp_path):
     )
     assert code == 0, told
     words = ["train", *WORDS, "games=40", "demonstrations=games.jsonl", "clone_epochs=5"]
-    prepare = signalled(training.Lessons, "clone", signal.SIGTERM)
+    prepare = signalled(parts.Lessons, "clone", signal.SIGTERM)
     code, told = run(tmp_path, *words, "out=run", prepare=prepare)
     assert code == 143, told
     assert latest(tmp_path).games == 0
@@ -236,7 +236,7 @@ def test_sigterm_while_warming_up(tmp_path):
 
 def at_play(count, what):
     """Have something happen before the count-th batch is played."""
-    calls, play = 0, training.Lessons.play
+    calls, play = 0, parts.Lessons.play
 
     def there(*args):
         nonlocal calls
@@ -245,7 +245,7 @@ def at_play(count, what):
             what()
         return play(*args)
 
-    return lambda: setattr(training.Lessons, "play", there)
+    return lambda: setattr(parts.Lessons, "play", there)
 
 
 def small_files(most):

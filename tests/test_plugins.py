@@ -402,7 +402,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         ("name: evil", "no policy is called 'evil'"),
         ("name: mlp\nlayrs: [8]", "did you mean layers?"),
         ("name: mlp\n_target_: evil", "policy._target_"),
-        ("name: mlp\nlayers: ${nowhere}", "policy.layers"),
+        ("name: mlp\nlayers: ${nowhere}", "'nowhere' not found"),
         ("\n", "no policy is called"),
     ):
         (folder / "policy" / "little.yaml").write_text(text)

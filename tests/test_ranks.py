@@ -10,14 +10,14 @@ import pytest
 import torch
 from runs import Process, as_it_ended, metrics_of, same
 
-from rlgames import build, config, ranks, training
+from rlgames import build, config, parts, ranks, training
 from rlgames.checkpoint import Checkpoint
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import BASELINES
+from rlgames.parts import assemble
 from rlgames.play import Results, play
 from rlgames.rewards import Reward
 from rlgames.run_files import read_metrics, read_run
-from rlgames.training import assemble
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "policy=mlp", "policy.layers=[8]"]
 WORDS += ["games=240", "batch=12", "log_every=24", "eval_every=60", "solve_seconds=0"]
@@ -157,7 +157,7 @@ def test_goes_on_exactly(tmp_path):
 
 def test_one_that_is_killed_ends_the_others(tmp_path):
     def prepare(rank):
-        play, count = training.Lessons.play, 0
+        play, count = parts.Lessons.play, 0
 
         def killed(self, *args):
             nonlocal count
@@ -166,7 +166,7 @@ def test_one_that_is_killed_ends_the_others(tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             return play(self, *args)
 
-        training.Lessons.play = killed
+        parts.Lessons.play = killed
 
     begun = time.monotonic()
     first, second = Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from runs import as_it_ended, metrics_of, same
 
-from rlgames import build, config, training
+from rlgames import build, config, parts, training
 from rlgames.agents import load_agent
 from rlgames.checkpoint import Checkpoint
 from rlgames.commands.resume import resume_command
@@ -61,7 +61,7 @@ def combinations():
             typed = ["experiment=null", f"game={game}", f"learner={learner}", *GAMES[game]]
             try:
                 cfg = config.load("train", [*typed, *SMALL, *words])
-                training.check_parts(cfg)
+                parts.check_parts(cfg)
             except ConfigError:
                 continue
             name = f"{learner}-{game}-{words[0][7:]}"
@@ -83,7 +83,7 @@ def test_every_learner_and_every_game_is_gone_on_with():
 def broken_off(monkeypatch, cfg, batches):
     """Train, interrupted in play after so many batches; the run's directory."""
     count = 0
-    play = training.Lessons.play
+    play = parts.Lessons.play
 
     def interrupted(*args):
         nonlocal count
@@ -94,7 +94,7 @@ def broken_off(monkeypatch, cfg, batches):
         return moves
 
     with monkeypatch.context() as patched:
-        patched.setattr(training.Lessons, "play", interrupted)
+        patched.setattr(parts.Lessons, "play", interrupted)
         with pytest.raises(Interrupted, match="rlgames resume"):
             training.train(cfg)
     return cfg.out

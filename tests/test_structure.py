@@ -33,6 +33,7 @@ ORDER = [
     ["build"],
     ["holdout", "records", "agents", "evaluation", "examiner"],
     ["lessons"],
+    ["parts", "tally"],
     ["arena"],
     ["commands", "training", "sweeps", "jobs", "hparams"],
     ["display", "tables"],

@@ -13,7 +13,7 @@ import time
 import pytest
 from runs import Forked, Process, as_it_ended, metrics_of, run, same
 
-from rlgames import jobs, training
+from rlgames import jobs, parts, training
 from rlgames.run_log import read_run
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
@@ -55,7 +55,7 @@ def files(*folders):
 
 def in_job(seed, count, what):
     """Have something happen in the job of a seed, before its count-th batch is played."""
-    calls, play = 0, training.Lessons.play
+    calls, play = 0, parts.Lessons.play
 
     def there(self, *args):
         nonlocal calls
@@ -66,7 +66,7 @@ def in_job(seed, count, what):
 
     def prepare():
         fork()
-        training.Lessons.play = there
+        parts.Lessons.play = there
 
     return prepare
 
@@ -126,7 +126,7 @@ def test_a_job_that_fails_ends_no_other(whole, tmp_path):
 
 
 def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
-    assemble = training.assemble
+    assemble = parts.assemble
 
     def breaks(cfg, *more):
         if cfg.seed == 0 and cfg.out:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import rlgames as package
-from rlgames import build, config, training
+from rlgames import build, config, parts
 from rlgames.config import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
@@ -397,7 +397,7 @@ def test_q_teaches_both_networks_every_game(game, policy):
 )
 def test_what_does_not_fit_is_refused_with_what_would(words, hint):
     with pytest.raises(ConfigError) as refused:
-        training.check_parts(config.load("train", words))
+        parts.check_parts(config.load("train", words))
     assert hint in refused.value.error + refused.value.hint
     assert "\n" not in refused.value.error + refused.value.hint
 

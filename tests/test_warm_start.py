@@ -14,12 +14,12 @@ from rlgames.config import ConfigError
 from rlgames.holdout import split
 from rlgames.learners.clone import Clone
 from rlgames.lessons import Demonstrations
+from rlgames.parts import assemble, check_parts
 from rlgames.play import Results, play
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import SCORED, Reward
 from rlgames.run_files import read_metrics
 from rlgames.sampling import Argmax
-from rlgames.training import assemble, check_parts
 
 
 def rng(seed=0):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rlgames import build, config, training
+from rlgames import build, config, parts, training
 from rlgames.config import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.slide import Slide
@@ -139,7 +139,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains)
 )
 def test_windows_are_refused_where_they_do_not_fit(words, error):
     with pytest.raises(ConfigError, match=error):
-        training.assemble(config.load("train", words))
+        parts.assemble(config.load("train", words))
 
 
 def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_path):

@@ -7,9 +7,9 @@ from pathlib import Path
 from rlgames import config, launchers
 from rlgames.command_schemas import known_keys
 from rlgames.config import ConfigError
+from rlgames.parts import check_parts
 from rlgames.run_log import fresh_directory
 from rlgames.sweeps import MANIFEST, Job, Sweep
-from rlgames.training import check_parts
 
 
 def sweep_command(words: list[str]) -> int:

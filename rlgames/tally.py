@@ -1,0 +1,76 @@
+"""What a run's games and updates came to since the last line of its log."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from rlgames.games.game import Game, State
+from rlgames.untrusted import number, shown, whole
+
+METRIC = re.compile(r"[\w ,:/.+=()%-]{1,100}")
+"""The name of a metric that a checkpoint may tell of."""
+
+
+def lengths(game: Game[Any], final: State) -> dict[str, float]:
+    """How games went, for the log, from their final positions."""
+    found, score = {"turns": float(final.turn.float().mean())}, final.score
+    if game.spec.goal == "score":
+        found["score"] = float(score[:, 0].mean())
+    if game.spec.goal == "outcome":
+        found["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
+        found["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
+    return found
+
+
+class Tally:
+    """Weighted means of the metrics since the last line of the log, and how much was played."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._start = time.perf_counter()
+        self._sums: dict[str, float] = {}
+        self._weights: dict[str, float] = {}
+        self._games = self._moves = 0
+
+    def count(self, games: int, moves: int) -> None:
+        self._games += games
+        self._moves += moves
+
+    def add(self, metrics: dict[str, float], weight: float) -> None:
+        """weight: how many games these are of."""
+        for name, value in metrics.items():
+            self._sums[name] = self._sums.get(name, 0.0) + weight * value
+            self._weights[name] = self._weights.get(name, 0.0) + weight
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything, as plain numbers."""
+        seconds = time.perf_counter() - self._start
+        sums, weights = dict(self._sums), dict(self._weights)
+        counts = {"games": self._games, "moves": self._moves, "seconds": seconds}
+        return {"sums": sums, "weights": weights, **counts}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises LookupError, TypeError or ValueError for what does not fit."""
+        sums, weights = dict(state["sums"]), dict(state["weights"])
+        for name, value in sums.items():
+            number(weights[name], 1e-300)
+            if type(value) not in (int, float) or not METRIC.fullmatch(name):
+                raise ValueError(f"there is no metric {shown(name, 40)} of such a value")
+        self._start = time.perf_counter() - number(state["seconds"], 0, 1e12)
+        self._sums, self._weights = sums, weights
+        self._games, self._moves = whole(state["games"], 0), whole(state["moves"], 0)
+
+    def close(self) -> dict[str, float]:
+        """The means, named train/…, and the speed, named time/…; then start anew."""
+        seconds = time.perf_counter() - self._start
+        shown: dict[str, Any] = {
+            f"train/{name}": value / self._weights[name] for name, value in self._sums.items()
+        }
+        shown["time/games_per_s"] = self._games / seconds
+        shown["time/moves_per_s"] = self._moves / seconds
+        self._reset()
+        return shown
