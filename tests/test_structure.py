@@ -1,6 +1,7 @@
 """Imports point one way, and the YAML files agree with their schemas."""
 
 import ast
+import re
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def test_yaml_and_schema_name_the_same_keys(group, name):
     schema = schemas.SCHEMAS[group][name]
     assert set(node) == {item.name for item in fields(schema)}
     assert OmegaConf.to_container(node, resolve=False)["name"] == name
+
+
+def test_every_promise_names_a_test_that_there_is():
+    tests = {path.name: path.read_text() for path in Path(__file__).parent.glob("test_*.py")}
+    text = (PACKAGE.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)(?:\[\w+\])?`", text)
+    assert len(named) > 60
+    for file, name in named:
+        places = [tests[file]] if file else tests.values()
+        assert any(f"def {name}(" in place for place in places), f"{file}::{name}"
 
 
 @pytest.mark.parametrize("command", command_schemas.COMMANDS)
