@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from runs import Process
 
 from rlgames import cli
 
@@ -13,17 +14,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 @pytest.fixture
 def rlgames(tmp_path):
-    """Run `rlgames …` as a process in a directory of its own."""
+    """Run `rlgames …` as a process, a fork of this one, in a directory of its own."""
 
     def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "rlgames", *words],
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        return Process(tmp_path, *words).ended(300)
 
     return run
 

@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -15,24 +17,27 @@ from rlgames.run_files import read_metrics
 
 
 class Process:
-    """A fork of this process that types words, its streams going to a file.
+    """A fork of this process that types words, its streams going to files of no name.
 
     prepare: called in the fork first.
     """
 
     def __init__(self, folder, *words, prepare=None):
-        self.told = folder / f"told-{time.monotonic_ns()}"
+        self.streams = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
         self.pid = os.fork()
         if not self.pid:
             try:
                 self._type(folder, words, prepare)
+            except BaseException:
+                traceback.print_exc(file=sys.stderr)
             finally:
                 os._exit(99)
 
     def _type(self, folder, words, prepare):
-        handle = os.open(self.told, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        os.dup2(handle, 1)
-        os.dup2(handle, 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        for number, stream in enumerate(self.streams, 1):
+            os.dup2(stream.fileno(), number)
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
         os.chdir(folder)
@@ -50,17 +55,28 @@ class Process:
     def send(self, number):
         os.kill(self.pid, number)
 
-    def wait(self):
-        """The exit code, less than 0 for a signal, and what was printed."""
-        deadline = time.monotonic() + 60
+    def wait(self, seconds=60):
+        """The exit code, less than 0 for a signal, and all that was printed."""
+        ended = self.ended(seconds)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    def ended(self, seconds):
+        """The exit code and both streams, as of any process."""
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                return os.waitstatus_to_exitcode(status), self.told.read_text()
+                code = os.waitstatus_to_exitcode(status)
+                return subprocess.CompletedProcess(self.pid, code, *self._told())
             time.sleep(0.005)
         self.send(signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        raise AssertionError(f"it did not end: {self.told.read_text()}")
+        raise AssertionError(f"it did not end: {self._told()}")
+
+    def _told(self):
+        for stream in self.streams:
+            stream.seek(0)
+        return [stream.read() for stream in self.streams]
 
 
 class Forked:
