@@ -17,7 +17,7 @@ def rlgames(tmp_path):
     """Run `rlgames …` as a process, a fork of this one, in a directory of its own."""
 
     def run(*words):
-        return Process(tmp_path, *words).ended(300)
+        return Process(tmp_path, *words, apart=True).ended(300)
 
     return run
 

@@ -17,13 +17,14 @@ from rlgames.run_files import read_metrics
 
 
 class Process:
-    """A fork of this process that types words, its streams going to files of no name.
+    """A fork of this process that types words, its streams going to a file of no name.
 
-    prepare: called in the fork first.
+    prepare: called in the fork first. apart: each stream has a file of its own.
     """
 
-    def __init__(self, folder, *words, prepare=None):
-        self.streams = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
+    def __init__(self, folder, *words, prepare=None, apart=False):
+        files = [tempfile.TemporaryFile("w+") for _ in range(1 + apart)]  # noqa: SIM115
+        self.streams = [files[0], files[-1]]
         self.pid = os.fork()
         if not self.pid:
             try:
@@ -58,7 +59,7 @@ class Process:
     def wait(self, seconds=60):
         """The exit code, less than 0 for a signal, and all that was printed."""
         ended = self.ended(seconds)
-        return ended.returncode, ended.stdout + ended.stderr
+        return ended.returncode, ended.stdout
 
     def ended(self, seconds):
         """The exit code and both streams, as of any process."""

@@ -188,6 +188,7 @@ def test_slides_from_any_board_play_by_the_book(data):
     play_slides(game, game.of(torch.tensor(boards)), moves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), SLIDES)
 def test_many_random_games_of_slides_play_by_the_book(rows, columns):
     draw = random.Random(rows * 10 + columns)

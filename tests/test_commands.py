@@ -238,7 +238,15 @@ def test_every_file_of_every_group_trains(group, option, tmp_path):
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
-@pytest.mark.parametrize("name", config.options("experiment"))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in config.options("game")  # what a game is trained by where nothing is named
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in config.options("experiment")
+    ],
+)
 def test_every_experiment_runs_two_updates(name, tmp_path):
     cfg = config.load("train", [f"experiment={name}"])
     batch = min(cfg.batch, 16)
@@ -264,6 +272,7 @@ def test_two_seats_are_reported_apart(rlgames):
     assert "0.00% / 100.00% / 0.00%" in shown
 
 
+@pytest.mark.slow
 def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path):
     done = rlgames(
         "eval",
@@ -369,6 +378,7 @@ def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
     assert not (tmp_path / "outputs").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "start", Forked)
     small = ["games=40", "batch=20", "eval_games=5", "solve_seconds=0"]

@@ -132,6 +132,7 @@ def test_listed_layouts_give_the_exact_probabilities(rows, columns, ships):
     torch.testing.assert_close(exact.occupied(shot, hit, 1, rng()), expected.float())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns", "ships"), [*FLEETS, SMALL, (5, 5, [4, 3, 2])])
 def test_samples_give_nearly_the_exact_probabilities(rows, columns, ships):
     _, exact, sampled = posteriors(rows, columns, ships)
@@ -309,6 +310,7 @@ def test_sampled_probabilities_are_those_of_fleets_found_by_trying(rows, columns
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns", "ships", "shot", "hit"), SEEN)
 def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, ships, shot, hit):
     possible = fleets_that_agree(rows, columns, ships, shot, hit)

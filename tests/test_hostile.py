@@ -309,6 +309,7 @@ def test_a_config_of_huge_parts_is_refused_before_they_are_made(name, file, tmp_
     assert len(told) < 700
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two layers", "moderate layers", "table"])
 def test_huge_parts_are_refused_by_every_command(name, file, runs, typed, tmp_path, refused):
     path = tmp_path / "run/checkpoints"

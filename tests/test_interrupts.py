@@ -391,7 +391,9 @@ def at_line(place, count, times):
 
 @pytest.mark.parametrize("place", ["_draw", "_tell", "_close"])
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("count", [2, 12, 23, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [12, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 23, 40))]
+)
 def test_a_signal_inside_tensorboard_hangs_nothing(place, times, count, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     begun = time.monotonic()

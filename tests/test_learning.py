@@ -218,6 +218,7 @@ def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
         assert policy.at(places).tolist() == [value] * 3
 
 
+@pytest.mark.slow
 def test_td_with_gains_plays_2048_as_well_as_can_be():
     """On 2×2 the exact mean score is 66.964."""
     game = Slide(2, 2)

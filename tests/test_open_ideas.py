@@ -48,6 +48,7 @@ IDEAS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("idea", IDEAS)
 def test_an_open_idea_runs(idea, tmp_path):
     words = [*IDEAS[idea], "games=4", "batch=2", "eval_games=4", "solve_seconds=0"]

@@ -59,6 +59,7 @@ def test_tic_tac_toe_has_255168_games_and_5478_boards():
     assert len(ends) == 5478
 
 
+@pytest.mark.slow
 def test_connect_four_has_the_known_numbers_of_positions():
     counts = []
     books = [LinesBook(6, 7, 4, gravity=True)]

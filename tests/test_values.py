@@ -365,6 +365,7 @@ def test_q_keeps_bad_numbers_from_its_weights():
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
 @pytest.mark.parametrize("game", config.options("game"))
 def test_q_teaches_both_networks_every_game(game, policy):
