@@ -14,7 +14,8 @@ import pytest
 from runs import Forked, Process, as_it_ended, metrics_of, run, same
 
 from rlgames import jobs, parts, training
-from rlgames.run_log import read_run
+from rlgames.run_files import read_run
+from rlgames.run_log import locked
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
 WORDS += ["batch=20", "games=100", "log_every=40", "save_every=20", "eval_every=40"]
