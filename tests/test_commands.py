@@ -99,6 +99,7 @@ def test_solve(rlgames):
     assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.5").stdout
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_every_job(rlgames, tmp_path):
     done = rlgames("train", "-m", *SMALL, "seed=1,2", "out=my sweep")
     assert done.returncode == 0, done.stderr + done.stdout

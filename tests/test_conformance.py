@@ -171,6 +171,7 @@ def test_games_follow_their_contract(words):
     follow(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

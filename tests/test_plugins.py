@@ -366,6 +366,7 @@ def test_a_name_can_be_registered_anew_only_by_the_same_part(typed):
     assert typed("train", "plugins=[mine]", "--help").returncode == 0
 
 
+@pytest.mark.slow
 def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     folder = tmp_path / "my options"
     for path, text in {

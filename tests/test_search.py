@@ -192,6 +192,7 @@ def test_a_tree_promises_no_more_than_what_is_seen_allows():
     assert float((turns * visits).sum() / visits.sum()) == pytest.approx(2.0, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", config.options("game"))
 def test_search_beats_what_guides_it(name):
     game = game_of(name)
