@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlgames import config, ranks
+from rlgames import catalogue, config, errors, plugins, ranks
 from rlgames.command_schemas import GROUPS, known_keys
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupted
 from rlgames.schemas import SHARED
 
@@ -62,11 +62,11 @@ def main() -> None:
         code = answer(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        config.silence()
+        errors.silence()
         code = 0
     except OSError as error:  # there is no room for what we say
-        config.silence()
-        code = config.stop(ConfigError(str(error)), False, 3)
+        errors.silence()
+        code = errors.stop(ConfigError(str(error)), False, 3)
     sys.exit(code)
 
 
@@ -79,20 +79,20 @@ def answer(words: list[str]) -> int:
     try:
         return run(words[0], words[1:])
     except ConfigError as error:
-        return config.stop(error, as_json)
+        return errors.stop(error, as_json)
     except Interrupted as stop:
         told = f"interrupted{stop.told and ', '}{stop.told}"
-        return config.stop(ConfigError(told), as_json, stop.code)
+        return errors.stop(ConfigError(told), as_json, stop.code)
     except KeyboardInterrupt:
-        return config.stop(ConfigError("interrupted"), as_json, 130)
+        return errors.stop(ConfigError("interrupted"), as_json, 130)
     except EOFError as error:  # a person was asked and is no longer there
-        return config.stop(ConfigError(str(error)), as_json, 2)
+        return errors.stop(ConfigError(str(error)), as_json, 2)
     except BrokenPipeError:
         raise
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        return config.stop(explained(error), as_json, 3)
+        return errors.stop(explained(error), as_json, 3)
 
 
 def explained(error: Exception) -> ConfigError:
@@ -115,9 +115,9 @@ def run(command: str, words: list[str]) -> int:
     """Run one command; raises ConfigError for bad input."""
     if command not in COMMANDS:
         raise ConfigError(
-            f"no command is called {command!r}", config.nearest(command, list(COMMANDS))
+            f"no command is called {command!r}", errors.nearest(command, list(COMMANDS))
         )
-    words = config.with_parts(words)
+    words = plugins.with_parts(words)
     if "-h" in words or "--help" in words:
         print(command_help(command))
         return 0
@@ -196,7 +196,7 @@ def resume(run: Path | None, words: list[str]) -> int:
     if why:
         if lock is not None:
             lock.release()
-        print(config.printable(f"{run} {why}; nothing was changed"))
+        print(errors.printable(f"{run} {why}; nothing was changed"))
         return 0
     return learning(cfg.games, lambda progress: learn(run, cfg, found, lock, progress))
 
@@ -213,7 +213,7 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         with display.training(games) as progress:
             trained = learn(progress)
     except BadNumber as error:
-        return config.stop(explained(error), False, 3)
+        return errors.stop(explained(error), False, 3)
     display.closing(trained)
     return 0
 
@@ -233,7 +233,7 @@ def evaluate(run: Path | None, words: list[str]) -> int:
 def show(report: dict[str, Any], table: Callable[[dict[str, Any]], None], words: list[str]) -> int:
     """Print a report as a table, or as JSON where the words ask for that."""
     if wants_json(words):
-        print(config.json_text(report))
+        print(errors.json_text(report))
     else:
         table(report)
     return 0
@@ -258,11 +258,11 @@ def report(where: list[str], words: list[str]) -> int:
 
     found, cfg = report_command(where, words)
     if cfg.format == "json":
-        print(config.json_text(found.as_dict()))
+        print(errors.json_text(found.as_dict()))
     else:
         tables.PRINT[cfg.format](found)
     if cfg.curves and cfg.format == "table":
-        print(f"curves: {config.printable(cfg.curves)}")
+        print(f"curves: {errors.printable(cfg.curves)}")
     return 0
 
 
@@ -274,7 +274,7 @@ def solve(cfg: object) -> int:
     assert isinstance(cfg, DictConfig)
     found, goal = solve_command(cfg)
     if cfg.format == "json":
-        print(config.json_text(found))
+        print(errors.json_text(found))
     elif found["optimal"] is None:
         print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
     else:
@@ -310,10 +310,10 @@ def command_help(command: str) -> str:
             lines.append(f"  {group}=  as {folder}=")
             continue
         lines.append(f"  {group}=")
-        for option in config.options(folder):
-            lines.append(f"    {option:22}{config.about(folder, option)}")
+        for option in catalogue.options(folder):
+            lines.append(f"    {option:22}{catalogue.about(folder, option)}")
     lines += ["", "keys"]
-    for path in (config.conf_dir() / f"{file}.yaml" for file in files):
+    for path in (catalogue.conf_dir() / f"{file}.yaml" for file in files):
         for line in path.read_text(encoding="utf-8").splitlines():
             key, _, comment = line.partition("#")
             if (

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.commands.evaluate import results
-from rlgames.config import printable, silence
+from rlgames.errors import printable, silence
 from rlgames.training import Progress as Report
 from rlgames.training import Trained
 

@@ -14,16 +14,10 @@ from hydra.core.override_parser.types import IntervalSweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from rlgames.config import (
-    BAD_WORDS,
-    ConfigError,
-    conf_dir,
-    load,
-    nearest,
-    parse,
-    readable,
-    with_parts,
-)
+from rlgames.catalogue import conf_dir
+from rlgames.config import BAD_WORDS, load, parse, readable
+from rlgames.errors import ConfigError, nearest
+from rlgames.plugins import with_parts
 
 
 def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], DictConfig]]:

@@ -10,7 +10,7 @@ from runs import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames import command_schemas, config, jobs
+from rlgames import command_schemas, config, errors, jobs
 
 SMALL = [
     "game=battleship",
@@ -162,7 +162,7 @@ def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
     torch.save({"a": 1}, tmp_path / "pickle")
     safetensors.torch.save_file({"a": torch.ones(1)}, tmp_path / "other")
     for name in ("text", "empty", "folder", "pickle", "other"):
-        with pytest.raises(config.ConfigError) as refused:
+        with pytest.raises(errors.ConfigError) as refused:
             package.evaluate(tmp_path / name)
         assert len(str(refused.value).splitlines()) == 1
     for name in ("pickle", "missing"):

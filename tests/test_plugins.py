@@ -12,7 +12,7 @@ import torch
 from hydra.core.config_store import ConfigStore
 
 import rlgames as package
-from rlgames import build, cli, command_schemas, config, schemas
+from rlgames import build, catalogue, cli, command_schemas, config, schemas
 from rlgames.checkpoint import Checkpoint
 
 MINE = '''
@@ -188,7 +188,7 @@ def _forgotten(monkeypatch, tmp_path):
     tables = [*schemas.SCHEMAS.values(), *(parts for parts, _ in build.PARTS.values())]
     before = [dict(table) for table in tables]
     modules = set(sys.modules)
-    monkeypatch.setattr(config, "FOLDERS", config.FOLDERS[:1])
+    monkeypatch.setattr(catalogue, "FOLDERS", catalogue.FOLDERS[:1])
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.setattr(ConfigStore.instance(), "repo", dict(ConfigStore.instance().repo))
     monkeypatch.chdir(tmp_path)

@@ -20,8 +20,11 @@ ORDER = [
     ["rewards"],
     ["learners"],
     [
+        "errors",
         "schemas",
         "command_schemas",
+        "catalogue",
+        "plugins",
         "config",
         "launchers",
         "checkpoint",
@@ -38,6 +41,7 @@ ORDER = [
     ["arena"],
     ["commands", "training", "sweeps", "jobs", "hparams"],
     ["display", "tables"],
+    ["help", "completion"],
     ["cli"],
 ]
 """Rooms by level: a file imports from its own level or an earlier one when it is loaded."""

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
-from rlgames import build, config
+from rlgames import build, config, errors
 from rlgames.agents import build_player, load_agent, searching
 from rlgames.commands.beside import config_beside
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.play import Results, play
 from rlgames.players.human import Announced, Human, Left
@@ -68,7 +68,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
             write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
-            print(config.printable(f"recorded in {cfg.record}"))
+            print(errors.printable(f"recorded in {cfg.record}"))
     return 0
 
 
