@@ -25,6 +25,7 @@ ORDER = [
         "command_schemas",
         "catalogue",
         "plugins",
+        "help",
         "config",
         "launchers",
         "checkpoint",
@@ -41,7 +42,7 @@ ORDER = [
     ["arena"],
     ["commands", "training", "sweeps", "jobs", "hparams"],
     ["display", "tables"],
-    ["help", "completion"],
+    ["completion"],
     ["cli"],
 ]
 """Rooms by level: a file imports from its own level or an earlier one when it is loaded."""

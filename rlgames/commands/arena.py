@@ -15,9 +15,7 @@ from rlgames.commands.beside import config_beside
 from rlgames.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-
-IN_TRAINING = ("run", "self", "past")
-"""Options of the group `player` that nobody can be by name alone."""
+from rlgames.schemas import IN_TRAINING
 
 
 def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
@@ -55,7 +53,7 @@ def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[
     A word that ends in +mcts stands for the player before it, looking ahead.
     """
     overrides = plugins.with_parts(overrides)
-    names = [name for name in catalogue.options("player") if name not in IN_TRAINING]
+    names = [name for name in catalogue.options("player") if name not in ("run", *IN_TRAINING)]
     parts = [_parts(word) for word in who]
     runs = [Path(word) for word, _ in parts if word not in names]
     for path in runs:

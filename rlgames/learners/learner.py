@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -51,7 +51,7 @@ def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch
     return _bare(torch.optim.Adam if name == "adam" else torch.optim.SGD)(weights, lr)
 
 
-def _bare(kind: type[torch.optim.Optimizer]) -> Any:
+def _bare(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
     """The same optimizer without what torch puts around its methods for its compiler.
 
     That would import the compiler, which takes as long as the rest of torch, and is not used here.
@@ -59,7 +59,8 @@ def _bare(kind: type[torch.optim.Optimizer]) -> Any:
     wrapped = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
     step = torch.no_grad()(inspect.unwrap(kind.step))
-    return type(kind.__name__, (kind,), methods | {"step": step})
+    bare: type[torch.optim.Optimizer] = type(kind.__name__, (kind,), methods | {"step": step})
+    return bare
 
 
 class Learner(ABC):
