@@ -31,14 +31,14 @@ complete -o nospace -F _rlgames rlgames""",
     "zsh": """\
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
 _rlgames() {
-    local word
+    local word line="${(j: :)words[1,CURRENT-1]} $QIPREFIX$PREFIX"
     local -a ended open
-    "${(Q)words[1]}" completion words zsh "${(j: :)words[1,CURRENT-1]} $PREFIX" 2>/dev/null |
+    "${(Q)words[1]}" completion words zsh "$line" 2>/dev/null |
     while IFS= read -r word; do
         if [[ $word == *' ' ]]; then ended+=("${word% }"); else open+=("$word"); fi
     done
-    compadd -a -- ended
-    compadd -S '' -a -- open
+    compadd -Q -a -- ended
+    compadd -Q -S '' -a -- open
 }
 compdef _rlgames rlgames""",
 }
@@ -76,11 +76,12 @@ def candidates(
         for word in _words(words[1:], begun, commands, of_runs, paths)
         if word.startswith(begun)
     )
-    if shell != "bash":
-        return "".join(f"{word}\n" for word in found)
     rest = [word[head:] for word in found]
-    # Within quotes readline ends the word.
-    return "".join(f"{word.rstrip() if quoted else _escaped(word)}\n" for word in rest)
+    if not quoted:
+        rest = [_escaped(word, shell) for word in rest]
+    elif shell == "bash":  # readline ends the quotes itself, behind all
+        rest = [word.removesuffix(" ") for word in rest]
+    return "".join(f"{word}\n" for word in rest)
 
 
 def split(line: str, breaks: str) -> tuple[list[str], str, int, bool]:
@@ -109,10 +110,11 @@ def split(line: str, breaks: str) -> tuple[list[str], str, int, bool]:
     return words, begun, head, bool(quote)
 
 
-def _escaped(word: str) -> str:
-    """As it is typed in bash, its last blank aside."""
+def _escaped(word: str, shell: str) -> str:
+    """As it is typed, its last blank aside; zsh minds brackets where they match nothing."""
     end = " " * word.endswith(" ")
-    return re.sub(r"([\s'\"\\$&;|<>*?!#`(){}])", r"\\\1", word.removesuffix(" ")) + end
+    special = r"([\s'\"\\$&;|<>*?!#`(){}" + (r"\[\]" if shell == "zsh" else "") + "])"
+    return re.sub(special, r"\\\1", word.removesuffix(" ")) + end
 
 
 def _words(

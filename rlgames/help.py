@@ -71,10 +71,8 @@ def _whole(command: str, what: str, example: str) -> list[list[str]]:
     closing.append("--config-dir DIR adds the options in DIR/<group>/*.yaml")
     sections.append(["keys", *(line for key in _top(command) for line in _key(key))])
     if command == "train":
-        closing.append(
-            "rlgames train -m key=a,b sweeps over the values; how jobs are run: hydra/launcher="
-            + ", ".join(LAUNCHERS)
-        )
+        closing.append("rlgames train -m key=a,b sweeps over the values; its jobs are run by")
+        closing.append(f"  hydra/launcher={', '.join(LAUNCHERS)}")
     return [*sections, closing]
 
 

@@ -1,7 +1,6 @@
 """The commands as a person types them, in processes of their own."""
 
 import json
-import time
 
 import pytest
 import safetensors.torch
@@ -171,34 +170,6 @@ def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
         assert len(done.stderr.strip().splitlines()) == 1
     failed = json.loads(rlgames("eval", "text", "format=json").stdout)
     assert set(failed) == {"error", "hint"}
-
-
-def test_help_is_quick_and_complete(rlgames):
-    start = time.perf_counter()
-    shown = rlgames("train", "--help").stdout
-    assert time.perf_counter() - start < 3
-    for group in (*command_schemas.GROUPS["train"], "experiment"):
-        for option in config.options(group):
-            assert option in shown
-    for name in command_schemas.COMMANDS["train"].__dataclass_fields__:
-        assert f"{name}=" in shown
-    assert "train" in rlgames("--help").stdout
-    assert rlgames("trian").returncode == 2
-
-
-def test_the_quick_answers_do_not_import_torch(rlgames):
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from rlgames import cli\n"
-        "for words in (['--help'], ['train', '--help'], ['train', 'gam=salvo']):\n"
-        "    sys.argv = ['rlgames', *words]\n"
-        "    try: cli.main()\n"
-        "    except SystemExit: pass\n"
-        "assert 'torch' not in sys.modules"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
 FITTING = {
