@@ -18,6 +18,11 @@ ROOT = Path(__file__).parent.parent
 EVERY = [(group, option) for group in schemas.SCHEMAS for option in catalogue.options(group)]
 
 
+@pytest.fixture(autouse=True)
+def width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
 def explained(text, key):
     """What a help text says of a key, its kind included, in one line."""
     found = re.search(rf"^  {re.escape(key)}=(\S*)((?: .*|\n {{25}}.*)+)", text, re.MULTILINE)
@@ -26,10 +31,11 @@ def explained(text, key):
 
 
 def test_the_overview_has_a_line_for_each_command_with_what_it_does_and_an_example():
-    lines = overview(cli.COMMANDS).splitlines()
-    assert len({line.index("rlgames ", 2) for line in lines[2:-3]}) <= 2  # eval "$(rlgames … apart
-    for (name, (what, example)), line in zip(cli.COMMANDS.items(), lines[2:], strict=False):
+    lines = overview(cli.COMMANDS).splitlines()[2:-2]
+    for (name, (what, example)), line in zip(cli.COMMANDS.items(), lines, strict=True):
         assert re.fullmatch(rf"  {name} +{re.escape(what)} +{re.escape(example)}", line)
+    examples = [example for _, example in cli.COMMANDS.values()]
+    assert len({line.index(text) for line, text in zip(lines, examples, strict=True)}) == 1
 
 
 @pytest.mark.parametrize("command", ["train", "solve"])
@@ -144,7 +150,7 @@ def test_words_beside_help_name_what_is_told(typed):
     assert "4x4" not in typed("train", "--help").stdout
 
 
-def test_listings_have_a_line_for_each(typed, capsys):
+def test_listings_have_a_line_for_each(typed, capfd):
     games = json.loads(typed("games", "format=json").stdout)["games"]
     assert [game["name"] for game in games] == catalogue.options("game")
     of = {game["name"]: game for game in games}
@@ -153,7 +159,7 @@ def test_listings_have_a_line_for_each(typed, capsys):
     assert (of["salvo_duel"]["seats"], of["salvo_duel"]["solve"]) == (2, "no")
     assert of["tictactoe"]["board"] == "board=3 line=3"
     listing.table({"games": games})
-    assert len(capsys.readouterr().out.splitlines()) == len(games) + 1
+    assert len(capfd.readouterr().out.splitlines()) == len(games) + 1
     presets = json.loads(typed("experiments", "format=json").stdout)["experiments"]
     assert [preset["name"] for preset in presets] == catalogue.options("experiment")
     lines = typed("experiments").stdout.splitlines()
