@@ -36,6 +36,8 @@ BESIDE_A_RUN = ("resume", "eval", "play")
 OF_MANY_RUNS = ("arena", "report")
 """Commands whose words may all be runs."""
 
+FLAGS = ("-h", "--help", "-m", "--multirun", "--config-dir")
+
 PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
 """Keys that hold a path, or are named by one, which may have any characters in it."""
 
@@ -113,6 +115,9 @@ def run(command: str, words: list[str]) -> int:
     if command == "completion":
         return completion(words)
     words = with_parts(words)
+    for word in words:
+        if word[:1] == "-" and word not in FLAGS and not _is_path(word):
+            raise ConfigError(f"no flag is called {word!r}", nearest(word, [*FLAGS]))
     if "-h" in words or "--help" in words:
         takes_runs = command in (*BESIDE_A_RUN, *OF_MANY_RUNS)
         print(command_help(command, COMMANDS, words, takes_runs))

@@ -5,6 +5,7 @@ All of it is read from the schemas and from the comments of the YAML files.
 
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -115,8 +116,10 @@ def _explained(command: str, words: Sequence[str]) -> list[list[str]]:
         name, equals, value = word.partition("=")
         if name not in known:
             raise ConfigError(f"no key is called {name!r} here", nearest(name, list(known)))
-        if name in groups and equals:
-            sections.append(_option(command, name, value.strip("'\""), known[name]))
+        if name in groups and equals and value != "null":
+            whole, parts = value.strip("'\""), value.split(",")
+            several = parts if {*parts} <= {*known[name].choices} else [whole]
+            sections += [_option(command, name, option, known[name]) for option in several]
         elif name in groups:
             sections.append([*_key(known[name]), *_options(SHARED.get(name, name))])
         else:
@@ -128,7 +131,7 @@ def _option(command: str, group: str, option: str, known: Key) -> list[str]:
     """An option with its keys, an experiment with what it sets."""
     folder = SHARED.get(group, group)
     if option not in known.choices:
-        if folder != "player":
+        if folder != "player" or not os.path.exists(option):  # a run, otherwise
             raise ConfigError(f"no {group} is called {option!r}", nearest(option, options(folder)))
         option = "run"
     lines = [f"{group}={option}: {about(folder, option)}"]

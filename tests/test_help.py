@@ -124,6 +124,9 @@ def test_the_help_of_training_fits_on_two_screens():
         (["games", "format=jsn"], "did you mean json?"),
         (["experiments", "fromat=json"], "did you mean format?"),
         (["completion", "zhs"], "did you mean zsh?"),
+        (["eval", "--help", "opponent=randm"], "did you mean random?"),
+        (["train", "--hlep"], "did you mean --help?"),
+        (["train", "--multi"], "did you mean --multirun?"),
         (["train", "board4=3"], "did you mean board?"),
     ],
 )
