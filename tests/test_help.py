@@ -12,7 +12,12 @@ import yaml
 
 from rlgames import catalogue, cli, command_schemas, config, schemas
 from rlgames.commands import listing
+from rlgames.games.battleship import Battleship
+from rlgames.games.duel import Duel
+from rlgames.games.lines import Lines
+from rlgames.games.slide import Slide
 from rlgames.help import command_help, overview
+from rlgames.solvers.optimum import find_optimum, reach
 
 ROOT = Path(__file__).parent.parent
 EVERY = [(group, option) for group in schemas.SCHEMAS for option in catalogue.options(group)]
@@ -169,6 +174,24 @@ def test_listings_have_a_line_for_each(typed, capfd):
     for preset, line in zip(presets, lines[1:], strict=True):
         assert line.split()[:4] == [preset[name] for name in ("name", "game", "learner", "policy")]
         assert line.endswith(preset["about"])
+
+
+@pytest.mark.parametrize(
+    ("game", "told"),
+    [
+        (lambda: Lines(3, 3, 3, False), "yes"),
+        (lambda: Lines(6, 7, 4, True), "smaller boards"),
+        (lambda: Slide(2, 2), "yes"),
+        (lambda: Slide(4, 4), "smaller boards"),
+        (lambda: Duel(3, 3, [2]), "no"),
+        (lambda: Battleship(1, 5, [2], 1), "yes"),
+        (lambda: Battleship(1, 5, [2], 1, show=["sunk"]), "no"),
+        (lambda: Battleship(10, 10, [5, 4, 3, 3, 2], 1), "smaller boards"),
+    ],
+)
+def test_what_is_said_to_be_solvable_is_solved_and_nothing_else(game, told):
+    assert reach(game()) == told
+    assert (find_optimum(game(), 20) is not None) == (told == "yes")
 
 
 @pytest.mark.parametrize("name", ["ramesh_case5", "fleet_salvo", "dedieu_amar_adp_clone"])

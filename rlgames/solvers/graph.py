@@ -61,20 +61,6 @@ class Values:
     best: dict[int, Tensor]
 
 
-def openings_of(game: Game[Any]) -> tuple[State, Tensor]:
-    """The positions that a game may open with, and how likely each of them is.
-
-    Raises ValueError for a game whose positions have no keys or are not seen in full, OutOfBudget
-    where there are too many of them.
-    """
-    if game.spec.hidden or not game.spec.keyed:
-        raise ValueError(f"{game.spec.name} cannot be solved by listing its positions")
-    openings = game.openings(10_000)
-    if openings is None or game.spec.positions > MOST_POSITIONS:
-        raise OutOfBudget(f"{game.spec.name} has too many positions to list")
-    return openings
-
-
 class Graph:
     """All positions of a game; raises OutOfBudget beyond the limits, ValueError without keys."""
 
@@ -85,10 +71,15 @@ class Graph:
         memory_bytes: int,
         most_positions: float = float("inf"),
     ) -> None:
-        self._openings, self._weight = openings_of(game)
+        if game.spec.hidden or not game.spec.keyed:
+            raise ValueError(f"{game.spec.name} cannot be solved by listing its positions")
+        openings = game.openings(10_000)
+        if openings is None or game.spec.positions > MOST_POSITIONS:
+            raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.ranks = game, dict[int, _Rank]()
         self._deadline = time.perf_counter() + seconds
         self._memory, self._most = memory_bytes, most_positions
+        self._openings, self._weight = openings
         waiting: dict[int, list[Tensor]] = {}
         self._wait(waiting, game.key(self._openings), game.rank(self._openings))
         while waiting:
