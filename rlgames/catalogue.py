@@ -41,6 +41,9 @@ KINDS = {
 """What a key's type is called."""
 
 
+KEY = re.compile(r"""[\s-]*(?:\w+@)?(\w+):(?:(?:"[^"]*"|'[^']*'|[^"'])*?\s#\s*(.*))?""")
+"""A line of YAML with its key and the comment behind it."""
+
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Written in C where PyYAML has it, which is ten times faster."""
 
@@ -112,11 +115,11 @@ def groups_of(command: str) -> tuple[str, ...]:
 def group_keys(command: str) -> list[Key]:
     """The groups of a command as keys, their options for choices."""
     paths = [conf_dir() / f"{file}.yaml" for file in (command, "sweep")]
-    chosen, told = _listed(paths[1]) | _listed(paths[0]), comments(paths[1]) | comments(paths[0])
+    listed, told = _listed(paths[1]) | _listed(paths[0]), comments(paths[1]) | comments(paths[0])
     return [
         Key(
             group,
-            typed_as(chosen.get(group)),
+            typed_as(listed.get(group)),
             "",
             tuple(options(SHARED.get(group, group))),
             told.get(group, ""),
@@ -151,15 +154,17 @@ def settings(experiment: str) -> dict[str, str]:
 
 
 def comments(path: Path | None) -> dict[str, str]:
-    """The comment of each key of a YAML file: behind it, or in the lines above it."""
+    """The comment of each key of a YAML file: behind it, or in the lines above it, unless these
+    are the first ones, which tell of the whole file."""
     found: dict[str, str] = {}
-    above: list[str] = []
-    for line in _text(path).splitlines():
-        key = re.match(r"[\s-]*(?:\w+@)?(\w+):(?:.*?\s#\s*(.*))?", line)
+    _, *lines = re.split(r"^(?!\s*(?:#|$))", _text(path), flags=re.MULTILINE)
+    above = ""
+    for part in lines:  # a line of YAML and the comments below it
+        line, _, below = part.partition("\n")
+        key = KEY.match(line)
         if key and (key[2] or above):
-            found.setdefault(key[1], key[2] or " ".join(above))
-        comment = re.match(r"\s*#\s*(.*)", line)
-        above = [*above, comment[1]] if comment else []
+            found.setdefault(key[1], key[2] or above)
+        above = " ".join(re.findall(r"^\s*#\s*(.*)$", below, re.MULTILINE))
     return found
 
 

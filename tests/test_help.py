@@ -79,6 +79,18 @@ def test_every_key_of_a_file_is_explained(path):
     assert group == "conf" or catalogue.about(group, path.stem)
 
 
+def test_a_comment_belongs_to_the_key_before_or_below_it(tmp_path):
+    (tmp_path / "own.yaml").write_text(
+        "# @package _global_\n# the whole file\nboard: 3\nline: 2  # behind\n\n"
+        "# above,\n# in two lines\ncells: ['a # b', c]\ninner:\n  deep: 1 # too\nname: own\n"
+    )
+    assert catalogue.comments(tmp_path / "own.yaml") == {
+        "line": "behind",
+        "cells": "above, in two lines",
+        "deep": "too",
+    }
+
+
 @pytest.mark.parametrize("command", command_schemas.COMMANDS)
 def test_help_shows_every_group_and_key_of_a_command(command):
     typed = "train" if command == "sweep" else command
