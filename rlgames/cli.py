@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rlgames.command_schemas import known_keys
-from rlgames.errors import ConfigError, json_text, nearest, printable, silence, stop
+from rlgames.errors import (
+    TRACEBACK,
+    ConfigError,
+    explained,
+    json_text,
+    nearest,
+    printable,
+    silence,
+    stop,
+)
 from rlgames.help import command_help, overview
 from rlgames.interrupts import Interrupted
 from rlgames.plugins import with_parts
@@ -40,10 +48,6 @@ FLAGS = ("-h", "--help", "-m", "--multirun", "--config-dir")
 
 PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
 """Keys that hold a path, or are named by one, which may have any characters in it."""
-
-
-TRACEBACK = "RLGAMES_TRACEBACK"
-"""An environment variable; where it is set, errors that nobody foresaw show where they arose."""
 
 
 def main() -> None:
@@ -90,16 +94,6 @@ def answer(words: list[str]) -> int:
         if os.environ.get(TRACEBACK):
             raise
         return stop(explained(error), as_json, 3)
-
-
-def explained(error: Exception) -> ConfigError:
-    """What to say of an error that is nobody's input."""
-    text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
-    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
-        return ConfigError("the memory is not enough", "smaller batch= or games= may help")
-    if isinstance(error, OSError | ArithmeticError):
-        return ConfigError(text)
-    return ConfigError(f"{type(error).__name__}: {text}", f"{TRACEBACK}=1 shows where")
 
 
 def wants_json(words: list[str]) -> bool:
@@ -227,11 +221,6 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         return stop(explained(error), False, 3)
     display.closing(trained)
     return 0
-
-
-def _notes(error: BaseException) -> list[str]:
-    """What was added to an error where it passed."""
-    return list(getattr(error, "__notes__", []))
 
 
 def evaluate(run: Path | None, words: list[str]) -> int:

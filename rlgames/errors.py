@@ -1,12 +1,16 @@
-"""Bad input, told in one line with a hint that mends it; text that is safe to print."""
+"""Errors told in one line, with a hint that mends bad input; text that is safe to print."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import os
+import re
 import sys
 from typing import Any
+
+TRACEBACK = "RLGAMES_TRACEBACK"
+"""An environment variable; where it is set, errors that nobody foresaw show where they arose."""
 
 
 class ConfigError(Exception):
@@ -19,6 +23,21 @@ class ConfigError(Exception):
 
 class UnknownPart(ConfigError):
     """A part by a name that no option has."""
+
+
+def explained(error: Exception) -> ConfigError:
+    """What to say of an error that is nobody's input."""
+    text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
+    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
+        return ConfigError("the memory is not enough", "smaller batch= or games= may help")
+    if isinstance(error, OSError | ArithmeticError):
+        return ConfigError(text)
+    return ConfigError(f"{type(error).__name__}: {text}", f"{TRACEBACK}=1 shows where")
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error where it passed."""
+    return list(getattr(error, "__notes__", []))
 
 
 def nearest(word: str, names: list[str]) -> str:
