@@ -178,7 +178,7 @@ def train(cfg: object) -> int:
     from rlgames.training import train as learn
 
     assert isinstance(cfg, DictConfig)
-    return learning(cfg.games, lambda progress: learn(cfg, progress))
+    return learning(cfg.games, lambda onlooker: learn(cfg, onlooker))
 
 
 def resume(run: Path | None, words: list[str]) -> int:
@@ -198,7 +198,7 @@ def resume(run: Path | None, words: list[str]) -> int:
             lock.release()
         print(config.printable(f"{run} {why}; nothing was changed"))
         return 0
-    return learning(cfg.games, lambda progress: learn(run, cfg, found, lock, progress))
+    return learning(cfg.games, lambda onlooker: learn(run, cfg, found, lock, onlooker))
 
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
@@ -210,8 +210,8 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         if ranks.rank():
             learn(None)
             return 0
-        with display.training(games) as progress:
-            trained = learn(progress)
+        with display.training(games) as onlooker:
+            trained = learn(onlooker)
     except BadNumber as error:
         return config.stop(explained(error), False, 3)
     display.closing(trained)

@@ -1,4 +1,4 @@
-"""What a person sees: the progress of a run, and its closing table. The only user of rich."""
+"""What a person sees: the progress of a run, and tables of what came of it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,50 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from rlgames.commands.evaluate import results
 from rlgames.config import printable, silence
-from rlgames.training import Progress as Report
+from rlgames.live import Drawn, Viewer
+from rlgames.onlooker import Onlooker
 from rlgames.training import Trained
 
 
 @contextmanager
-def training(total: int) -> Iterator[Report]:
-    """A live bar on a terminal; elsewhere a plain line at every tenth of the games."""
-    latest: dict[str, float] = {}
+def training(total: int) -> Iterator[Onlooker]:
+    """A live view on a terminal; elsewhere a plain line at every tenth of the games."""
+    console = Console()
+    if not sys.stdout.isatty() or console.is_dumb_terminal:
+        yield Plain(total)
+        return
+    viewer = Viewer(total)
+    with Live(Drawn(lambda: viewer.view), console=console):
+        yield viewer
+
+
+class Plain(Onlooker):
+    """Prints a line after an evaluation, one for each tenth of the games."""
+
     shown = ("turns", "score", "points", "exploitability")
 
-    def line() -> str:
+    def __init__(self, total: int) -> None:
+        self._total, self._tenth = total, 0
+        self._latest: dict[str, float] = {}
+
+    def told(self, games: int, metrics: dict[str, float]) -> None:
+        self._latest.update(metrics)
+        evaluated = any(name.startswith("eval/") for name in metrics)
+        if evaluated and games * 10 // self._total > self._tenth:
+            self._tenth = games * 10 // self._total
+            try:
+                print(f"{games:>10,} of {self._total:,} games: {self._line()}", flush=True)
+            except BrokenPipeError:  # nobody reads along any more; the run goes on
+                silence()
+
+    def _line(self) -> str:
+        latest, shown = self._latest, self.shown
         speed = latest.get("time/games_per_s")
         parts = [] if speed is None else [f"{speed:,.0f} games/s"]
         for name in shown:
@@ -34,36 +61,6 @@ def training(total: int) -> Iterator[Report]:
         if greedy:
             parts.append("greedy " + " ".join(greedy))
         return ", ".join(parts)
-
-    if not sys.stdout.isatty():
-        told = 0
-
-        def plain(games: int, metrics: dict[str, float]) -> None:
-            nonlocal told
-            latest.update(metrics)
-            if any(name.startswith("eval/") for name in metrics) and games * 10 // total > told:
-                told = games * 10 // total
-                try:
-                    print(f"{games:>10,} of {total:,} games: {line()}", flush=True)
-                except BrokenPipeError:  # nobody reads along any more; the run goes on
-                    silence()
-
-        yield plain
-        return
-    columns = (
-        TextColumn("{task.percentage:>3.0f}%"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns) as bar:
-        task = bar.add_task("starting", total=total)
-
-        def live(games: int, metrics: dict[str, float]) -> None:
-            latest.update(metrics)
-            bar.update(task, completed=games, description=line())
-
-        yield live
 
 
 def closing(trained: Trained) -> None:
