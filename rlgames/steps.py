@@ -1,0 +1,51 @@
+"""One game, ply by ply, for those who look on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from rlgames.games.game import Game, State
+from rlgames.play import OpenGames
+from rlgames.players.player import Player
+
+
+@dataclass(frozen=True)
+class Ply:
+    """A move of a single game: the full positions before and after it."""
+
+    before: State
+    action: int
+    after: State
+
+    def ends_turn(self) -> bool:
+        return int(self.after.turn[0]) > int(self.before.turn[0])
+
+    def gain(self) -> float:
+        """What the move scored for who made it."""
+        seat = int(self.before.mover[0])
+        return float(self.after.score[0, seat] - self.before.score[0, seat])
+
+
+def plies(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> Iterator[Ply]:
+    """One game from an opening that rng draws to its end; players: one, or one in each seat."""
+    games = OpenGames(game, players, 1, rng)
+    over = False
+    while not over:
+        before = games.state
+        moves, found = games.play(1)
+        assert moves is not None
+        over = bool(found.state.done[0])
+        yield Ply(before, int(moves.action[0]), found.state)
+
+
+def text_before_chance(game: Game[Any], ply: Ply, seat: int) -> str:
+    """The board that a seat would see if chance had added nothing to the move, or, where nothing
+    is left to chance, the one before the move: what differs from it is new."""
+    state = game.from_seat(ply.before, seat)
+    if game.spec.draws:
+        state = game.act(state, torch.tensor([ply.action], device=state.done.device))
+    return game.render(state, 0)
