@@ -103,7 +103,8 @@ class Board:
     """A position to be printed by rich, as wide as there is room for.
 
     likely: float [A], the probabilities to show, if any. since: an earlier text of the board;
-    cells that were different are marked. reveal: show the hidden truth too.
+    cells that were different are marked. reveal: show the hidden truth too. listed: list the
+    likeliest moves where they have no place on the board.
     """
 
     def __init__(
@@ -113,9 +114,10 @@ class Board:
         likely: Tensor | None = None,
         since: str | None = None,
         reveal: bool = False,
+        listed: bool = True,
     ) -> None:
         _, rows, columns = game.spec.observation
-        self.game, self.state, self.columns = game, state, columns
+        self.game, self.state, self.columns, self.listed = game, state, columns, listed
         self.text = game.render(state, 0, reveal=reveal)
         self.shares = [] if likely is None else likely.tolist()
         self.caption, self.grids = grids(self.text, rows, columns) or ([], [])
@@ -138,7 +140,7 @@ class Board:
     def plain(self) -> str:
         """The board as render writes it, and the likeliest moves below."""
         moves = [f"  {name:12} {share:6.1%}" for name, share in self.likeliest()]
-        return "\n".join([self.text, *moves])
+        return "\n".join([self.text, *moves] if self.listed else [self.text])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, ascii_only = options.max_width, options.ascii_only
@@ -149,7 +151,7 @@ class Board:
         else:
             drawn, size = [[Text(line) for line in self.text.splitlines()]], "bare"
         yield from map(Text, self.caption if self.grids else [])
-        listed = self._list(ascii_only) if size == "bare" or self._needs_list() else []
+        listed = self._list(ascii_only) if self._needs_list(size) else []
         for block in _beside([*drawn, listed] if listed else drawn, width):
             yield from block
 
@@ -176,8 +178,10 @@ class Board:
             for action in actions
         )
 
-    def _needs_list(self) -> bool:
-        return bool(self.shares) and not (self.game.spec.cells or self.on_columns())
+    def _needs_list(self, size: str) -> bool:
+        if not self.shares or not self.listed:
+            return False
+        return size == "bare" or not (self.game.spec.cells or self.on_columns())
 
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
         """One of the boards, with the probabilities if it is the first."""

@@ -30,6 +30,11 @@ COMMANDS = {
         "play against a run, or alone with its hints",
         "rlgames play RUN seat=2, rlgames play game=2048",
     ),
+    "watch": ("a run at play, move by move", "rlgames watch RUN delay=1"),
+    "show": (
+        "what a run thinks of one position",
+        "rlgames show RUN state='. X . / . O . / . . .'",
+    ),
     "arena": (
         "everybody against everybody: cross table and ratings",
         "rlgames arena RUN RUN+mcts random win_or_block",
@@ -40,11 +45,11 @@ COMMANDS = {
         "rlgames report outputs/sweeps/… curves=curves.png",
     ),
 }
-BESIDE_A_RUN = ("resume", "eval", "play")
+BESIDE_A_RUN = ("resume", "eval", "play", "watch", "show")
 """Commands whose first word may be a run."""
 
-PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
-"""Keys that hold a path, or are named by one, which may have any characters in it."""
+PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator", "state")
+"""Keys that hold a path, are named by one or hold a board, which may have any characters in it."""
 
 
 TRACEBACK = "RLGAMES_TRACEBACK"
@@ -154,6 +159,10 @@ def run(command: str, words: list[str]) -> int:
         return evaluate(target, words)
     if command == "play":
         return play(target, words)
+    if command == "watch":
+        return watch(target, words)
+    if command == "show":
+        return show_position(target, words)
     return solve(config.load("solve", words))
 
 
@@ -243,6 +252,22 @@ def play(run: Path | None, words: list[str]) -> int:
     from rlgames.commands.play import play_command
 
     return play_command(run, words)
+
+
+def watch(run: Path | None, words: list[str]) -> int:
+    from rlgames import display
+    from rlgames.commands.watch import watch_command
+
+    display.film(*watch_command(run, words))
+    return 0
+
+
+def show_position(run: Path | None, words: list[str]) -> int:
+    from rlgames import display
+    from rlgames.commands.show import show_command
+
+    report, board = show_command(run, words)
+    return show(report, lambda report: display.position(report, board), words)
 
 
 def arena(who: list[str], words: list[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,11 +13,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from rlgames.boards import Board, grouped, printed
 from rlgames.commands.evaluate import results
+from rlgames.commands.watch import Frame
 from rlgames.config import printable, silence
 from rlgames.live import Drawn, Viewer
 from rlgames.onlooker import Onlooker
 from rlgames.training import Trained
+
+MOVES = 20
+"""So many of the likeliest moves of a position are shown."""
 
 
 @contextmanager
@@ -140,6 +146,70 @@ def _by(search: dict[str, Any] | None) -> str:
         return ""
     size = f" of {search['simulations']:,}" if "simulations" in search else ""
     return f" by {search['name']}{size}"
+
+
+def film(games: Iterator[Iterator[Frame]], delay: float) -> None:
+    """Games move by move: on a terminal each board in the place of the one before, after so many
+    seconds; elsewhere, and without a delay, one below the other."""
+    console = Console()
+    for game in games:
+        if not sys.stdout.isatty() or console.is_dumb_terminal or not delay:
+            for frame in game:
+                print(printed(*frame), end="\n\n")
+            continue
+        with Live(console=console, auto_refresh=False) as live:
+            for number, frame in enumerate(game):
+                time.sleep(delay if number else 0)
+                live.update(grouped(*frame), refresh=True)
+
+
+def position(report: dict[str, Any], board: Board) -> None:
+    """What `rlgames show` tells of a position."""
+    print(printed(board))
+    if report["over"] is not None:
+        print(report["over"])
+        return
+    unit = report["unit"]
+    if report["value"] is not None:
+        print(printable(f"{report['player']} expects {report['value']:.4g}"))
+    if report["exact"] is not None:
+        best = [each["action"] for each in report["actions"] if _is(each["exact"], report["exact"])]
+        more = f" and {len(best) - MOVES} more" if len(best) > MOVES else ""
+        print(f"exact: {_worth(report['exact'], unit)}, by {', '.join(best[:MOVES])}{more}")
+    kinds = {"probability": "probability", "score": "worth", "exact": "exact"}
+    known = [kind for kind in kinds if any(each[kind] is not None for each in report["actions"])]
+    if not known:
+        return
+    table = Table()
+    for name in ("move", *(kinds[kind] for kind in known)):
+        table.add_column(name, justify="left" if name == "move" else "right", overflow="fold")
+    for action in report["actions"][:MOVES]:
+        cells = [_cell(kind, action[kind], report) for kind in known]
+        table.add_row(_text(action["action"]), *cells)
+    _show(table)
+    if len(report["actions"]) > MOVES:
+        print(f"and {len(report['actions']) - MOVES} more; format=json has them all")
+
+
+def _cell(kind: str, value: float | None, report: dict[str, Any]) -> str:
+    if value is None:
+        return "-"
+    if kind == "probability":
+        return f"{value:.1%}"
+    if kind == "score":
+        return f"{value:.4f}"
+    return _worth(value, report["unit"]) + (" *" if _is(value, report["exact"]) else "  ")
+
+
+def _is(value: float | None, best: float | None) -> bool:
+    """Whether they are the same but for rounding."""
+    return value is not None and best is not None and abs(value - best) < 1e-9
+
+
+def _worth(value: float, unit: str) -> str:
+    if unit == "outcome":
+        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
+    return f"{value:.4f} {unit}"
 
 
 def arena(report: dict[str, Any]) -> None:

@@ -49,3 +49,23 @@ def text_before_chance(game: Game[Any], ply: Ply, seat: int) -> str:
     if game.spec.draws:
         state = game.act(state, torch.tensor([ply.action], device=state.done.device))
     return game.render(state, 0)
+
+
+def ending(game: Game[Any], state: State, seat: int | None) -> str:
+    """How a game went in words, for whoever sat in a seat, or for one who looked on."""
+    turns, score = int(state.turn[0]), state.score[0].tolist()
+    how = "the whole fleet is sunk"
+    if game.spec.goal == "score":
+        how = f"over with a score of {score[0]:g}"
+    if game.spec.goal == "outcome":
+        best = max(score)
+        winner = score.index(best)
+        how = (
+            f"seat {winner + 1} wins"
+            if seat is None
+            else "you win"
+            if seat == winner
+            else "you lose"
+        )
+        how = "a draw" if min(score) == best else how
+    return f"{how} after {turns} turns"

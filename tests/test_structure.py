@@ -14,9 +14,10 @@ PACKAGE = Path(config.__file__).parent
 ORDER = [
     ["untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
+    ["boards"],
     ["policies"],
     ["players"],
-    ["play", "search"],
+    ["play", "search", "steps"],
     ["rewards"],
     ["learners"],
     [

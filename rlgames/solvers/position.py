@@ -47,8 +47,10 @@ def exact_worth(
     try:
         if isinstance(game, Battleship):
             return _by_beliefs(game, state, seconds, memory)  # type: ignore[arg-type]
-        if isinstance(game, Lines) and game.gravity and game.spec.positions > MOST_POSITIONS:
-            return _by_search(game, state, seconds)  # type: ignore[arg-type]
+        if isinstance(game, Lines) and game.gravity:
+            found = _by_search(game, state, seconds)  # type: ignore[arg-type]
+            if found.value is not None or game.spec.positions > MOST_POSITIONS:
+                return found
         if game.spec.hidden or not game.spec.keyed:
             return None
         return _by_positions(game, state, seconds, memory)
