@@ -176,6 +176,7 @@ def _is_path(word: str) -> bool:
 def path_quoted(word: str) -> str:
     """A path as Hydra reads it, whatever characters are in it."""
     name, equals, value = word.partition("=")
+    value = value.strip() if name == "state" else value
     if name not in PATHS or not equals or value[:1] in ("'", '"') or value == "null":
         return word
     return f"{name}={config.quoted(value)}"

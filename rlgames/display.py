@@ -171,7 +171,7 @@ def position(report: dict[str, Any], board: Board) -> None:
         return
     unit = report["unit"]
     if report["value"] is not None:
-        print(printable(f"{report['player']} expects {report['value']:.4g}"))
+        print(printable(f"{report['player']} expects a return of {report['value']:.4g}"))
     if report["exact"] is not None:
         best = [each["action"] for each in report["actions"] if _is(each["exact"], report["exact"])]
         more = f" and {len(best) - MOVES} more" if len(best) > MOVES else ""
