@@ -35,6 +35,9 @@ TILES = ["eee4da", "ede0c8", "f2b179", "f59563", "f67c5f", "f65e3b"]
 TILES += ["edcf72", "edcc61", "edc850", "edc53f", "edc22e"]
 """The colours of 2, 4, 8 and so on up to 2048."""
 
+SIZES = ("lined", "tidy", "narrow", "bare")
+"""With lines between the cells, with room for brackets, with less room, with marks only."""
+
 GAP = "   "
 
 
@@ -144,12 +147,13 @@ class Board:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, ascii_only = options.max_width, options.ascii_only
-        for size in ("lined", "tidy", "narrow", "bare"):
-            drawn = [self._draw(number, size, ascii_only) for number in range(len(self.grids))]
-            if drawn and max(line.cell_len for lines in drawn for line in lines) <= width:
-                break
-        else:
-            drawn, size = [[Text(line) for line in self.text.splitlines()]], "bare"
+        count = range(len(self.grids))
+        sizes = {size: [self._draw(number, size, ascii_only) for number in count] for size in SIZES}
+        # Better small side by side than one below the other.
+        sides = [size for size in SIZES if self.grids and _width(sizes[size]) <= width]
+        rooms = [size for size in SIZES if self.grids and max(map(_widest, sizes[size])) <= width]
+        size = next(iter([*sides, *rooms]), "bare")
+        drawn = sizes[size] if rooms else [[Text(line) for line in self.text.splitlines()]]
         yield from map(Text, self.caption if self.grids else [])
         listed = self._list(ascii_only) if self._needs_list(size) else []
         for block in _beside([*drawn, listed] if listed else drawn, width):
@@ -294,19 +298,27 @@ def _edges(columns: int, width: int, ascii_only: bool) -> list[str]:
     return [left + middle.join(["─" * width] * columns) + right for left, middle, right in ends]
 
 
+def _widest(block: list[Text]) -> int:
+    return max((line.cell_len for line in block), default=0)
+
+
+def _width(blocks: list[list[Text]]) -> int:
+    """Of blocks side by side."""
+    return sum(map(_widest, blocks)) + len(GAP) * (len(blocks) - 1)
+
+
 def _beside(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
     """Blocks side by side where there is room, otherwise one below the other."""
-    widths = [max(line.cell_len for line in block) for block in blocks]
-    if sum(widths) + len(GAP) * (len(blocks) - 1) > width:
+    if _width(blocks) > width:
         for block in blocks:
             yield block
         return
     joined = []
     for place in range(max(map(len, blocks))):
         line = Text()
-        for block, wide in zip(blocks, widths, strict=True):
+        for block in blocks:
             part = block[place].copy() if place < len(block) else Text()
-            part.pad_right(wide - part.cell_len)
+            part.pad_right(_widest(block) - part.cell_len)
             line.append_text(part).append(GAP)
         line.rstrip()
         joined.append(line)

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from rlgames.onlooker import Onlooker
-from rlgames.run_files import last_metrics, number, read_config, read_metrics, read_run
+from rlgames.run_files import number, read_metrics, read_run
 
 SHARES = {"playing": "cyan", "learning": "magenta", "evaluating": "yellow", "saving": "blue"}
 """What the time is spent on, with a colour each."""
@@ -195,7 +195,7 @@ def _curve(view: View, width: int, rows: int, plain: bool) -> list[Text]:
         return [title, Text(ends[0], "dim"), *chart, Text(ends[1], "dim")]
     axis = "|" if plain else "│"
     names = [ends[0], *[""] * (rows - 2), ends[1]]
-    beside = [Text(f"{name:>{side}} {axis}", "dim") for name in names]
+    beside = [Text().append(f"{name:>{side}} {axis}", "dim") for name in names]
     return [title, *(name.append_text(line) for name, line in zip(beside, chart, strict=True))]
 
 
@@ -246,26 +246,24 @@ class Viewer(Onlooker):
             self.view = replace(self.view, saved=games, saved_at=time.time())
 
 
-def of_run(directory: Path) -> View:
-    """The view that a finished run ended with, from its files."""
-    run, config, lines = read_run(directory), read_config(directory), []
-    metrics = directory / "metrics.jsonl"
-    if metrics.is_file():
-        lines = read_metrics(metrics)
+def of_run(directory: Path, games: int | None = None) -> View:
+    """What a finished run looked like after so many games, or at its end, from its files."""
+    run, lines = read_run(directory), []
+    if (directory / "metrics.jsonl").is_file():
+        lines = read_metrics(directory / "metrics.jsonl")
     results: dict[str, Any] = run.get("results") or {}
-    games = lines[-1]["games"] if lines else 0
-    seconds = number(run.get("seconds")) or last_metrics(directory).get("time/seconds", 0.0)
     view = View(
-        total=int(config.get("games") or games or 1),
-        begun=-seconds,
+        total=int(lines[-1]["games"]) if lines else 1,
+        begun=0.0,
         figure=str(run.get("figure", "")),
         random=number(results.get("random")),
         optimal=number(results.get("optimal")),
         doing="",
     )
     for line in lines:
-        view = view.told(int(line["games"]), line)
-    return replace(view, saved=None)
+        if games is None or line["games"] <= games:
+            view = view.told(int(line["games"]), line)
+    return replace(view, begun=-view.latest.get("time/seconds", 0.0))
 
 
 def svg(view: View, title: str = "rlgames train", width: int = 80) -> str:

@@ -21,9 +21,6 @@ class Ply:
     action: int
     after: State
 
-    def ends_turn(self) -> bool:
-        return int(self.after.turn[0]) > int(self.before.turn[0])
-
     def gain(self) -> float:
         """What the move scored for who made it."""
         seat = int(self.before.mover[0])
@@ -42,13 +39,12 @@ def plies(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> I
         yield Ply(before, int(moves.action[0]), found.state)
 
 
-def text_before_chance(game: Game[Any], ply: Ply, seat: int) -> str:
-    """The board that a seat would see if chance had added nothing to the move, or, where nothing
-    is left to chance, the one before the move: what differs from it is new."""
-    state = game.from_seat(ply.before, seat)
-    if game.spec.draws:
-        state = game.act(state, torch.tensor([ply.action], device=state.done.device))
-    return game.render(state, 0)
+def before_chance(game: Game[Any], ply: Ply) -> State:
+    """The position if chance had added nothing to a move, or, where nothing is left to chance, the
+    one before the move: what differs from it afterwards is new."""
+    if not game.spec.draws:
+        return ply.before
+    return game.act(ply.before, torch.tensor([ply.action], device=ply.before.done.device))
 
 
 def ending(game: Game[Any], state: State, seat: int | None) -> str:

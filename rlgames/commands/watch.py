@@ -16,7 +16,7 @@ from rlgames.commands.beside import config_beside, game_and_player
 from rlgames.config import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.steps import Ply, ending, plies, text_before_chance
+from rlgames.steps import Ply, before_chance, ending, plies
 
 Frame = tuple[str | Board, ...]
 
@@ -52,19 +52,18 @@ def frames(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> 
     """One game: the board before each move, with the mover's probabilities and the move in words,
     and then the last board."""
     advisors = [weighed(player) for player in players]
-    since: Ply | None = None
+    known: dict[int, str] = {}  # the board as each seat knew it last
     for ply in plies(game, players, rng):
         mover = int(ply.before.mover[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[mover % len(advisors)], seen)
-        earlier = None if since is None else text_before_chance(game, since, mover)
-        yield _told(game, ply), Board(game, seen, likely, earlier)
-        since = ply
-    assert since is not None
-    mover = int(since.before.mover[0])
-    last = game.from_seat(since.after, mover)
-    text = text_before_chance(game, since, mover)
-    yield ending(game, last, None), Board(game, last, None, text, reveal=True)
+        yield _told(game, ply), Board(game, seen, likely, known.get(mover))
+        if game.spec.hidden:
+            known[mover] = game.render(seen, 0)
+        else:
+            known = dict.fromkeys(range(game.spec.seats), game.render(before_chance(game, ply), 0))
+    last = game.from_seat(ply.after, mover)
+    yield ending(game, last, None), Board(game, last, None, known[mover], reveal=True)
 
 
 def probabilities(player: Player, state: State) -> Tensor | None:
