@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -18,6 +17,7 @@ from rich.text import Text
 from torch import Tensor
 
 from rlgames.games.game import Game, State
+from rlgames.grids import grids
 
 SHOWN = 8
 """So many of the likeliest moves are listed."""
@@ -39,67 +39,6 @@ SIZES = ("lined", "tidy", "narrow", "bare")
 """With lines between the cells, with room for brackets, with less room, with marks only."""
 
 GAP = "   "
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The marks of a board [rows][columns], and what is written beside, above and below them."""
-
-    marks: list[list[str]]
-    left: list[str]
-    head: list[str]
-    foot: list[str]
-
-    def names(self) -> dict[str, int]:
-        """The cells, in row-major order, by the names that their row and column give them."""
-        if not self.head:
-            return {str(place): place for place in range(len(self.marks[0]) * (not self.left))}
-        labels = (column + row for row in self.left for column in self.head)
-        return {label: place for place, label in enumerate(labels)}
-
-
-def grids(text: str, rows: int, columns: int) -> tuple[list[str], list[Grid]] | None:
-    """The boards in a text, side by side with | between them, and its other lines above them.
-
-    None where there is no board of so many rows and columns.
-    """
-    lines = [line.split("|") for line in text.splitlines() if line.strip()]
-    most = max(map(len, lines), default=0)
-    body = [line for line in lines if len(line) == most]
-    found = [_grid([line[n].split() for line in body], rows, columns) for n in range(most)]
-    boards = [grid for grid in found if grid is not None]
-    if not boards or len(boards) != most:
-        return None
-    return ["|".join(line) for line in lines if len(line) != most], boards
-
-
-def _grid(lines: list[list[str]], rows: int, columns: int) -> Grid | None:
-    numbered = [line for line in lines if len(line) == columns + 1 and line[0].isdigit()]
-    bare = [line for line in lines if len(line) == columns]
-    if len(numbered) == rows and len(numbered) + len(bare) == len(lines):
-        left, marks = [line[0] for line in numbered], [line[1:] for line in numbered]
-        return Grid(marks, left, bare[0] if bare else [], [])
-    if len(bare) != len(lines) or len(bare) - rows not in (0, 1):
-        return None
-    return Grid(bare[:rows], [], [], bare[rows] if len(bare) > rows else [])
-
-
-def template(game: Game[Any], text: str, marks: str) -> str:
-    """The text of a board with the marks of another, which may lack all that is written around it.
-
-    Raises ValueError where there are not as many marks.
-    """
-    _, rows, columns = game.spec.observation
-    fresh = iter(marks.split())
-    found = grids(text, rows, columns)
-    given = [line.split() for line in marks.splitlines() if line.strip()]
-    if found is None or len(found[1]) != 1 or any(len(line) != columns for line in given):
-        raise ValueError(f"not a board of {rows} rows of {columns} marks")
-    if len(given) != rows:
-        raise ValueError(f"{len(given)} rows; the board has {rows}")
-    grid = found[1][0]
-    lines = [[left, *(next(fresh) for _ in range(columns))] for left in grid.left or [""] * rows]
-    return "\n".join(" ".join(line) for line in [grid.head, *lines, grid.foot] if line)
 
 
 class Board:
@@ -124,8 +63,10 @@ class Board:
         self.text = game.render(state, 0, reveal=reveal)
         self.shares = [] if likely is None else likely.tolist()
         self.caption, self.grids = grids(self.text, rows, columns) or ([], [])
-        earlier = grids(since or self.text, rows, columns)
-        pairs = zip(self.grids, earlier[1] if earlier else [], strict=False)
+        earlier = grids(since, rows, columns) if since else None
+        # What is revealed was there before.
+        visible = grids(game.render(state, 0), rows, columns) or ([], [])
+        pairs = zip(visible[1], earlier[1] if earlier else [], strict=False)
         self.changed = [
             [mark != old for mark, old in zip(chain(*now.marks), chain(*then.marks), strict=True)]
             for now, then in pairs
@@ -161,82 +102,77 @@ class Board:
 
     def on_cells(self) -> list[float] | None:
         """What the actions that take each cell are likely together; None where actions are not
-        cells or sets of them."""
-        if not self.shares or self.game.spec.cells:
-            return self.shares or None
-        cells = dict.fromkeys(self.grids[0].names().values(), 0.0)
+        empty cells or sets of them."""
+        marks = list(chain(*self.grids[0].marks))
+        if self.game.spec.cells:
+            taken = any(p >= LEAST and m != "." for p, m in zip(self.shares, marks, strict=False))
+            return self.shares if self.shares and not taken else None
         names = self.grids[0].names()
+        cells = dict.fromkeys(names.values(), 0.0)
         for action, share in enumerate(self.shares):
             words = self.game.name_action(self.state, 0, action).split() if share else []
             if not all(word in names for word in words):
                 return None
             for word in words:
                 cells[names[word]] += share
-        return list(cells.values()) or None
+        return list(cells.values()) if self.shares and cells else None
 
     def on_columns(self) -> bool:
         """Whether actions are columns, and named below the board."""
         foot, actions = self.grids[0].foot, range(len(self.shares))
-        return len(foot) == len(actions) and all(
-            self.game.name_action(self.state, 0, action).endswith(foot[action])
-            for action in actions
+        return (
+            bool(foot)
+            and len(foot) == len(actions)
+            and all(
+                self.game.name_action(self.state, 0, action).endswith(foot[action])
+                for action in actions
+            )
         )
 
     def _needs_list(self, size: str) -> bool:
         if not self.shares or not self.listed:
             return False
-        return size == "bare" or not (self.game.spec.cells or self.on_columns())
+        one = self.game.spec.cells and size != "bare" and self.on_cells() is not None
+        return not one and (size == "bare" or not self.on_columns())
 
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
         """One of the boards, with the probabilities if it is the first."""
-        grid, rows = self.grids[number], len(self.grids[number].marks)
-        sign = "" if size == "narrow" else "%"
-        told = number == 0 and size != "bare" and bool(self.shares)
-        cells = self.on_cells() if told else None
-        above = self.shares if told and self.on_columns() else None
-        words = [[self._mark(mark, ascii_only) for mark in row] for row in grid.marks]
+        grid = self.grids[number]
+        lined = size == "lined" and len(grid.marks) <= LINED
+        words, above = self._words(number, size, " " if lined else "." if ascii_only else "·")
+        inner = max(word.cell_len for row in [*words, above] for word in row)
+        # An equal distance to both sides looks best.
+        inner += size in ("lined", "tidy") and not inner % 2
+        side = max(map(len, grid.left), default=-1) + 1
+        pad, edges = Text(" " * side), _edges(self.columns, inner + 2, ascii_only)
+        pipe = "" if not lined else "|" if ascii_only else "│"
+        changed = self.changed[number] if self.changed else [False] * (len(words) * self.columns)
+        lines = [pad + _labels(grid.head, inner, size, lined)] if grid.head else []
+        if above:
+            lines.append(pad + _row(above, [False] * len(above), inner, size, " " * lined))
+        for row, row_words in enumerate(words):
+            if lined:
+                lines.append(pad + Text(edges[min(row, 1)], "dim"))
+            marks = changed[row * self.columns : (row + 1) * self.columns]
+            label = f"{grid.left[row]:>{side - 1}} " if grid.left else ""
+            lines.append(Text().append(label, "dim") + _row(row_words, marks, inner, size, pipe))
+        if lined:
+            lines.append(pad + Text(edges[2], "dim"))
+        return [*lines, pad + _labels(grid.foot, inner, size, lined)] if grid.foot else lines
+
+    def _words(self, number: int, size: str, empty: str) -> tuple[list[list[Text]], list[Text]]:
+        """What stands in the cells, and above the columns."""
+        words = [[_mark(mark, empty) for mark in row] for row in self.grids[number].marks]
+        if number or size == "bare" or not self.shares:
+            return words, []
+        sign, cells = "" if size == "narrow" else "%", self.on_cells()
         if cells is not None:
             for place, share in enumerate(cells):
                 row, column = divmod(place, self.columns)
-                if share >= LEAST and grid.marks[row][column] == ".":
+                if share >= LEAST:
                     words[row][column] = _percent(share, sign, max(cells))
-        top = [_percent(share, sign, max(above)) for share in above] if above else []
-        inner = max(word.cell_len for row in [*words, top] for word in row)
-        # An equal distance to both sides looks best.
-        inner += size in ("lined", "tidy") and not inner % 2
-        changed = self.changed[number] if self.changed else [False] * (rows * self.columns)
-        lined = size == "lined" and rows <= LINED
-        pipe = "" if not lined else "|" if ascii_only else "│"
-        side = max(map(len, grid.left), default=0)
-        edges = _edges(self.columns, inner + 2, ascii_only)
-        pad = " " * (side + bool(side))
-        lines = [
-            Text(pad + _labels(labels, inner, size, lined), "dim")
-            for labels in [grid.head]
-            if labels
-        ]
-        if top:
-            lines.append(
-                Text(pad) + _row(top, [False] * len(top), inner, size, " " if lined else "")
-            )
-        for row, row_words in enumerate(words):
-            if lined:
-                lines.append(Text(pad + edges[min(row, 1)], "dim"))
-            marks = changed[row * self.columns : (row + 1) * self.columns]
-            label = f"{grid.left[row]:>{side}} " if grid.left else ""
-            lines.append(Text().append(label, "dim") + _row(row_words, marks, inner, size, pipe))
-        if lined:
-            lines.append(Text(pad + edges[2], "dim"))
-        if grid.foot:
-            lines.append(Text(pad + _labels(grid.foot, inner, size, lined), "dim"))
-        return lines
-
-    def _mark(self, mark: str, ascii_only: bool) -> Text:
-        if mark.isdecimal():
-            return Text(mark, _tile(int(mark)))
-        if len(mark) == 1 and mark.isalpha() and mark not in STYLES:  # one's own ships
-            return Text(mark, "bold red" if mark.isupper() else "green")
-        return Text("·" if mark == "." and not ascii_only else mark, STYLES.get(mark, ""))
+        above = self.shares if self.on_columns() else []
+        return words, [_percent(share, sign, max(above)) for share in above]
 
     def _list(self, ascii_only: bool) -> list[Text]:
         """The likeliest moves with bars, which a black and white terminal shows as well."""
@@ -253,6 +189,14 @@ class Board:
 def _percent(share: float, sign: str, most: float) -> Text:
     style = "bold green" if share == most else "green" if share >= 0.05 else "dim green"
     return Text(f"{share * 100:.0f}{sign}", style)
+
+
+def _mark(mark: str, empty: str) -> Text:
+    if mark.isdecimal():
+        return Text(mark, _tile(int(mark)))
+    if len(mark) == 1 and mark.isalpha() and mark not in STYLES:  # one's own ships
+        return Text(mark, "bold red" if mark.isupper() else "green")
+    return Text(empty if mark == "." else mark, STYLES.get(mark, ""))
 
 
 def _tile(value: int) -> str:
@@ -282,12 +226,12 @@ def _row(words: list[Text], marked: list[bool], inner: int, size: str, pipe: str
     return line
 
 
-def _labels(labels: list[str], inner: int, size: str, lined: bool) -> str:
+def _labels(labels: list[str], inner: int, size: str, lined: bool) -> Text:
     if size in ("narrow", "bare"):
-        return (" " * (size == "narrow")).join(f"{label[-inner:]:>{inner}}" for label in labels)
-    gap = " " if lined else ""
-    line = gap.join(f"{label:^{inner + 2}}" for label in labels)
-    return (" " * lined + line).rstrip()
+        line = (" " * (size == "narrow")).join(f"{label[-inner:]:>{inner}}" for label in labels)
+    else:
+        line = " " * lined + (" " * lined).join(f"{label:^{inner + 2}}" for label in labels)
+    return Text(line.rstrip(), "dim")
 
 
 def _edges(columns: int, width: int, ascii_only: bool) -> list[str]:

@@ -17,7 +17,7 @@ from rlgames.boards import Board, grouped, printed
 from rlgames.commands.evaluate import results
 from rlgames.commands.watch import Frame
 from rlgames.config import printable, silence
-from rlgames.live import Drawn, Viewer
+from rlgames.live import Drawn, Screen, Viewer
 from rlgames.onlooker import Onlooker
 from rlgames.training import Trained
 
@@ -33,7 +33,7 @@ def training(total: int) -> Iterator[Onlooker]:
         yield Plain(total)
         return
     viewer = Viewer(total)
-    with Live(Drawn(lambda: viewer.view), console=console):
+    with Screen(Drawn(lambda: viewer.view), console):
         yield viewer
 
 

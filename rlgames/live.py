@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.control import Control
+from rich.live import Live
+from rich.segment import ControlType, Segment
 from rich.text import Text
 
 from rlgames.onlooker import Onlooker
@@ -68,7 +71,9 @@ class View:
     def bounds(self) -> tuple[tuple[str, float], tuple[str, float]]:
         """What the curve lies between, by name: random play, or the worst so far where that is not
         known, and the optimum, or the best that can be or was seen."""
-        values = [value for _, value in self.curve] or [0.0]
+        values = [value for _, value in self.curve]
+        values += [] if self.random is None else [self.random]  # what is worse is no upper bound
+        values = values or [0.0]
         fewer = self.figure == "turns"
         worst, best = (max(values), min(values)) if fewer else (min(values), max(values))
         low = ("worst", worst) if self.random is None else ("random", self.random)
@@ -215,6 +220,29 @@ def _marks(view: View) -> list[Text]:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+class Screen(Live):
+    """A view on a terminal that is kept up to date, also when the terminal becomes narrower.
+
+    Then most terminals break the lines that are too long, so that the view to be drawn anew begins
+    further up than rich knows.
+    """
+
+    def __init__(self, drawn: Drawn, console: Console) -> None:
+        self._widths: list[int] = []
+        super().__init__(drawn, console=console)
+
+    def refresh(self) -> None:
+        width, before = self.console.width, self._widths
+        broken = sum(max(0, -(-line // width) - 1) for line in before)
+        if broken:
+            up = Control.move(0, 1 - len(before) - broken)
+            self.console.control(Control((ControlType.CARRIAGE_RETURN,)), up)
+            self.console.file.write("\x1b[J" + "\n" * (len(before) - 1))
+        super().refresh()
+        lines = self.console.render_lines(self.get_renderable(), pad=False)
+        self._widths = [Segment.get_line_length(line) for line in lines[: self.console.height]]
 
 
 class Viewer(Onlooker):

@@ -44,7 +44,9 @@ def before_chance(game: Game[Any], ply: Ply) -> State:
     one before the move: what differs from it afterwards is new."""
     if not game.spec.draws:
         return ply.before
-    return game.act(ply.before, torch.tensor([ply.action], device=ply.before.done.device))
+    device = ply.before.done.device
+    moved: State = game.act(ply.before, torch.tensor([ply.action], device=device))
+    return moved
 
 
 def ending(game: Game[Any], state: State, seat: int | None) -> str:

@@ -8,7 +8,8 @@ import torch
 from rich.console import Console
 
 from rlgames import build, config
-from rlgames.boards import Board, grids, template
+from rlgames.boards import Board
+from rlgames.grids import grids, template
 from rlgames.players.player import Random
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}

@@ -60,6 +60,8 @@ def test_a_curve_lies_between_random_play_and_the_optimum():
 def test_a_value_beyond_the_bounds_stays_inside():
     beyond = View(10, 0.0, games=10, figure="turns", random=8.0, optimal=4.0, curve=((1, 3.9),))
     assert beyond.heights(2) == [1, 1]
+    worse = View(10, 0.0, games=10, figure="turns", random=8.0, curve=((1, 8.5), (10, 7.0)))
+    assert worse.heights(2) == [0, 1]
 
 
 def test_blocks_are_as_high_as_told():
