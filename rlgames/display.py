@@ -21,7 +21,7 @@ from rlgames.live import Drawn, Screen, Viewer
 from rlgames.onlooker import Onlooker
 from rlgames.training import Trained
 
-MOVES = 20
+MOVES = 10
 """So many of the likeliest moves of a position are shown."""
 
 
