@@ -30,6 +30,11 @@ COMMANDS = {
         "play against a run, or alone with its hints",
         "rlgames play RUN seat=2, rlgames play game=2048",
     ),
+    "watch": ("a run at play, move by move", "rlgames watch RUN delay=1"),
+    "show": (
+        "what a run thinks of one position",
+        "rlgames show RUN state='. X . / . O . / . . .'",
+    ),
     "arena": (
         "everybody against everybody: cross table and ratings",
         "rlgames arena RUN RUN+mcts random win_or_block",
@@ -40,11 +45,11 @@ COMMANDS = {
         "rlgames report outputs/sweeps/… curves=curves.png",
     ),
 }
-BESIDE_A_RUN = ("resume", "eval", "play")
+BESIDE_A_RUN = ("resume", "eval", "play", "watch", "show")
 """Commands whose first word may be a run."""
 
-PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
-"""Keys that hold a path, or are named by one, which may have any characters in it."""
+PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator", "state")
+"""Keys that hold a path, are named by one or hold a board, which may have any characters in it."""
 
 
 TRACEBACK = "RLGAMES_TRACEBACK"
@@ -154,6 +159,10 @@ def run(command: str, words: list[str]) -> int:
         return evaluate(target, words)
     if command == "play":
         return play(target, words)
+    if command == "watch":
+        return watch(target, words)
+    if command == "show":
+        return show_position(target, words)
     return solve(config.load("solve", words))
 
 
@@ -167,6 +176,7 @@ def _is_path(word: str) -> bool:
 def path_quoted(word: str) -> str:
     """A path as Hydra reads it, whatever characters are in it."""
     name, equals, value = word.partition("=")
+    value = value.strip() if name == "state" else value
     if name not in PATHS or not equals or value[:1] in ("'", '"') or value == "null":
         return word
     return f"{name}={config.quoted(value)}"
@@ -178,7 +188,7 @@ def train(cfg: object) -> int:
     from rlgames.training import train as learn
 
     assert isinstance(cfg, DictConfig)
-    return learning(cfg.games, lambda progress: learn(cfg, progress))
+    return learning(cfg.games, lambda onlooker: learn(cfg, onlooker))
 
 
 def resume(run: Path | None, words: list[str]) -> int:
@@ -198,7 +208,7 @@ def resume(run: Path | None, words: list[str]) -> int:
             lock.release()
         print(config.printable(f"{run} {why}; nothing was changed"))
         return 0
-    return learning(cfg.games, lambda progress: learn(run, cfg, found, lock, progress))
+    return learning(cfg.games, lambda onlooker: learn(run, cfg, found, lock, onlooker))
 
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
@@ -210,8 +220,8 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         if ranks.rank():
             learn(None)
             return 0
-        with display.training(games) as progress:
-            trained = learn(progress)
+        with display.training(games) as onlooker:
+            trained = learn(onlooker)
     except BadNumber as error:
         return config.stop(explained(error), False, 3)
     display.closing(trained)
@@ -243,6 +253,22 @@ def play(run: Path | None, words: list[str]) -> int:
     from rlgames.commands.play import play_command
 
     return play_command(run, words)
+
+
+def watch(run: Path | None, words: list[str]) -> int:
+    from rlgames import display
+    from rlgames.commands.watch import watch_command
+
+    display.film(*watch_command(run, words))
+    return 0
+
+
+def show_position(run: Path | None, words: list[str]) -> int:
+    from rlgames import display
+    from rlgames.commands.show import show_command
+
+    report, board = show_command(run, words)
+    return show(report, lambda report: display.position(report, board), words)
 
 
 def arena(who: list[str], words: list[str]) -> int:
