@@ -15,7 +15,8 @@ from rlgames.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
-from rlgames.sampling import Argmax
+from rlgames.sampling import Argmax, Stochastic
+from rlgames.search.mcts import Mcts, Weighed
 
 
 def checkpoint_path(run: Path) -> Path:
@@ -107,6 +108,16 @@ def searching(
         return player
     reward = None if run is None else trained_config(run).reward
     return build.build_search(search, game, player, reward)
+
+
+def weighed(player: Player) -> Player:
+    """Who tells the probabilities of a player in the way that is of most use to a person: a greedy
+    agent is certain of everything, and so is a search."""
+    if isinstance(player, Mcts):
+        return Weighed(player)
+    if isinstance(player, Agent):
+        return Agent(player.game, player.policy, Stochastic())
+    return player
 
 
 def _player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:

@@ -29,6 +29,8 @@ COMMANDS = {
     "resume": ("go on with a run or a sweep", "rlgames resume RUN games=500000"),
     "eval": ("how well a run or a player plays", "rlgames eval RUN opponent=exact"),
     "play": ("play against a run, or with its hints", "rlgames play RUN seat=2"),
+    "watch": ("a run at play, move by move", "rlgames watch RUN delay=1"),
+    "show": ("what a run thinks of a position", "rlgames show RUN state='. X . / . O . / . . .'"),
     "arena": ("everybody against everybody", "rlgames arena RUN random win_or_block"),
     "solve": ("the exact optimum", "rlgames solve game=2048 board=2 columns=3"),
     "report": ("runs and sweeps beside each other", "rlgames report outputs curves=curves.png"),
@@ -38,7 +40,7 @@ COMMANDS = {
 }
 """What each command does, and an example."""
 
-BESIDE_A_RUN = ("resume", "eval", "play")
+BESIDE_A_RUN = ("resume", "eval", "play", "watch", "show")
 """Commands whose first word may be a run."""
 
 OF_MANY_RUNS = ("arena", "report")
@@ -46,8 +48,8 @@ OF_MANY_RUNS = ("arena", "report")
 
 FLAGS = ("-h", "--help", "-m", "--multirun", "--config-dir")
 
-PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
-"""Keys that hold a path, or are named by one, which may have any characters in it."""
+PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator", "state")
+"""Keys that hold a path, are named by one or hold a board, which may have any characters in it."""
 
 
 def main() -> None:
@@ -149,6 +151,10 @@ def run(command: str, words: list[str]) -> int:
         return evaluate(target, words)
     if command == "play":
         return play(target, words)
+    if command == "watch":
+        return watch(target, words)
+    if command == "show":
+        return show_position(target, words)
     if command in ("games", "experiments"):
         return listing(command, words)
     return solve(_load("solve", words))
@@ -172,6 +178,7 @@ def path_quoted(word: str) -> str:
     from rlgames.config import quoted
 
     name, equals, value = word.partition("=")
+    value = value.strip() if name == "state" else value
     if name not in PATHS or not equals or value[:1] in ("'", '"') or value == "null":
         return word
     return f"{name}={quoted(value)}"
@@ -183,7 +190,7 @@ def train(cfg: object) -> int:
     from rlgames.training import train as learn
 
     assert isinstance(cfg, DictConfig)
-    return learning(cfg.games, lambda progress: learn(cfg, progress))
+    return learning(cfg.games, lambda onlooker: learn(cfg, onlooker))
 
 
 def resume(run: Path | None, words: list[str]) -> int:
@@ -203,7 +210,7 @@ def resume(run: Path | None, words: list[str]) -> int:
             lock.release()
         print(printable(f"{run} {why}; nothing was changed"))
         return 0
-    return learning(cfg.games, lambda progress: learn(run, cfg, found, lock, progress))
+    return learning(cfg.games, lambda onlooker: learn(run, cfg, found, lock, onlooker))
 
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
@@ -215,8 +222,8 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         if ranks.rank():
             learn(None)
             return 0
-        with display.training(games) as progress:
-            trained = learn(progress)
+        with display.training(games) as onlooker:
+            trained = learn(onlooker)
     except BadNumber as error:
         return stop(explained(error), False, 3)
     display.closing(trained)
@@ -243,6 +250,22 @@ def play(run: Path | None, words: list[str]) -> int:
     from rlgames.commands.play import play_command
 
     return play_command(run, words)
+
+
+def watch(run: Path | None, words: list[str]) -> int:
+    from rlgames import display
+    from rlgames.commands.watch import watch_command
+
+    display.film(*watch_command(run, words))
+    return 0
+
+
+def show_position(run: Path | None, words: list[str]) -> int:
+    from rlgames import display
+    from rlgames.commands.show import show_command
+
+    report, board = show_command(run, words)
+    return show(report, lambda report: display.position(report, board), words)
 
 
 def arena(who: list[str], words: list[str]) -> int:

@@ -95,6 +95,21 @@ class PlayConfig(RunConfig):
 
 
 @dataclass
+class WatchConfig(RunConfig):
+    games: int = key(1, 1, 10**6)
+    delay: float = key(0.5, 0, 3600)
+
+
+@dataclass
+class ShowConfig(CommandConfig):
+    state: str | None = None
+    solve_seconds: float = key(20.0, 0, 1e6)
+    format: str = key("table", of=("table", "json"))
+    device: str = "cpu"
+    threads: int = key(1, 1, 1024)
+
+
+@dataclass
 class ArenaConfig(RunConfig):
     games: int = key(1000, 1, 10**9)
     format: str = key("table", of=("table", "json"))
@@ -122,6 +137,8 @@ COMMANDS: dict[str, type] = {
     "resume": ResumeConfig,
     "eval": EvalConfig,
     "play": PlayConfig,
+    "watch": WatchConfig,
+    "show": ShowConfig,
     "arena": ArenaConfig,
     "report": ReportConfig,
     "solve": SolveConfig,
@@ -144,6 +161,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "resume": (),
     "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
     "play": ("game", "opponent", "sampling", "search"),
+    "watch": ("game", "player", "opponent", "sampling", "search"),
+    "show": ("game", "player", "sampling", "search"),
     "arena": ("game", "search"),
     "report": (),
     "solve": ("game",),

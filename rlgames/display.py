@@ -1,30 +1,63 @@
-"""What a person sees: the progress of a run, and its closing table. The only user of rich."""
+"""What a person sees: the progress of a run, and tables of what came of it."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from rlgames.boards import Board, grouped, printed
 from rlgames.commands.evaluate import results
+from rlgames.commands.watch import Frame
 from rlgames.errors import printable, silence
-from rlgames.training import Progress as Report
+from rlgames.live import Drawn, Screen, Viewer
+from rlgames.onlooker import Onlooker
 from rlgames.training import Trained
+
+MOVES = 10
+"""So many of the likeliest moves of a position are shown."""
 
 
 @contextmanager
-def training(total: int) -> Iterator[Report]:
-    """A live bar on a terminal; elsewhere a plain line at every tenth of the games."""
-    latest: dict[str, float] = {}
+def training(total: int) -> Iterator[Onlooker]:
+    """A live view on a terminal; elsewhere a plain line at every tenth of the games."""
+    console = Console()
+    if not sys.stdout.isatty() or console.is_dumb_terminal:
+        yield Plain(total)
+        return
+    viewer = Viewer(total)
+    with Screen(Drawn(lambda: viewer.view), console):
+        yield viewer
+
+
+class Plain(Onlooker):
+    """Prints a line after an evaluation, one for each tenth of the games."""
+
     shown = ("turns", "score", "points", "exploitability")
 
-    def line() -> str:
+    def __init__(self, total: int) -> None:
+        self._total, self._tenth = total, 0
+        self._latest: dict[str, float] = {}
+
+    def told(self, games: int, metrics: dict[str, float]) -> None:
+        self._latest.update(metrics)
+        evaluated = any(name.startswith("eval/") for name in metrics)
+        if evaluated and games * 10 // self._total > self._tenth:
+            self._tenth = games * 10 // self._total
+            try:
+                print(f"{games:>10,} of {self._total:,} games: {self._line()}", flush=True)
+            except BrokenPipeError:  # nobody reads along any more; the run goes on
+                silence()
+
+    def _line(self) -> str:
+        latest, shown = self._latest, self.shown
         speed = latest.get("time/games_per_s")
         parts = [] if speed is None else [f"{speed:,.0f} games/s"]
         for name in shown:
@@ -34,36 +67,6 @@ def training(total: int) -> Iterator[Report]:
         if greedy:
             parts.append("greedy " + " ".join(greedy))
         return ", ".join(parts)
-
-    if not sys.stdout.isatty():
-        told = 0
-
-        def plain(games: int, metrics: dict[str, float]) -> None:
-            nonlocal told
-            latest.update(metrics)
-            if any(name.startswith("eval/") for name in metrics) and games * 10 // total > told:
-                told = games * 10 // total
-                try:
-                    print(f"{games:>10,} of {total:,} games: {line()}", flush=True)
-                except BrokenPipeError:  # nobody reads along any more; the run goes on
-                    silence()
-
-        yield plain
-        return
-    columns = (
-        TextColumn("{task.percentage:>3.0f}%"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns) as bar:
-        task = bar.add_task("starting", total=total)
-
-        def live(games: int, metrics: dict[str, float]) -> None:
-            latest.update(metrics)
-            bar.update(task, completed=games, description=line())
-
-        yield live
 
 
 def closing(trained: Trained) -> None:
@@ -143,6 +146,70 @@ def _by(search: dict[str, Any] | None) -> str:
         return ""
     size = f" of {search['simulations']:,}" if "simulations" in search else ""
     return f" by {search['name']}{size}"
+
+
+def film(games: Iterator[Iterator[Frame]], delay: float) -> None:
+    """Games move by move: on a terminal each board in the place of the one before, after so many
+    seconds; elsewhere, and without a delay, one below the other."""
+    console = Console()
+    for game in games:
+        if not sys.stdout.isatty() or console.is_dumb_terminal or not delay:
+            for frame in game:
+                print(printed(*frame), end="\n\n")
+            continue
+        with Live(console=console, auto_refresh=False) as live:
+            for number, frame in enumerate(game):
+                time.sleep(delay if number else 0)
+                live.update(grouped(*frame), refresh=True)
+
+
+def position(report: dict[str, Any], board: Board) -> None:
+    """What `rlgames show` tells of a position."""
+    print(printed(board))
+    if report["over"] is not None:
+        print(report["over"])
+        return
+    unit = report["unit"]
+    if report["value"] is not None:
+        print(printable(f"{report['player']} expects a return of {report['value']:.4g}"))
+    if report["exact"] is not None:
+        best = [each["action"] for each in report["actions"] if _is(each["exact"], report["exact"])]
+        more = f" and {len(best) - MOVES} more" if len(best) > MOVES else ""
+        print(f"exact: {_worth(report['exact'], unit)}, by {', '.join(best[:MOVES])}{more}")
+    kinds = {"probability": "probability", "score": "worth", "exact": "exact"}
+    known = [kind for kind in kinds if any(each[kind] is not None for each in report["actions"])]
+    if not known:
+        return
+    table = Table()
+    for name in ("move", *(kinds[kind] for kind in known)):
+        table.add_column(name, justify="left" if name == "move" else "right", overflow="fold")
+    for action in report["actions"][:MOVES]:
+        cells = [_cell(kind, action[kind], report) for kind in known]
+        table.add_row(_text(action["action"]), *cells)
+    _show(table)
+    if len(report["actions"]) > MOVES:
+        print(f"and {len(report['actions']) - MOVES} more; format=json has them all")
+
+
+def _cell(kind: str, value: float | None, report: dict[str, Any]) -> str:
+    if value is None:
+        return "-"
+    if kind == "probability":
+        return f"{value:.1%}"
+    if kind == "score":
+        return f"{value:.4f}"
+    return _worth(value, report["unit"]) + (" *" if _is(value, report["exact"]) else "  ")
+
+
+def _is(value: float | None, best: float | None) -> bool:
+    """Whether they are the same but for rounding."""
+    return value is not None and best is not None and abs(value - best) < 1e-9
+
+
+def _worth(value: float, unit: str) -> str:
+    if unit == "outcome":
+        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
+    return f"{value:.4f} {unit}"
 
 
 def arena(report: dict[str, Any]) -> None:

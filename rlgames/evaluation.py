@@ -238,35 +238,6 @@ def _results(score: Tensor, seat: Tensor) -> list[dict[str, Share]]:
     return tables
 
 
-def trace(
-    game: Game[Any],
-    players: list[Player],
-    rng: torch.Generator,
-) -> str:
-    """One game as text: the board before each turn, what was done, the score."""
-    state = game.initial(1, rng)
-    lines = [game.render(state, 0, reveal=True), ""]
-    words: list[str] = []
-    while not bool(state.done[0]):
-        mover = int(state.mover[0])
-        player = players[mover % len(players)]
-        action = player.choose(game.public(state), rng)
-        words.append(game.name_action(state, 0, int(action[0])))
-        after = game.act(state, action)
-        if game.spec.draws:
-            after = game.settle(
-                after, torch.rand(1, game.spec.draws, generator=rng, device=rng.device)
-            )
-        if int(after.turn[0]) > int(state.turn[0]):
-            gain = float(after.score[0, mover] - state.score[0, mover])
-            who = f", seat {mover + 1}" if game.spec.seats > 1 else ""
-            lines += [f"turn {int(after.turn[0])}{who}: {' '.join(words)}, scores {gain:g}"]
-            lines += [game.render(game.from_seat(after, mover), 0), ""]
-            words = []
-        state = after
-    return "\n".join(lines)
-
-
 def random_play(game: Game[Any]) -> float | None:
     """What random play comes to in a game for one: turns where theory gives them, else the score
     of 1 000 games. None where that takes too long, and in games for two."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rlgames.games.game import Game, State
@@ -25,13 +27,15 @@ def lengths(game: Game[Any], final: State) -> dict[str, float]:
 
 
 class Tally:
-    """Weighted means of the metrics since the last line of the log, and how much was played."""
+    """Weighted means of the metrics since the last line of the log, how much was played, and where
+    the time of this process went."""
 
     def __init__(self) -> None:
         self._reset()
 
     def _reset(self) -> None:
-        self._start = time.perf_counter()
+        self._start = self._begun = time.perf_counter()
+        self._spent: dict[str, float] = {}
         self._sums: dict[str, float] = {}
         self._weights: dict[str, float] = {}
         self._games = self._moves = 0
@@ -46,8 +50,17 @@ class Tally:
             self._sums[name] = self._sums.get(name, 0.0) + weight * value
             self._weights[name] = self._weights.get(name, 0.0) + weight
 
+    @contextmanager
+    def spent(self, on: str) -> Iterator[None]:
+        """Count the time that the block takes."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent[on] = self._spent.get(on, 0.0) + time.perf_counter() - start
+
     def state_dict(self) -> dict[str, Any]:
-        """Everything, as plain numbers."""
+        """Everything but where the time went, as plain numbers."""
         seconds = time.perf_counter() - self._start
         sums, weights = dict(self._sums), dict(self._weights)
         counts = {"games": self._games, "moves": self._moves, "seconds": seconds}
@@ -65,12 +78,15 @@ class Tally:
         self._games, self._moves = whole(state["games"], 0), whole(state["moves"], 0)
 
     def close(self) -> dict[str, float]:
-        """The means, named train/…, and the speed, named time/…; then start anew."""
-        seconds = time.perf_counter() - self._start
+        """The means, named train/…, the speed and the shares of the time, named time/…; then start
+        anew."""
+        now = time.perf_counter()
+        seconds, here = now - self._start, now - self._begun
         shown: dict[str, Any] = {
             f"train/{name}": value / self._weights[name] for name, value in self._sums.items()
         }
         shown["time/games_per_s"] = self._games / seconds
         shown["time/moves_per_s"] = self._moves / seconds
+        shown |= {f"time/{on}": spent / here for on, spent in self._spent.items()}
         self._reset()
         return shown

@@ -8,7 +8,7 @@ import signal
 import struct
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,20 @@ from rlgames.games.game import Game
 from rlgames.interrupts import Interrupted, Interrupts
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import BadNumber
+from rlgames.onlooker import Onlooker
 from rlgames.parts import Parts, assemble
 from rlgames.play import Moves, Results
 from rlgames.players.past import Past
+from rlgames.run_files import read_metrics
 from rlgames.run_log import RunLog, fresh_directory
-from rlgames.solvers.optimum import find_optimum
+from rlgames.solvers.optimum import Optimum, find_optimum
 from rlgames.tally import Tally, lengths
 from rlgames.untrusted import number, shown, whole
 
-Progress = Callable[[int, dict[str, float]], None]
-
 LATEST, BEST = "latest.safetensors", "best.safetensors"
+
+QUICK = 3.0
+"""Seconds that the optimum is looked for before the first game; what is left is for the end."""
 
 FINAL = 4
 """The last evaluation plays so many times the games of those before."""
@@ -91,8 +94,8 @@ class Marks:
             raise ValueError("converged is neither true nor false")
 
 
-def train(cfg: DictConfig, progress: Progress | None = None) -> Trained | None:
-    """Run a checked config to its end; progress is told games and the latest metrics.
+def train(cfg: DictConfig, onlooker: Onlooker | None = None) -> Trained | None:
+    """Run a checked config to its end; the onlooker is told how it goes.
 
     Of several processes that torchrun has started the first writes, and is told what came of it.
 
@@ -103,7 +106,7 @@ def train(cfg: DictConfig, progress: Progress | None = None) -> Trained | None:
     with Interrupts() as interrupts, ranks.joined(cfg.device):
         parts = assemble(cfg)
         log = _open_log(cfg, interrupts) if ranks.rank() == 0 else None
-        return Run(cfg, parts, log, interrupts, progress).to_end()
+        return Run(cfg, parts, log, interrupts, onlooker).to_end()
 
 
 def resume(
@@ -111,7 +114,7 @@ def resume(
     cfg: DictConfig,
     found: Checkpoint,
     lock: filelock.BaseFileLock | None = None,
-    progress: Progress | None = None,
+    onlooker: Onlooker | None = None,
 ) -> Trained | None:
     """Go on with a run from its checkpoint, by a checked config that says the same or allows more
     games; otherwise as train. lock: of the directory, taken before the checkpoint was read.
@@ -122,11 +125,12 @@ def resume(
         held.callback(lock.release if lock else lambda: None)
         with config.told_plainly():
             parts = assemble(cfg, found)
-        run = Run(cfg, parts, None, interrupts, progress)
+        run = Run(cfg, parts, None, interrupts, onlooker)
         run.load(found)
         if run.first:
             plain, yaml = config.plain(cfg), config.to_yaml(cfg)
             run.log = RunLog(directory, plain, yaml, interrupts, run.goes_on, lock)
+            run.onlooker.remembers(read_metrics(directory / "metrics.jsonl"))
         return run.to_end()
 
 
@@ -146,9 +150,10 @@ class Run:
         parts: Parts,
         log: RunLog | None,
         interrupts: Interrupts,
-        progress: Progress | None,
+        onlooker: Onlooker | None,
     ) -> None:
-        self.cfg, self.parts, self.interrupts, self.progress = cfg, parts, interrupts, progress
+        self.cfg, self.parts, self.interrupts = cfg, parts, interrupts
+        self.onlooker = onlooker or Onlooker()
         if log is not None:
             self.log = log
         self.first = ranks.rank() == 0
@@ -160,6 +165,7 @@ class Run:
         self.goes_on: tuple[int, int] | None = None
         self.closing = self.done = False
         self.random: float | None = None
+        self.optimum: Optimum | None = None
         self._between = self._snapshot()
 
     def to_end(self) -> Trained | None:
@@ -303,13 +309,25 @@ class Run:
         self.random = examiner.random_play()
         if self.random is None:
             self.log.log.info("random play takes too long to be measured before the end")
+        if self.parts.game.spec.seats == 1:
+            with self._doing("solving"):
+                self.optimum = find_optimum(self.parts.game, min(QUICK, self.cfg.solve_seconds))
         with self.interrupts.shielded():
             self.log.judge(self.marks.played, examiner.figure, examiner.best_by, self.random)
+        optimal = None if self.optimum is None else self.optimum.value
+        self.onlooker.judged(examiner.figure, self.random, optimal)
+
+    @contextlib.contextmanager
+    def _doing(self, what: str) -> Iterator[None]:
+        """A block that the onlooker is told of, and whose time is counted."""
+        self.onlooker.doing(what)
+        with self.tally.spent(what):
+            yield
 
     def _warm_up(self) -> None:
         """Learn from recorded games, before any is played."""
         while True:
-            with self.interrupts.shielded():
+            with self._doing("learning"), self.interrupts.shielded():
                 found = self.parts.lessons.clone()
                 if found is None:
                     return
@@ -324,9 +342,11 @@ class Run:
         for player in parts.players:
             if isinstance(player, Past):
                 player.look_back(marks.played, self.rng)
-        moves, results = parts.lessons.play(batch, marks.played, self.rng)
-        with self.interrupts.shielded():
+        with self._doing("playing"):
+            moves, results = parts.lessons.play(batch, marks.played, self.rng)
+        with self._doing("learning"), self.interrupts.shielded():
             self._learn(moves, results, batch)
+        self.onlooker.told(marks.played, {})
 
     def _learn(self, moves: Moves, results: Results, batch: int) -> None:
         parts, marks = self.parts, self.marks
@@ -379,7 +399,8 @@ class Run:
         if not self.first:
             marks.evaluated = marks.played
             return
-        *_, figures = examiner.examine(self.cfg.eval_games, "eval")
+        with self._doing("evaluating"):
+            *_, figures = examiner.examine(self.cfg.eval_games, "eval")
         if isinstance(learner, Clone):
             figures |= learner.examine(self.parts.lessons.held_out())
         with self.interrupts.shielded():
@@ -392,7 +413,9 @@ class Run:
             ahead = examiner.better(figures, marks.best)
             if ahead is not None:
                 marks.best = ahead
-                self._checkpoint({}).write(self.checkpoints / BEST)
+                with self._doing("saving"):
+                    self._checkpoint({}).write(self.checkpoints / BEST)
+                self.onlooker.saved(marks.played, best=True)
         self._draw()
 
     def _tell(self, metrics: dict[str, float]) -> None:
@@ -402,23 +425,26 @@ class Run:
         if any(name.startswith("eval/") for name in metrics):
             metrics = metrics | {"time/seconds": self.seconds}
         self.log.add(self.marks.played, metrics)
-        if self.progress:
-            self.progress(self.marks.played, metrics)
+        self.onlooker.told(self.marks.played, metrics)
 
     def _draw(self) -> None:
         if self.first:
             learns_logits = self.parts.learner.learns_logits
-            self.parts.examiner.draw(self.log, self.marks.played, learns_logits)
+            with self._doing("evaluating"):
+                self.parts.examiner.draw(self.log, self.marks.played, learns_logits)
 
     def _checkpoint(self, state: Tree) -> Checkpoint:
         policy = self.parts.agent.policy.state_dict()
         return Checkpoint(config.plain(self.cfg), self.marks.played, policy, state)
 
     def _save(self, name: str = LATEST) -> None:
-        state = self.state_dict()
-        if self.first:
+        with self._doing("saving"):
+            state = self.state_dict()
+            if not self.first:
+                return
             self.log.flush()
             self._checkpoint(state).write(self.checkpoints / name)
+        self.onlooker.saved(self.marks.played, best=False)
 
     def _close(self) -> Trained:
         """Evaluate the best policy, beside the optimum where that is found in time."""
@@ -426,11 +452,12 @@ class Run:
         self.closing = True
         checkpoint.restore(parts.agent.policy, Checkpoint.read(self.checkpoints / BEST).policy)
         # Other games than those that the best checkpoint was chosen by.
+        self.onlooker.doing("evaluating")
         found, held_out, figures = parts.examiner.examine(FINAL * cfg.eval_games, "final")
-        optimum = (
-            None if parts.game.spec.seats == 2 else find_optimum(parts.game, cfg.solve_seconds)
-        )
-        optimal = None if optimum is None else optimum.value
+        if self.optimum is None and parts.game.spec.seats == 1:
+            self.onlooker.doing("solving")
+            self.optimum = find_optimum(parts.game, cfg.solve_seconds)
+        optimal = None if self.optimum is None else self.optimum.value
         random = random_play(parts.game) if self.random is None else self.random
         references = {"random": random, "optimal": optimal}
         figures |= {name: value for name, value in references.items() if value is not None}

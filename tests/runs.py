@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -41,17 +43,7 @@ class Process:
             os.dup2(stream.fileno(), number)
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-        os.chdir(folder)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        torch.set_num_threads(1)
-        sys.argv = ["rlgames", *words]
-        try:
-            if prepare is not None:
-                prepare()
-            cli.main()
-        except SystemExit as end:
-            sys.stdout.flush()
-            os._exit(end.code or 0)
+        type_in(folder, words, prepare)
 
     def send(self, number):
         os.kill(self.pid, number)
@@ -78,6 +70,75 @@ class Process:
         for stream in self.streams:
             stream.seek(0)
         return [stream.read() for stream in self.streams]
+
+
+class Terminal:
+    """A fork of this process that types words at a pseudo-terminal, and what that has shown."""
+
+    def __init__(self, folder, *words, **environment):
+        self.pid, self.file = pty.fork()
+        self.shown, self.read_up_to = "", 0
+        if not self.pid:
+            try:
+                os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
+                sys.stdin, sys.stdout, sys.stderr = (
+                    open(number, mode, closefd=False)  # noqa: SIM115
+                    for number, mode in enumerate(["r", "w", "w"])
+                )
+                type_in(folder, words)
+            except BaseException:
+                traceback.print_exc(file=sys.stderr)
+            finally:
+                os._exit(99)
+
+    def send(self, number):
+        os.kill(self.pid, number)
+
+    def type(self, text):
+        os.write(self.file, text.encode())
+
+    def wait_for(self, *texts, seconds=60):
+        """What was printed up to the first of the texts to come, and that text, or None."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            new = self.shown[self.read_up_to :]
+            found = [(new.index(text), text) for text in texts if text in new]
+            if found:
+                place, text = min(found)
+                self.read_up_to += place + len(text)
+                return new[:place], text
+            if not select.select([self.file], [], [], 0.2)[0]:
+                continue
+            try:
+                data = os.read(self.file, 4096)
+            except OSError:  # the other end is closed
+                data = b""
+            if not data:
+                return new, None
+            self.shown += data.decode().replace("\r\n", "\n")
+        raise AssertionError(f"none of {texts} came: {self.shown}")
+
+    def ended(self):
+        """The exit code."""
+        self.wait_for("\0nothing")
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.file)
+        return os.waitstatus_to_exitcode(status)
+
+
+def type_in(folder, words, prepare=None):
+    """Become the command that these words are; prepare is called first."""
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    torch.set_num_threads(1)
+    sys.argv = ["rlgames", *words]
+    try:
+        if prepare is not None:
+            prepare()
+        cli.main()
+    except SystemExit as end:
+        sys.stdout.flush()
+        os._exit(end.code or 0)
 
 
 class Forked:

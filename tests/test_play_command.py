@@ -2,65 +2,17 @@
 
 import fcntl
 import json
-import os
-import pty
-import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 
 import pytest
+from runs import Terminal
 
 from rlgames import build, config, records
 
 ASKS = "your move (h for help): "
-
-
-class Terminal:
-    """A process at a pseudo-terminal, and what it has printed."""
-
-    def __init__(self, folder, *words):
-        ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "rlgames", *words],
-            stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
-            env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
-        )  # fmt: skip
-        os.close(theirs)
-        self.file, self.shown, self.read_up_to = ours, "", 0
-
-    def wait_for(self, *texts, seconds=60):
-        """What was printed up to the first of the texts to come, and that text, or None."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            new = self.shown[self.read_up_to :]
-            found = [(new.index(text), text) for text in texts if text in new]
-            if found:
-                place, text = min(found)
-                self.read_up_to += place + len(text)
-                return new[:place], text
-            if not select.select([self.file], [], [], 0.2)[0]:
-                continue
-            try:
-                data = os.read(self.file, 4096)
-            except OSError:  # the other end is closed
-                data = b""
-            if not data:
-                return new, None
-            self.shown += data.decode().replace("\r\n", "\n")
-        raise AssertionError(f"none of {texts} came: {self.shown}")
-
-    def type(self, text):
-        os.write(self.file, text.encode())
-
-    def ended(self):
-        self.wait_for("\0nothing")
-        code = self.process.wait(30)
-        os.close(self.file)
-        return code
 
 
 @pytest.mark.parametrize("seat", [1, 2])
@@ -124,7 +76,7 @@ def test_control_c_ends_a_game_quietly(tmp_path):
     terminal = Terminal(tmp_path, "play", "game=2048")
     terminal.wait_for(ASKS)
     time.sleep(0.5)  # until it waits for an answer, and does not only say so
-    terminal.process.send_signal(signal.SIGINT)
+    terminal.send(signal.SIGINT)
     assert terminal.ended() == 130
     assert "Traceback" not in terminal.shown
 
@@ -134,8 +86,8 @@ def test_a_resize_changes_nothing(tmp_path):
     terminal.wait_for(ASKS)
     size = struct.pack("HHHH", 10, 20, 0, 0)
     fcntl.ioctl(terminal.file, termios.TIOCSWINSZ, size)
-    terminal.process.send_signal(signal.SIGWINCH)
-    for cell in ("A1", "A2", "B1", "B2"):
+    terminal.send(signal.SIGWINCH)
+    for cell in ["A1", "A2", "B1", "B2"] * 2:  # readline asks again when the window changes
         terminal.type(cell + "\n")
         _, text = terminal.wait_for(ASKS, "the whole fleet is sunk")
         if text != ASKS:

@@ -14,9 +14,10 @@ PACKAGE = Path(config.__file__).parent
 ORDER = [
     ["untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
+    ["boards", "grids"],
     ["policies"],
     ["players"],
-    ["play", "search"],
+    ["play", "search", "steps"],
     ["rewards"],
     ["learners"],
     [
@@ -38,9 +39,10 @@ ORDER = [
     ["build"],
     ["holdout", "records", "agents", "evaluation", "examiner"],
     ["lessons"],
-    ["parts", "tally"],
+    ["parts", "tally", "onlooker"],
     ["arena"],
     ["commands", "training", "sweeps", "jobs", "hparams"],
+    ["live"],
     ["display", "tables"],
     ["completion"],
     ["cli"],
@@ -77,7 +79,7 @@ def test_imports_point_one_way(path):
         if parts[0] == "rlgames":
             assert level(parts[1]) <= level(own), f"{own} imports {name}"
         if parts[0] == "rich":
-            assert own in ("display", "tables")
+            assert own in ("boards", "live", "display", "tables")
         if parts[0] == "hydra":
             assert own in ("config", "launchers")
 

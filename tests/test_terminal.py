@@ -3,12 +3,11 @@
 import json
 import math
 import os
-import pty
-import select
 import subprocess
 import sys
 
 import pytest
+from runs import Terminal
 
 import rlgames as package
 from rlgames import cli, config, display, errors
@@ -31,22 +30,9 @@ def started(folder, *words, **settings):
 
 def at_a_terminal(folder, *words, **environment):
     """What a pseudo-terminal is shown."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlgames", *words],
-        stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=os.environ | environment,
-    )  # fmt: skip
-    os.close(theirs)
-    shown = b""
-    while select.select([ours], [], [], 60)[0]:
-        try:
-            data = os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            break
-        shown += data
-    os.close(ours)
-    assert process.wait(30) == 0
-    return shown.decode()
+    terminal = Terminal(folder, *words, **environment)
+    assert terminal.ended() == 0
+    return terminal.shown
 
 
 def test_twenty_columns_lose_no_figure(typed, monkeypatch):

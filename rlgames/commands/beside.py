@@ -1,15 +1,18 @@
-"""The config of a command beside a run: the game is the run's, and may not differ."""
+"""The config of a command beside a run: the game is the run's, and may not differ; who plays."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from rlgames import build, config, errors, plugins
-from rlgames.agents import trained_config
+from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.command_schemas import GROUPS, known_keys
 from rlgames.errors import ConfigError
+from rlgames.games.game import Game
+from rlgames.players.player import Player
 from rlgames.untrusted import shown
 
 
@@ -59,3 +62,16 @@ def without_what_was_trained(command: str, overrides: list[str], own: DictConfig
     if wrong:
         raise ConfigError(", ".join(wrong), "a run is used as it was trained; leave it out")
     return kept
+
+
+def game_and_player(cfg: DictConfig, run: Path | None) -> tuple[Game[Any], Player | None]:
+    """The game of cfg, and the run's agent or the player that cfg names, looking ahead as it says.
+
+    The player is None where nobody is named.
+    """
+    device, search = build.build_device(cfg), cfg.get("search")
+    if run is not None:
+        agent = load_agent(run, cfg)
+        return agent.game, searching(agent, agent.game, search, run)
+    game = build.build_game(cfg).to(device)
+    return game, build_player(cfg.player, cfg, game, search) if "player" in cfg else None

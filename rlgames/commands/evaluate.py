@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, config, errors, records
-from rlgames.agents import build_player, load_agent, searching, trained_config
-from rlgames.commands.beside import config_beside
+from rlgames import boards, build, config, errors, records
+from rlgames.agents import build_player, trained_config
+from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.commands.watch import frames
 from rlgames.errors import ConfigError
-from rlgames.evaluation import Evaluation, evaluate, random_play, trace
+from rlgames.evaluation import Evaluation, evaluate, random_play
 from rlgames.games.game import Game
 from rlgames.holdout import split
 from rlgames.play import Moves, Results
@@ -56,14 +57,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     games = number_of_games(cfg.games)
     device = build.build_device(cfg)
     search, opponent_search = cfg.get("search"), cfg.get("opponent_search")
-    player: Player
-    if run is None:
-        game = build.build_game(cfg).to(device)
-        player = build_player(cfg.player, cfg, game, search)
-    else:
-        agent = load_agent(run, cfg)
-        game = agent.game
-        player = searching(agent, game, search, run)
+    game, player = game_and_player(cfg, run)
+    assert player is not None
     if device.type == "cpu":
         count = SAMPLED if isinstance(games, str) else games
         build.check_memory(min(cfg.batch, count), 1, game, count)
@@ -75,13 +70,15 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         opponent = player if same else build_player(node, cfg, game, opponent_search)
     elif cfg.get("opponent") is not None or opponent_search is not None:
         raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
-    rng = build.stream(cfg.seed, "final", device)
     if cfg.trace and cfg.format == "table":
         for turn in range(cfg.trace):
             seats = [player] if opponent is None else [player, opponent]
             order = seats[::-1] if turn % 2 else seats
-            print(trace(game, order, build.stream(cfg.seed, f"trace {turn}", device)))
+            rng = build.stream(cfg.seed, f"trace {turn}", device)
+            for frame in frames(game, order, rng):
+                print(boards.printed(*frame), end="\n\n")
     keep = _recorder(cfg, game, run, opponent) if cfg.record else None
+    rng = build.stream(cfg.seed, "final", device)
     found = evaluate(game, player, games, SAMPLED, rng, opponent, cfg.batch, record=keep)
     report = {
         "game": config.plain(cfg)["game"],

@@ -9,16 +9,16 @@ import torch
 from omegaconf import OmegaConf
 
 from rlgames import build, config, errors
-from rlgames.agents import build_player, load_agent, searching
+from rlgames.agents import build_player, load_agent, searching, weighed
+from rlgames.boards import Board, printed
 from rlgames.commands.beside import config_beside
 from rlgames.errors import ConfigError
-from rlgames.games.game import Game
-from rlgames.play import Results, play
+from rlgames.play import play
 from rlgames.players.human import Announced, Human, Left
 from rlgames.players.player import Agent, Player
 from rlgames.records import check, write
-from rlgames.sampling import Stochastic
-from rlgames.search.mcts import Mcts, Weighed
+from rlgames.search.mcts import Mcts
+from rlgames.steps import ending
 
 
 def play_command(run: Path | None, overrides: list[str]) -> int:
@@ -39,13 +39,8 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     if cfg.get("opponent") is not None or (opponent is None and (two or search is not None)):
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         opponent = build_player(node, cfg, game, search)
-    advisor = opponent
-    # A greedy agent is certain of everything; what it weighed is more use to a person.
-    if isinstance(opponent, Mcts):
-        advisor = Weighed(opponent)
-    elif agent is not None:
-        advisor = Agent(game, agent.policy, Stochastic())
-    human = Human(game, advisor)
+    asked = opponent if agent is None or isinstance(opponent, Mcts) else agent
+    human = Human(game, None if asked is None else weighed(asked))
     players: list[Player] = [human]
     seating = None
     if two:
@@ -64,23 +59,11 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
             print(left if left.asked else f"\n{left}; nothing of it is recorded")
             return 0 if left.asked else 2
         assert moves is not None
-        print(_ending(game, results, cfg.seat - 1 if two else 0))
+        seat = cfg.seat - 1 if two else 0
+        last = Board(game, game.from_seat(results.state, seat), reveal=True)
+        print("\n" + printed(last, ending(game, results.state, seat)))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
             write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
             print(errors.printable(f"recorded in {cfg.record}"))
     return 0
-
-
-def _ending(game: Game, results: Results, seat: int) -> str:  # type: ignore[type-arg]
-    """The last board, and how it went for the person."""
-    board = game.render(game.from_seat(results.state, seat), 0, reveal=True)
-    turns, score = int(results.turns[0]), results.score[0]
-    if game.spec.goal == "outcome":
-        ahead = float(score[seat] - score[1 - seat])
-        how = "you win" if ahead > 0 else "you lose" if ahead < 0 else "a draw"
-    elif game.spec.goal == "score":
-        how = f"over with a score of {float(score[0]):g}"
-    else:
-        how = "the whole fleet is sunk"
-    return f"\n{board}\n{how} after {turns} turns"

@@ -227,6 +227,8 @@ class Lines(Game[LinesState]):
     def parse_all(self, texts: Sequence[str]) -> LinesState:
         sides = torch.tensor([self._read(text) for text in texts])  # own stones, the other's
         state = self.of_bits(sides[:, 0], sides[:, 0] | sides[:, 1])
+        if bool(self._has_line(sides[:, 0]).any()):
+            raise ValueError("the seat to move has a line already")
         won = self._has_line(sides[:, 1])
         score = self._sides[1 - state.mover] * won[:, None]
         return replace(state, done=state.done | won, score=score)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.boards import Board, printed
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
@@ -15,9 +16,6 @@ HELP = """  a move     {example}
   p          the agent's probabilities here
   h          this help
   q          leave the game"""
-
-SHOWN = 8
-"""So many of the likeliest moves are shown."""
 
 
 class Left(EOFError):
@@ -43,9 +41,14 @@ class Human(Player):
         tell: Callable[[str], None] = print,
     ) -> None:
         self.game, self.advisor, self.ask, self.tell = game, advisor, ask, tell
+        self._since: str | None = None
+        self._turn = 0
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = torch.zeros(len(state), dtype=torch.int64)
+        if len(state) > 1 or int(state.turn[0]) < self._turn:  # not the game that was shown last
+            self._since = None
+        self._turn = int(state.turn[0])
         for row in (~state.done).nonzero()[:, 0].tolist():
             action[row] = self._one(state[row : row + 1])
         return action.to(state.done.device)
@@ -55,7 +58,8 @@ class Human(Player):
         seats = f", you are seat {int(state.mover[0]) + 1}" if game.spec.seats > 1 else ""
         score = float(state.score[0, int(state.mover[0])])
         scored = f", score {score:g}" if game.spec.goal == "score" else ""
-        self.tell(f"\nturn {int(state.turn[0]) + 1}{seats}{scored}\n{game.render(state, 0)}")
+        board = Board(game, state, since=self._since)
+        self.tell("\n" + printed(f"turn {int(state.turn[0]) + 1}{seats}{scored}", board))
         while True:
             try:
                 text = self.ask("your move (h for help): ").strip()
@@ -70,9 +74,12 @@ class Human(Player):
                 self.tell(self._probabilities(state))
             elif text:
                 try:
-                    return game.parse_action(state, 0, text)
+                    action = game.parse_action(state, 0, text)
                 except ValueError as error:
                     self.tell(str(error))
+                    continue
+                self._since = self._after(state, action)
+                return action
 
     def _probabilities(self, state: State) -> str:
         if self.advisor is None:
@@ -81,12 +88,14 @@ class Human(Player):
             likely = self.advisor.probabilities(state)[0]
         except NotImplementedError as error:
             return str(error)
-        order = likely.argsort(descending=True)[:SHOWN].tolist()
-        return "\n".join(
-            f"  {self.game.name_action(state, 0, action):12} {float(likely[action]):6.1%}"
-            for action in order
-            if float(likely[action]) > 0
-        )
+        return printed(Board(self.game, state, likely.cpu(), self._since))
+
+    def _after(self, state: State, action: int) -> str:
+        """The board as the person knows it once they have moved."""
+        if self.game.spec.hidden:
+            return self.game.render(state, 0)
+        moved = self.game.act(state, torch.tensor([action], device=state.done.device))
+        return self.game.render(moved, 0)
 
 
 class Announced(Player):

@@ -54,15 +54,20 @@ class Values:
     mean: expected final score of seat 0, from the game's openings. decided: expected size of
     it; in a game of +1, 0 and -1 seat 0 wins (decided + mean) / 2, loses (decided - mean) / 2.
     best: bool [n, A] by rank, the best actions of every position for whoever moves.
+    worth: float64 [n, 2] by rank, mean and decided of every position from there on.
     """
 
     mean: float
     decided: float
     best: dict[int, Tensor]
+    worth: dict[int, Tensor]
 
 
 class Graph:
-    """All positions of a game; raises OutOfBudget beyond the limits, ValueError without keys."""
+    """All positions of a game, or those that can follow from live positions, roots.
+
+    Raises OutOfBudget beyond the limits, ValueError without keys.
+    """
 
     def __init__(
         self,
@@ -70,10 +75,14 @@ class Graph:
         seconds: float,
         memory_bytes: int,
         most_positions: float = float("inf"),
+        roots: State | None = None,
     ) -> None:
         if game.spec.hidden or not game.spec.keyed:
             raise ValueError(f"{game.spec.name} cannot be solved by listing its positions")
-        openings = game.openings(10_000)
+        if roots is None:
+            openings = game.openings(10_000)
+        else:
+            openings = roots, torch.full((len(roots),), 1 / len(roots), dtype=torch.float64)
         if openings is None or game.spec.positions > MOST_POSITIONS:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.ranks = game, dict[int, _Rank]()
@@ -109,7 +118,7 @@ class Graph:
             rows = (numbers == number).nonzero()[:, 0]
             at = self._find(number, self.game.key(self._openings[rows]))
             total += (self._weight[rows, None] * worth[number][at]).sum(0)
-        return Values(float(total[0]), float(total[1]), best)
+        return Values(float(total[0]), float(total[1]), best, worth)
 
     def best(self, values: Values, state: State) -> Tensor:
         """Bool [B, A]: the best actions; all of them in a finished row."""
@@ -119,6 +128,15 @@ class Graph:
             rows = ((numbers == number) & ~state.done).nonzero()[:, 0]
             mask[rows] = values.best[number][self._find(number, keys[rows])]
         return mask
+
+    def worth(self, values: Values, state: State) -> Tensor:
+        """Float64 [B]: what seat 0 is expected to gain from here on; 0 in a finished row."""
+        found = torch.zeros(len(state), dtype=torch.float64)
+        numbers, keys = self.game.rank(state), self.game.key(state)
+        for number in numbers[~state.done].unique().tolist():
+            rows = ((numbers == number) & ~state.done).nonzero()[:, 0]
+            found[rows] = values.worth[number][self._find(number, keys[rows]), 0]
+        return found
 
     def _find(self, rank: int, keys: Tensor) -> Tensor:
         return torch.searchsorted(self.ranks[rank].keys, keys)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlgames.solvers.belief.rules import Bools, Digits, Ints, Rules
+from rlgames.solvers.belief.rules import Bools, Digits, Floats, Ints, Rules
 from rlgames.solvers.belief.sweep import value_all
 from rlgames.solvers.belief.tables import Children, Table, distinct
 from rlgames.solvers.budget import Budget
@@ -72,6 +72,27 @@ class BeliefSolution:
         np.put_along_axis(chosen, order, True, axis=1)
         result: Bools = (chosen & (rows == 0))[where.reshape(-1)]
         return result
+
+    def value(self, shot: Bools, hit: Bools) -> Floats:
+        """Float64 [B]: the expected number of turns still needed, for cells shot at and hit, bool
+        [B, N], at the beginning of a turn. Raises what choose raises."""
+        rules = self._rules
+        rows = np.asarray(shot, np.uint8) + np.asarray(hit, bool)
+        weight, closed, debts = rules.close(rows)
+        if (weight == 0).any():
+            raise ValueError("no layout agrees with the cells shot at and hit")
+        unknown = (closed == 0).sum(1)
+        turns: Floats = np.ceil(debts / rules.shots)
+        for count in np.unique(unknown[unknown > 0]).tolist():
+            for due in np.unique(debts[unknown == count]).tolist():
+                part = np.flatnonzero((unknown == count) & (debts == due))
+                # With one shot a turn a debt is charged at once, and the tables know of none.
+                extra, kept = (due, 0) if rules.shots == 1 else (0, due)
+                numbers = rules.canonical(closed[part])
+                table = self._table(count, numbers, kept)
+                worth = table.value(rules.cells - count, numbers, np.full(len(part), kept))
+                turns[part] = extra + worth / weight[part]
+        return turns
 
     def _best(self, rows: Digits, closed: Digits, numbers: Ints, debts: int) -> Bools:
         """The unknown cells to shoot at, [B, N], for rows with as many unknown cells and debts."""

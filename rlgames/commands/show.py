@@ -1,0 +1,154 @@
+"""`rlgames show`: one position, what a player thinks of it and what it is worth exactly."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames import config
+from rlgames.agents import weighed
+from rlgames.boards import Board
+from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.commands.watch import probabilities
+from rlgames.errors import ConfigError
+from rlgames.games.game import Game, State
+from rlgames.grids import grids, template
+from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import ValueFunction
+from rlgames.sampling import BadNumber
+from rlgames.search.mcts import Mcts
+from rlgames.solvers.position import Exact, exact_worth
+from rlgames.steps import ending
+from rlgames.untrusted import shown
+
+LONGEST = 1 << 16
+"""No board is written in more characters."""
+
+
+def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any], Board]:
+    """What `rlgames show` does: the numbers of its JSON, and the board.
+
+    {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
+    exact}]}, the likeliest action first and null for what is not known. value: what the player
+    expects to come of the position, in units of its reward. score: what it thinks an action is
+    worth, where it values what moves lead to. exact: see solvers.position.Exact; unit: turns,
+    points or outcome.
+    """
+    cfg = config_beside("show", run, overrides)
+    game, player = game_and_player(cfg, run)
+    game = game.to("cpu")
+    state = the_position(game, cfg.state)
+    report = {
+        "game": config.plain(cfg)["game"],
+        "position": game.render(state, 0),
+        "seat": int(state.mover[0]) + 1,
+        "over": None,
+        "player": str(run) if run is not None else cfg.player.name if "player" in cfg else None,
+        "value": None,
+        "exact": None,
+        "unit": {"score": "points"}.get(game.spec.goal, game.spec.goal),
+        "actions": [],
+    }
+    if bool(state.done[0]):
+        return report | {"over": ending(game, state, None)}, Board(game, state)
+    likely = value = scores = None
+    if player is not None:
+        try:
+            likely = probabilities(weighed(player) if isinstance(player, Mcts) else player, state)
+            value, scores = _opinion(game, player, state)
+        except (BadNumber, ValueError) as error:
+            raise ConfigError(f"{report['player']} cannot tell: {shown(error)}") from None
+    try:
+        exact = exact_worth(game, state, cfg.solve_seconds)
+    except ValueError as error:
+        raise ConfigError(f"state= cannot be: {error}") from None
+    report |= {"value": value, "exact": None if exact is None else exact.value}
+    report["actions"] = _actions(game, state, likely, scores, exact)
+    return report, Board(game, state, likely, listed=False)
+
+
+def _actions(
+    game: Game[Any],
+    state: State,
+    likely: Tensor | None,
+    scores: Tensor | None,
+    exact: Exact | None,
+) -> list[dict[str, Any]]:
+    legal = game.legal(state)[0].nonzero()[:, 0].tolist()
+    found = [
+        {
+            "action": game.name_action(state, 0, action),
+            "probability": None if likely is None else float(likely[action]),
+            "score": None if scores is None else float(scores[action]),
+            "exact": None if exact is None else exact.actions[action],
+        }
+        for action in legal
+    ]
+    fewer = 1 if game.spec.goal == "turns" else -1
+
+    def order(action: dict[str, Any]) -> tuple[float, float]:
+        return -(action["probability"] or 0.0), fewer * (action["exact"] or 0.0)
+
+    return sorted(found, key=order)
+
+
+@torch.no_grad()
+def _opinion(game: Game[Any], player: Player, state: State) -> tuple[float | None, Tensor | None]:
+    """What a player thinks that a position is worth, and its actions, float32 [A]."""
+    if not isinstance(player, Agent):
+        return None, None
+    scores, value = player.policy.scores(player.game, state)
+    if isinstance(player.policy, ValueFunction):
+        best = player.policy.best(player.game, state)
+        return float(best[0]), scores[0]
+    return None if value is None else float(value[0]), None
+
+
+def the_position(game: Game[State], typed: str | None) -> State:
+    """The position that a person wrote, None: how the game begins.
+
+    Raises ConfigError for what is none.
+    """
+    start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
+    if typed is None:
+        return start
+    text, drawn = _text(typed), game.render(start, 0)
+    position: State
+    try:
+        position = game.parse(text)
+        return position
+    except ValueError as error:
+        why = error
+    try:
+        position = game.parse(template(game, drawn, text))
+        return position
+    except ValueError as error:
+        # The rows are as they should be: then what stands in them is wrong.
+        why = error if not str(error).startswith("not a board") else why
+    found = grids(drawn, *game.spec.observation[1:])
+    rows = drawn.splitlines()
+    if found is not None and len(found[1]) == 1:
+        rows = [" ".join(row) for row in found[1][0].marks]
+    example = " / ".join(" ".join(row.split()) for row in rows)
+    raise ConfigError(f"state= is no position: {shown(why)}", f"as in: state='{example}'") from None
+
+
+def _text(typed: str) -> str:
+    """Lines, from a file (@FILE), standard input (-) or with / between them."""
+    try:
+        if typed == "-":
+            typed = sys.stdin.read(LONGEST + 1)
+        elif typed.startswith("@"):
+            with open(typed[1:], encoding="utf-8") as file:
+                typed = file.read(LONGEST + 1)
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or "it is no text"
+        raise ConfigError(f"state={typed}: {told}", "name a file that holds a board") from None
+    if len(typed) > LONGEST:
+        raise ConfigError("state= is too long for a board")
+    return typed if "\n" in typed.strip() else re.sub(r"\s*/\s*", "\n", typed)

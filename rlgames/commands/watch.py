@@ -1,0 +1,82 @@
+"""`rlgames watch`: games move by move, with what the players think on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames import build
+from rlgames.agents import build_player, weighed
+from rlgames.boards import Board
+from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.errors import ConfigError
+from rlgames.games.game import Game, State
+from rlgames.players.player import Player
+from rlgames.steps import Ply, before_chance, ending, plies
+
+Frame = tuple[str | Board, ...]
+
+
+def watch_command(
+    run: Path | None, overrides: list[str]
+) -> tuple[Iterator[Iterator[Frame]], float]:
+    """The games, each as the pictures of its moves, and the seconds between two of them.
+
+    Without an opponent= a player of a game for two plays itself; with one it sits in the first
+    seat of the first game, in the second of the next, and so on.
+    """
+    cfg = config_beside("watch", run, overrides)
+    game, player = game_and_player(cfg, run)
+    if player is None:
+        raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
+    players = [player]
+    if cfg.get("opponent") is not None:
+        if game.spec.seats == 1:
+            raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
+        players.append(build_player(cfg.opponent, cfg, game))
+    device = torch.device(cfg.device)
+
+    def played() -> Iterator[Iterator[Frame]]:
+        for number in range(cfg.games):
+            order = players[::-1] if number % 2 else players
+            yield frames(game, order, build.stream(cfg.seed, f"trace {number}", device))
+
+    return played(), cfg.delay
+
+
+def frames(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> Iterator[Frame]:
+    """One game: the board before each move, with the mover's probabilities and the move in words,
+    and then the last board."""
+    advisors = [weighed(player) for player in players]
+    known: dict[int, str] = {}  # the board as each seat knew it last
+    for ply in plies(game, players, rng):
+        mover = int(ply.before.mover[0])
+        seen = game.public(ply.before)
+        likely = probabilities(advisors[mover % len(advisors)], seen)
+        yield _told(game, ply), Board(game, seen, likely, known.get(mover))
+        if game.spec.hidden:
+            known[mover] = game.render(seen, 0)
+        else:
+            known = dict.fromkeys(range(game.spec.seats), game.render(before_chance(game, ply), 0))
+    last = game.from_seat(ply.after, mover)
+    yield ending(game, last, None), Board(game, last, None, known[mover], reveal=True)
+
+
+def probabilities(player: Player, state: State) -> Tensor | None:
+    """Float64 [A]: what the player is likely to do at a live public position, if it tells."""
+    try:
+        return player.probabilities(state)[0].cpu()
+    except NotImplementedError:
+        return None
+
+
+def _told(game: Game[Any], ply: Ply) -> str:
+    who = f", seat {int(ply.before.mover[0]) + 1}" if game.spec.seats > 1 else ""
+    name = game.name_action(ply.before, 0, ply.action)
+    gain = ply.gain()
+    scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""
+    return f"turn {int(ply.before.turn[0]) + 1}{who}: {name}{scored}"
