@@ -26,7 +26,7 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
         their classes; `game, policy, sampling, reward, rng, lr=` for learners, by their classes.
         It raises ValueError for what does not fit together.
     schema: a dataclass as those of schemas.py, every key with a default, that of `name` the name.
-        The first line of its docstring is shown by --help.
+        --help shows the first line of its docstring, and its lines `key: what it is` with the keys.
     Raises ValueError for a group that there is not, a part that is none of the group's, and a name
     that is taken, unless by the same part from a module that is imported anew.
     """

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from rlgames import build, checkpoint, config
 from rlgames.checkpoint import Checkpoint
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy

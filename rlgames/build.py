@@ -15,7 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from rlgames.config import ConfigError, add_option, nearest
+from rlgames.config import add_option
+from rlgames.errors import ConfigError, nearest
 from rlgames.games.battleship import Battleship
 from rlgames.games.duel import Duel
 from rlgames.games.game import Game

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from rlgames import limits
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.untrusted import parsed, shown
 
 FORMAT = 2

@@ -4,56 +4,52 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlgames import config, ranks
-from rlgames.command_schemas import GROUPS, known_keys
-from rlgames.config import ConfigError
+from rlgames.command_schemas import known_keys
+from rlgames.errors import (
+    TRACEBACK,
+    ConfigError,
+    explained,
+    json_text,
+    nearest,
+    printable,
+    silence,
+    stop,
+)
+from rlgames.help import command_help, overview
 from rlgames.interrupts import Interrupted
-from rlgames.schemas import SHARED
+from rlgames.plugins import with_parts
 
 COMMANDS = {
     "train": ("learn to play", "rlgames train game=salvo board=4 shots=2"),
-    "resume": (
-        "go on with a run or a sweep, or make a run longer",
-        "rlgames resume RUN games=500000",
-    ),
-    "eval": (
-        "how well a run or a player plays",
-        "rlgames eval RUN, rlgames eval player=random game=salvo",
-    ),
-    "play": (
-        "play against a run, or alone with its hints",
-        "rlgames play RUN seat=2, rlgames play game=2048",
-    ),
+    "resume": ("go on with a run or a sweep", "rlgames resume RUN games=500000"),
+    "eval": ("how well a run or a player plays", "rlgames eval RUN opponent=exact"),
+    "play": ("play against a run, or with its hints", "rlgames play RUN seat=2"),
     "watch": ("a run at play, move by move", "rlgames watch RUN delay=1"),
-    "show": (
-        "what a run thinks of one position",
-        "rlgames show RUN state='. X . / . O . / . . .'",
-    ),
-    "arena": (
-        "everybody against everybody: cross table and ratings",
-        "rlgames arena RUN RUN+mcts random win_or_block",
-    ),
-    "solve": ("the exact optimum", "rlgames solve game=salvo board=4 ships=[4,2] shots=2"),
-    "report": (
-        "runs and sweeps beside each other",
-        "rlgames report outputs/sweeps/… curves=curves.png",
-    ),
+    "show": ("what a run thinks of a position", "rlgames show RUN state='. X . / . O . / . . .'"),
+    "arena": ("everybody against everybody", "rlgames arena RUN random win_or_block"),
+    "solve": ("the exact optimum", "rlgames solve game=2048 board=2 columns=3"),
+    "report": ("runs and sweeps beside each other", "rlgames report outputs curves=curves.png"),
+    "games": ("what can be played", "rlgames games"),
+    "experiments": ("presets to train by", "rlgames experiments format=json"),
+    "completion": ("complete words in bash or zsh", 'eval "$(rlgames completion bash)"'),
 }
+"""What each command does, and an example."""
+
 BESIDE_A_RUN = ("resume", "eval", "play", "watch", "show")
 """Commands whose first word may be a run."""
 
+OF_MANY_RUNS = ("arena", "report")
+"""Commands whose words may all be runs."""
+
+FLAGS = ("-h", "--help", "-m", "--multirun", "--config-dir")
+
 PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator", "state")
 """Keys that hold a path, are named by one or hold a board, which may have any characters in it."""
-
-
-TRACEBACK = "RLGAMES_TRACEBACK"
-"""An environment variable; where it is set, errors that nobody foresaw show where they arose."""
 
 
 def main() -> None:
@@ -67,47 +63,39 @@ def main() -> None:
         code = answer(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        config.silence()
+        silence()
         code = 0
     except OSError as error:  # there is no room for what we say
-        config.silence()
-        code = config.stop(ConfigError(str(error)), False, 3)
+        silence()
+        code = stop(ConfigError(str(error)), False, 3)
     sys.exit(code)
 
 
 def answer(words: list[str]) -> int:
     """Run a command line and say what went wrong; the exit code."""
+    if words[:1] == ["help"] and words[1:]:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
-        print(overview())
+        print(overview(COMMANDS))
         return 0
     as_json = wants_json(words)
     try:
         return run(words[0], words[1:])
     except ConfigError as error:
-        return config.stop(error, as_json)
-    except Interrupted as stop:
-        told = f"interrupted{stop.told and ', '}{stop.told}"
-        return config.stop(ConfigError(told), as_json, stop.code)
+        return stop(error, as_json)
+    except Interrupted as end:
+        told = f"interrupted{end.told and ', '}{end.told}"
+        return stop(ConfigError(told), as_json, end.code)
     except KeyboardInterrupt:
-        return config.stop(ConfigError("interrupted"), as_json, 130)
+        return stop(ConfigError("interrupted"), as_json, 130)
     except EOFError as error:  # a person was asked and is no longer there
-        return config.stop(ConfigError(str(error)), as_json, 2)
+        return stop(ConfigError(str(error)), as_json, 2)
     except BrokenPipeError:
         raise
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        return config.stop(explained(error), as_json, 3)
-
-
-def explained(error: Exception) -> ConfigError:
-    """What to say of an error that is nobody's input."""
-    text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
-    if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
-        return ConfigError("the memory is not enough", "smaller batch= or games= may help")
-    if isinstance(error, OSError | ArithmeticError):
-        return ConfigError(text)
-    return ConfigError(f"{type(error).__name__}: {text}", f"{TRACEBACK}=1 shows where")
+        return stop(explained(error), as_json, 3)
 
 
 def wants_json(words: list[str]) -> bool:
@@ -119,16 +107,20 @@ def wants_json(words: list[str]) -> bool:
 def run(command: str, words: list[str]) -> int:
     """Run one command; raises ConfigError for bad input."""
     if command not in COMMANDS:
-        raise ConfigError(
-            f"no command is called {command!r}", config.nearest(command, list(COMMANDS))
-        )
-    words = config.with_parts(words)
+        raise ConfigError(f"no command is called {command!r}", nearest(command, list(COMMANDS)))
+    if command == "completion":
+        return completion(words)
+    words = with_parts(words)
+    for word in words:
+        if word[:1] == "-" and word not in FLAGS and not _is_path(word):
+            raise ConfigError(f"no flag is called {word!r}", nearest(word, [*FLAGS]))
     if "-h" in words or "--help" in words:
-        print(command_help(command))
+        takes_runs = command in (*BESIDE_A_RUN, *OF_MANY_RUNS)
+        print(command_help(command, COMMANDS, words, takes_runs))
         return 0
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
         raise ConfigError("a person is shown the game where the JSON goes", "leave format= out")
-    if command in ("arena", "report"):
+    if command in OF_MANY_RUNS:
         who = [word for word in words if _is_path(word) or "=" not in word]
         words = [path_quoted(word) for word in words if word not in who]
         return arena(who, words) if command == "arena" else report(who, words)
@@ -152,7 +144,7 @@ def run(command: str, words: list[str]) -> int:
         for word in words:
             if word.partition("=")[0].split(".")[0] in known_keys("sweep") - known_keys("train"):
                 raise ConfigError(f"{word} belongs to a sweep", "add -m")
-        return train(config.load("train", words))
+        return train(_load("train", words))
     if command == "resume":
         return resume(target, words)
     if command == "eval":
@@ -163,7 +155,15 @@ def run(command: str, words: list[str]) -> int:
         return watch(target, words)
     if command == "show":
         return show_position(target, words)
-    return solve(config.load("solve", words))
+    if command in ("games", "experiments"):
+        return listing(command, words)
+    return solve(_load("solve", words))
+
+
+def _load(command: str, words: list[str]) -> object:
+    from rlgames import config
+
+    return config.load(command, words)
 
 
 def _is_path(word: str) -> bool:
@@ -175,11 +175,13 @@ def _is_path(word: str) -> bool:
 
 def path_quoted(word: str) -> str:
     """A path as Hydra reads it, whatever characters are in it."""
+    from rlgames.config import quoted
+
     name, equals, value = word.partition("=")
     value = value.strip() if name == "state" else value
     if name not in PATHS or not equals or value[:1] in ("'", '"') or value == "null":
         return word
-    return f"{name}={config.quoted(value)}"
+    return f"{name}={quoted(value)}"
 
 
 def train(cfg: object) -> int:
@@ -206,14 +208,14 @@ def resume(run: Path | None, words: list[str]) -> int:
     if why:
         if lock is not None:
             lock.release()
-        print(config.printable(f"{run} {why}; nothing was changed"))
+        print(printable(f"{run} {why}; nothing was changed"))
         return 0
     return learning(cfg.games, lambda onlooker: learn(run, cfg, found, lock, onlooker))
 
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
     """Show a run of so many games while it learns, and what came of it."""
-    from rlgames import display
+    from rlgames import display, ranks
     from rlgames.learners.learner import BadNumber
 
     try:
@@ -223,14 +225,9 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         with display.training(games) as onlooker:
             trained = learn(onlooker)
     except BadNumber as error:
-        return config.stop(explained(error), False, 3)
+        return stop(explained(error), False, 3)
     display.closing(trained)
     return 0
-
-
-def _notes(error: BaseException) -> list[str]:
-    """What was added to an error where it passed."""
-    return list(getattr(error, "__notes__", []))
 
 
 def evaluate(run: Path | None, words: list[str]) -> int:
@@ -243,7 +240,7 @@ def evaluate(run: Path | None, words: list[str]) -> int:
 def show(report: dict[str, Any], table: Callable[[dict[str, Any]], None], words: list[str]) -> int:
     """Print a report as a table, or as JSON where the words ask for that."""
     if wants_json(words):
-        print(config.json_text(report))
+        print(json_text(report))
     else:
         table(report)
     return 0
@@ -284,11 +281,11 @@ def report(where: list[str], words: list[str]) -> int:
 
     found, cfg = report_command(where, words)
     if cfg.format == "json":
-        print(config.json_text(found.as_dict()))
+        print(json_text(found.as_dict()))
     else:
         tables.PRINT[cfg.format](found)
     if cfg.curves and cfg.format == "table":
-        print(f"curves: {config.printable(cfg.curves)}")
+        print(f"curves: {printable(cfg.curves)}")
     return 0
 
 
@@ -300,7 +297,7 @@ def solve(cfg: object) -> int:
     assert isinstance(cfg, DictConfig)
     found, goal = solve_command(cfg)
     if cfg.format == "json":
-        print(config.json_text(found))
+        print(json_text(found))
     elif found["optimal"] is None:
         print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
     else:
@@ -312,45 +309,18 @@ def solve(cfg: object) -> int:
     return 0
 
 
-def overview() -> str:
-    lines = [
-        "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs",
-        "",
-    ]
-    for name, (what, example) in COMMANDS.items():
-        lines += [f"  {name:8}{what}", f"          {example}"]
-    lines += ["", "rlgames COMMAND --help lists the groups, their options and every key."]
-    return "\n".join(lines)
+def listing(command: str, words: list[str]) -> int:
+    from rlgames.commands import listing
+
+    told = {"games": listing.games_command, "experiments": listing.experiments_command}
+    return show(told[command](words), listing.table, words)
 
 
-def command_help(command: str) -> str:
-    """The groups with their options and the keys with their comments, read from the YAML files."""
-    what, example = COMMANDS[command]
-    lines = [f"rlgames {command}: {what}", f"  {example}", "", "groups"]
-    # Training has those of a sweep, too, after -m.
-    files = ["train", "sweep"] if command == "train" else [command]
-    groups = [*GROUPS[command], *(["experiment", *GROUPS["sweep"]] if command == "train" else [])]
-    for group in groups:
-        folder = SHARED.get(group, group)
-        if folder in groups and folder != group:
-            lines.append(f"  {group}=  as {folder}=")
-            continue
-        lines.append(f"  {group}=")
-        for option in config.options(folder):
-            lines.append(f"    {option:22}{config.about(folder, option)}")
-    lines += ["", "keys"]
-    for path in (config.conf_dir() / f"{file}.yaml" for file in files):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            key, _, comment = line.partition("#")
-            if (
-                ":" in key
-                and not key.startswith((" ", "-"))
-                and key.split(":")[0] not in ("defaults", "hydra")
-            ):
-                lines.append(f"  {key.strip().replace(': ', '='):24}{comment.strip()}")
-    lines += ["", "--config-dir DIR adds the options in DIR/<group>/*.yaml"]
-    if command == "train":
-        lines += [
-            "rlgames train -m key=a,b sweeps over the values; hydra/launcher= says how jobs are run"
-        ]
-    return "\n".join(lines)
+def completion(words: list[str]) -> int:
+    from rlgames.completion import candidates, script
+
+    if words[:1] == ["words"]:
+        print(candidates(words[1:], COMMANDS, (*BESIDE_A_RUN, *OF_MANY_RUNS), PATHS), end="")
+    else:
+        print(script(words))
+    return 0

@@ -124,6 +124,13 @@ class ReportConfig(CommandConfig):
     format: str = key("table", of=("table", "markdown", "csv", "json"))
 
 
+@dataclass
+class ListingConfig(CommandConfig):
+    """The keys of what lists games and experiments."""
+
+    format: str = key("table", of=("table", "json"))
+
+
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
     "sweep": SweepConfig,
@@ -135,6 +142,8 @@ COMMANDS: dict[str, type] = {
     "arena": ArenaConfig,
     "report": ReportConfig,
     "solve": SolveConfig,
+    "games": ListingConfig,
+    "experiments": ListingConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "train": (
@@ -157,7 +166,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "arena": ("game", "search"),
     "report": (),
     "solve": ("game",),
+    "games": (),
+    "experiments": (),
 }
+
+LAUNCHERS = {
+    "basic": "",
+    "joblib": "joblib",
+    "ray": "ray",
+    "submitit_local": "submitit",
+    "submitit_slurm": "submitit",
+}
+"""The launchers of Hydra, and the extra that each of them comes with."""
 
 
 def known_keys(command: str) -> set[str]:

@@ -5,17 +5,12 @@ Nothing heavy is imported, so that a mistyped word is answered at once.
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import json
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -28,64 +23,19 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from rlgames import catalogue
+from rlgames.catalogue import conf_dir, kind_of, option_file, options, span
 from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
-from rlgames.schemas import POSITIVE, SCHEMAS, SEATED, SHARED, defaults, schema_of
+from rlgames.errors import ConfigError, UnknownPart, json_text, nearest
+from rlgames.plugins import MODULE, with_parts
+from rlgames.schemas import SCHEMAS, SEATED, SHARED, defaults, schema_of
 from rlgames.untrusted import shown
 
 NEEDED = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
 """Groups that every training has."""
 
-
-class ConfigError(Exception):
-    """Bad input: one line that says what was wrong, and a hint that mends it."""
-
-    def __init__(self, error: str, hint: str = "") -> None:
-        super().__init__(error)
-        self.error, self.hint = error, hint
-
-
-class UnknownPart(ConfigError):
-    """A part by a name that no option has."""
-
-
-def conf_dir() -> Path:
-    """Where the YAML files lie: inside the installed package, or beside it in a checkout."""
-    inside = Path(__file__).parent / "conf"
-    return inside if inside.is_dir() else Path(__file__).parent.parent / "conf"
-
-
-FOLDERS = [conf_dir()]
-"""Where the YAML files of options are looked for, the folder of --config-dir last."""
-
 BAD_WORDS = (HydraException, ValueError, YAMLError)
 """What composing raises for words, and for files of --config-dir, that cannot be."""
-
-MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-"""What plugins= may name."""
-
-
-def options(group: str) -> list[str]:
-    """The names of a config group's files, and of registered parts that have none."""
-    files = [path.stem for folder in FOLDERS for path in (folder / group).glob("*.yaml")]
-    return sorted({*files, *SCHEMAS.get(group, ())})
-
-
-def option_file(group: str, name: str) -> Path | None:
-    """The YAML file of an option, None where its schema's defaults stand for it."""
-    paths = [folder / group / f"{name}.yaml" for folder in FOLDERS]
-    return next((path for path in paths if path.is_file()), None)
-
-
-def about(group: str, name: str) -> str:
-    """What an option is: the first comment of its file, or the docstring of its schema."""
-    path = option_file(group, name)
-    if path is None:
-        schema = SCHEMAS[group][name]
-        told = (schema.__doc__ or "").strip()
-        return "" if told.startswith(f"{schema.__name__}(") else told.partition("\n")[0]
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    comments = (line for line in lines if line.startswith("#") and "@package" not in line)
-    return next(comments, "#")[1:].strip()
 
 
 def add_option(group: str, name: str, schema: type) -> None:
@@ -112,75 +62,6 @@ def add_option(group: str, name: str, schema: type) -> None:
     SCHEMAS[group][name] = schema
     if option_file(group, name) is None:  # Hydra would match the two, and warn
         ConfigStore.instance().store(name, node, group, package)
-
-
-def with_parts(words: list[str]) -> list[str]:
-    """The words without --config-dir DIR, whose options take part from now on, as do those of the
-    modules in plugins=.
-
-    Only what the words themselves name is ever imported; names in files are text. Raises
-    ConfigError for a folder or a module that is not there, and for a module that fails.
-    """
-    kept, coming = [], iter(words)
-    for word in coming:
-        flag, equals, folder = word.partition("=")
-        if flag != "--config-dir":
-            kept.append(word)
-            continue
-        folder = folder if equals else next(coming, "")
-        if not os.path.isdir(folder):
-            raise ConfigError(f"--config-dir {folder} is not a folder", "write --config-dir DIR")
-        FOLDERS[1:] = [Path(folder).absolute()]
-    for word in [word for word in kept if word.startswith("plugins=")][-1:]:
-        for name in _modules(word):
-            _import(name)
-    return kept
-
-
-def _modules(word: str) -> list[str]:
-    """The names in plugins=[...]; raises ConfigError for anything that is not a module's name."""
-    listed = re.fullmatch(r"plugins=\[(.*)\]", word)
-    names = listed[1].split(",") if listed and listed[1].strip() else []
-    names = [name.strip(" '\"") for name in names]
-    if listed is None or not all(MODULE.fullmatch(name) for name in names):
-        raise ConfigError(
-            f"{word!r} does not list modules by name", "plugins=[mine] imports mine.py"
-        )
-    return names
-
-
-def _import(name: str) -> None:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.append(here)
-    try:
-        module = importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            found = nearest(name, [path.stem for path in Path().glob("*.py")])
-            hint = found if found.startswith("did") else "it is looked for here and in PYTHONPATH"
-            raise ConfigError(f"no module is called {name!r}", hint) from None
-        lines = [
-            f", line {frame.lineno} of {frame.filename}"
-            for frame in traceback.extract_tb(error.__traceback__)
-            if Path(frame.filename).stem == name.rpartition(".")[2]
-        ]
-        told = " ".join(str(error).split())
-        raise ConfigError(
-            f"plugins=[{name}] fails: {type(error).__name__}: {told}" + "".join(lines[-1:])
-        ) from None
-    meant = Path(here, *name.split(".")).with_suffix(".py")
-    if meant.exists() and not meant.samefile(module.__file__ or "."):
-        raise ConfigError(
-            f"plugins=[{name}] is {module.__file__ or 'a part of Python'}, not {meant}",
-            "give the file another name",
-        )
-
-
-def nearest(word: str, names: list[str]) -> str:
-    """A hint with the nearest of names, or with all of them where none is near."""
-    near = difflib.get_close_matches(word, names, 1, 0.5)
-    return f"did you mean {near[0]}?" if near else "there is: " + ", ".join(sorted(names))
 
 
 def load(command: str, overrides: list[str]) -> DictConfig:
@@ -309,7 +190,7 @@ def parse(words: list[str]) -> list[Override]:
 
 def _compose(command: str, overrides: list[str]) -> DictConfig:
     groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
-    more = ",".join(quoted(f"file://{folder}") for folder in FOLDERS[1:])
+    more = ",".join(quoted(f"file://{folder}") for folder in catalogue.FOLDERS[1:])
     search = [f"hydra.searchpath=[{more}]"] if more else []
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
@@ -377,7 +258,7 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             raw = raw["v"] if isinstance(raw, dict) else raw
             if raw == "" or (isinstance(raw, str) and raw != raw.strip()):
                 raise ConfigError(f"{shown}={raw!r} is empty or has blanks around it")
-            kind = _type(schema, name)
+            kind = kind_of(schema, name)
             # OmegaConf would take 3 for true and "01" for 1.
             loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
             odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
@@ -393,25 +274,13 @@ def typed(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
                 raise ConfigError(f"no key is called {shown!r}", nearest(name, names)) from None
             raise ConfigError(
                 f"{shown}={raw} is not of the right kind",
-                f"it should be {_type(schema, name)}",
+                f"it should be {kind_of(schema, name)}",
             ) from None
     for item in fields(schema):
         if item.name in values:
             shown = item.name if prefix in ("", "game") else f"{prefix}.{item.name}"
             _check_range(shown, values[item.name], item.metadata)
     return values
-
-
-def _type(schema: type, name: str) -> str:
-    kinds = {item.name: item.type for item in fields(schema)}
-    own = kinds.get(name, "")  # text, where the module has `from __future__ import annotations`
-    kind = own.__name__ if isinstance(own, type) else str(own)
-    words = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
-    words["list[int]"] = "a list of whole numbers, as in [4,2]"
-    words["list[str]"] = "a list of words, as in [one,two]"
-    return " or ".join(words.get(part.strip(), part.strip()) for part in kind.split("|")).replace(
-        "None", "null"
-    )
 
 
 def _check_range(name: str, value: Any, metadata: Any) -> None:
@@ -425,9 +294,7 @@ def _check_range(name: str, value: Any, metadata: Any) -> None:
     if choices and value not in choices:
         raise ConfigError(f"{name}={value} is not a choice", nearest(str(value), list(choices)))
     if isinstance(value, int | float) and not low <= value <= high:
-        least = "more than 0" if low == POSITIVE else f"at least {low:g}"
-        most = f"at most {high if isinstance(high, int) else format(high, 'g')}"
-        raise ConfigError(f"{name}={value} is out of range", f"it should be {least} and {most}")
+        raise ConfigError(f"{name}={value} is out of range", f"it should be {span(low, high)}")
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -481,30 +348,5 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
         ) from None
 
 
-def json_text(value: Any) -> str:
-    return json.dumps(value)
-
-
 def to_yaml(config: DictConfig) -> str:
     return OmegaConf.to_yaml(config)
-
-
-def printable(text: str) -> str:
-    """Text in one line, in which what controls a terminal is spelt out: names and paths may hold
-    anything."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def stop(error: ConfigError, as_json: bool, code: int = 2) -> int:
-    """Say what was wrong in one line; the exit code, by default that for bad input."""
-    if as_json:
-        print(json_text({"error": error.error, "hint": error.hint}))
-    else:
-        line = f"rlgames: {error.error}" + (f"; {error.hint}" if error.hint else "")
-        print(printable(line), file=sys.stderr)
-    return code
-
-
-def silence() -> None:
-    """Whoever read standard output has gone; leave nothing that Python would complain about."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

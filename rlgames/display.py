@@ -16,7 +16,7 @@ from rich.text import Text
 from rlgames.boards import Board, grouped, printed
 from rlgames.commands.evaluate import results
 from rlgames.commands.watch import Frame
-from rlgames.config import printable, silence
+from rlgames.errors import printable, silence
 from rlgames.live import Drawn, Screen, Viewer
 from rlgames.onlooker import Onlooker
 from rlgames.training import Trained

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.holdout import drawn_from
 from rlgames.play import Moves, Results, play

@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rlgames import build, config, pictures
+from rlgames import build, errors, pictures
 from rlgames.agents import build_player
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
@@ -50,12 +50,12 @@ class Examiner:
         self.figure = usual
         self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
-            raise config.ConfigError(
+            raise errors.ConfigError(
                 f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
             )
         fitting = ("turns", "points", "exploitability") if self.opponent else ("turns", "score")
         if self.best_by not in fitting:
-            raise config.ConfigError(
+            raise errors.ConfigError(
                 f"best_by={self.best_by} says nothing about {game.spec.name}",
                 f"best_by={usual} fits",
             )

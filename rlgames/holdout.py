@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from rlgames.build import stream
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
 from rlgames.play import Start

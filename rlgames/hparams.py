@@ -12,8 +12,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import config, launchers
-from rlgames.config import ConfigError
+from rlgames import config, errors, launchers
+from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupts
 from rlgames.parts import assemble
 from rlgames.run_files import read_run
@@ -52,7 +52,7 @@ def planned(settings: DictConfig, objective: str | None, base: DictConfig) -> di
     examiner = assemble(base).examiner
     name = (objective or examiner.best_by).removeprefix("final/")
     if name not in examiner.figures:
-        hint = config.nearest(name, list(examiner.figures))
+        hint = errors.nearest(name, list(examiner.figures))
         raise ConfigError(f"objective={objective} is no final figure of {base.game.name}", hint)
     told = {"objective": f"final/{name}", "minimize": examiner.lower_is_better(name)}
     return config.plain(settings) | told | {"base": config.plain(base)}

@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from rlgames import config
+from rlgames import config, errors, plugins
 from rlgames.interrupts import Interrupted, Interrupts
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
 
     if over():
         return
-    told = config.printable(f"job {cfg.job}, in {sweep / str(cfg.job)}")
+    told = errors.printable(f"job {cfg.job}, in {sweep / str(cfg.job)}")
     sys.stdout.write(f"{told}\n")  # whole, beside those of others
     sys.stdout.flush()
     words = [str(sweep), str(cfg.job), *map(str, cfg.options)]
@@ -119,7 +119,7 @@ def main() -> None:
     from rlgames.sweeps import Sweep
 
     directory, number, *words = sys.argv[1:]
-    config.with_parts(words)
+    plugins.with_parts(words)
     sys.exit(_done(Sweep.read(Path(directory)), int(number)))
 
 
@@ -144,14 +144,14 @@ def _done(sweep: Sweep, number: int) -> int:
     except Interrupted as stop:
         told = stop.told.partition(";")[0]
         told = f"interrupted{told and ', '}{told}"
-        return config.stop(config.ConfigError(told), False, stop.code)
-    except config.ConfigError as error:
+        return errors.stop(errors.ConfigError(told), False, stop.code)
+    except errors.ConfigError as error:
         _note(path, error.error)
-        return config.stop(error, False)
+        return errors.stop(error, False)
     except Exception as error:
         told = f"{type(error).__name__}: {' '.join(str(error).split())}"
         _note(path, f"{traceback.format_exc()}{told}")
-        return config.stop(config.ConfigError(told, f"{path}/train.log shows where"), False, 3)
+        return errors.stop(errors.ConfigError(told, f"{path}/train.log shows where"), False, 3)
 
 
 def _note(path: Path, text: str) -> None:

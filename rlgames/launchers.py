@@ -14,16 +14,11 @@ from hydra.core.override_parser.types import IntervalSweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from rlgames.config import (
-    BAD_WORDS,
-    ConfigError,
-    conf_dir,
-    load,
-    nearest,
-    parse,
-    readable,
-    with_parts,
-)
+from rlgames.catalogue import conf_dir
+from rlgames.command_schemas import LAUNCHERS
+from rlgames.config import BAD_WORDS, load, parse, readable
+from rlgames.errors import ConfigError, nearest
+from rlgames.plugins import with_parts
 
 
 def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], DictConfig]]:
@@ -61,16 +56,6 @@ def range_of(word: str) -> tuple[str, dict[str, Any]]:
     except (HydraException, ValueError):
         raise ConfigError(f"{word!r} names no range", "as in lr=interval(0.001,0.01)") from None
     return name, {"choices": [parser.parse_override(f"{name}={text}").value() for text in texts]}
-
-
-LAUNCHERS = {
-    "basic": "",
-    "joblib": "joblib",
-    "ray": "ray",
-    "submitit_local": "submitit",
-    "submitit_slurm": "submitit",
-}
-"""The launchers of Hydra, and the extra that each of them comes with."""
 
 
 def check_launcher(words: list[str]) -> None:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from rlgames import build, records
 from rlgames.agents import build_player
-from rlgames.config import ConfigError, nearest, plain
+from rlgames.config import plain
+from rlgames.errors import ConfigError, nearest
 from rlgames.games.game import Game
 from rlgames.holdout import Split, drawn_from
 from rlgames.learners.clone import Clone

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from rlgames import build, config, ranks
+from rlgames import build, errors, ranks
 from rlgames.agents import build_player, start_from
 from rlgames.checkpoint import Checkpoint
 from rlgames.examiner import Examiner
@@ -39,9 +39,9 @@ def opponents(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     name = cfg.opponent.name
     if game.spec.seats == 1:
         if name != "self":
-            raise config.ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
+            raise errors.ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
         if cfg.eval_opponent.name != "random":
-            raise config.ConfigError(
+            raise errors.ConfigError(
                 f"{game.spec.name} is played alone", "leave eval_opponent= out"
             )
         return [agent]
@@ -89,12 +89,12 @@ def _check_together(cfg: DictConfig, learner: Learner) -> None:
     """Raises ConfigError for what several processes cannot do together."""
     if not learner.together or cfg.clone_epochs:
         what = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
-        raise config.ConfigError(
+        raise errors.ConfigError(
             f"{what} is learnt by one process, and there are {ranks.size()}",
             "learner=actor_critic is learnt by several",
         )
     if cfg.batch < ranks.size():
-        raise config.ConfigError(
+        raise errors.ConfigError(
             f"batch={cfg.batch} is too small for {ranks.size()} processes",
             f"batch={ranks.size()} gives each a game",
         )

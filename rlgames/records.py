@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.play import Moves, Results
 from rlgames.solvers.optimum import on_cpu

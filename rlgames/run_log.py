@@ -22,7 +22,7 @@ from PIL import Image
 
 from rlgames import checkpoint
 from rlgames.charts import Charts
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupts
 from rlgames.run_files import metric_lines, read_run
 from rlgames.untrusted import shown

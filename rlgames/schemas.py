@@ -446,6 +446,9 @@ SCHEMAS: dict[str, dict[str, type]] = {
 SEATED = ("player", "opponent", "eval_opponent", "teacher")
 """Keys that hold a player, each with the options of the group `player`."""
 
+IN_TRAINING = ("self", "past")
+"""Players that only training knows."""
+
 SHARED = {**dict.fromkeys(SEATED, "player"), "opponent_search": "search"}
 """The group whose options a key has, where that is not the group of its own name."""
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rlgames import config, jobs, launchers
-from rlgames.config import ConfigError
+from rlgames import config, errors, jobs, launchers
+from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupted, Interrupts
 from rlgames.run_files import read_run
 from rlgames.run_log import locked, write_whole
@@ -141,23 +141,23 @@ class Sweep:
                 launchers.launch(jobs.job, [*words, *self.launcher])
             except Exception as error:
                 told = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                config.stop(ConfigError(f"the launcher failed: {told}"), False)
+                errors.stop(ConfigError(f"the launcher failed: {told}"), False)
 
     def tell(self) -> int:
         """Say what is done and name what is not; the exit code."""
         left = self.left
         for number in left:
-            config.stop(ConfigError(f"{self.path(number)}: {self.why(number)}"), False)
+            errors.stop(ConfigError(f"{self.path(number)}: {self.why(number)}"), False)
         told = f"{len(self.jobs) - len(left)} of {len(self.jobs)} jobs done, in {self.directory}"
-        print(config.printable(told), flush=True)
+        print(errors.printable(told), flush=True)
         if left:
-            config.stop(ConfigError(f"go on with: {self.how_to_go_on()}"), False)
+            errors.stop(ConfigError(f"go on with: {self.how_to_go_on()}"), False)
         return 3 if left else 0
 
     def list_left(self) -> None:
         """What would run."""
         for number in self.left:
             words = " ".join(self.jobs[number].overrides)
-            print(config.printable(f"{number}: {self.status(number)}: {words}"))
+            print(errors.printable(f"{number}: {self.status(number)}: {words}"))
         told = f"{len(self.left)} of {len(self.jobs)} jobs would run, in {self.directory}"
-        print(config.printable(told))
+        print(errors.printable(told))

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.commands.report import COLUMNS, Report, Row, cell
-from rlgames.config import printable
+from rlgames.errors import printable
 
 SPAN = 24
 """A setting is cut after so many characters, where the table is for a person."""

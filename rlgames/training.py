@@ -18,7 +18,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, checkpoint, config, ranks
+from rlgames import build, checkpoint, config, errors, ranks
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
 from rlgames.evaluation import Evaluation, random_play
 from rlgames.games.game import Game
@@ -505,4 +505,4 @@ def _open_log(cfg: DictConfig, interrupts: Interrupts) -> RunLog:
         directory = Path(cfg.out) if cfg.out else fresh_directory(Path("outputs") / cfg.game.name)
         return RunLog(directory, config.plain(cfg), config.to_yaml(cfg), interrupts)
     except OSError as error:
-        raise config.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
+        raise errors.ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None

@@ -7,7 +7,7 @@ import sys
 import pytest
 from runs import Process
 
-from rlgames import cli
+from rlgames import catalogue, cli, schemas
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -35,3 +35,44 @@ def typed(tmp_path, monkeypatch, capfd):
         return subprocess.CompletedProcess(words, ended.value.code, *capfd.readouterr())
 
     return run
+
+
+STRIPED = '''
+from dataclasses import dataclass
+from rlgames import register
+from rlgames.games.lines import Lines
+from rlgames.schemas import key
+
+
+@dataclass
+class StripConfig:
+    """stones on a strip of cells
+
+    cells: how long the strip is
+    """
+
+    name: str = "strip"
+    cells: int = key(5, 2, 20)
+    colour: str = key("grey", of=("grey", "gold"))
+
+
+register("game", "strip", lambda cells, colour: Lines(1, cells, 2, False, "strip"), StripConfig)
+'''
+
+
+@pytest.fixture
+def own_parts(tmp_path, monkeypatch):
+    """A module and a folder with parts of one's own, which are forgotten afterwards."""
+    (tmp_path / "striped.py").write_text(STRIPED)
+    for path, text in {
+        "policy/little.yaml": "# a small one\nname: mlp\nlayers: [8]  # how small\n",
+        "experiment/quick.yaml": "# @package _global_\n# soon over\ndefaults:\n  - landy\n"
+        "  - override /policy: little\ngames: 20\n",
+    }.items():
+        (tmp_path / "folder" / path).parent.mkdir(parents=True)
+        (tmp_path / "folder" / path).write_text(text)
+    monkeypatch.setattr(catalogue, "FOLDERS", [*catalogue.FOLDERS])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield ["plugins=[striped]", f"--config-dir={tmp_path}/folder"]
+    schemas.SCHEMAS["game"].pop("strip", None)
+    sys.modules.pop("striped", None)

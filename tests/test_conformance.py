@@ -9,8 +9,8 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rlgames import build, config, schemas
-from rlgames.config import ConfigError
+from rlgames import build, config, errors, schemas
+from rlgames.errors import ConfigError
 from rlgames.games.game import HIDDEN, Game
 from rlgames.play import play
 from rlgames.players.player import Random
@@ -41,7 +41,7 @@ def every_game():
             continue
         seen.append(game)
         rules = build.arguments(game).items()
-        words = [f"game={game.name}", *(f"{key}={config.json_text(v)}" for key, v in rules)]
+        words = [f"game={game.name}", *(f"{key}={errors.json_text(v)}" for key, v in rules)]
         yield pytest.param(words, id=f"experiment {name}")
 
 

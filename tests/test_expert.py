@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rlgames import build, config
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.lines import Lines
 from rlgames.learners.expert import Searched
 from rlgames.parts import assemble

@@ -26,7 +26,7 @@ from test_records import record as recorded
 from rlgames import config, records
 from rlgames.agents import load_agent
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 
 SECONDS = 5
 MEBIBYTES = 256

@@ -14,7 +14,7 @@ from strangers import bounded, forge, plain_header, tell_plainly, trained
 from rlgames import checkpoint, records
 from rlgames.agents import load_agent
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.untrusted import parsed, shown
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x\u202e"

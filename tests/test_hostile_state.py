@@ -15,7 +15,7 @@ from test_records import built
 from rlgames import config, parts, training
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.commands.resume import resume_command
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupts
 from rlgames.learners.learner import BadNumber
 from rlgames.play import OpenGames

@@ -19,7 +19,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from rlgames import checkpoint, parts, training
 from rlgames.checkpoint import Checkpoint
 from rlgames.commands.resume import resume_command
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.learners.actor_critic import ActorCritic
 from rlgames.run_files import read_metrics
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rlgames import build, config
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.learners.td import SharedValues

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from rlgames import build, config
+from rlgames import build, config, errors
 from rlgames.games.battleship import Battleship
 from rlgames.games.duel import Duel
 from rlgames.play import play
@@ -134,5 +134,5 @@ def test_axial_layers_turn_and_mirror_scores_with_the_board():
     ],
 )
 def test_misfits_are_refused(words, said):
-    with pytest.raises(config.ConfigError, match=said):
+    with pytest.raises(errors.ConfigError, match=said):
         built(*words, "experiment=null")

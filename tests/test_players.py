@@ -8,7 +8,7 @@ import torch
 
 from rlgames import build, config
 from rlgames.agents import build_player
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.evaluation import Figure, Share, evaluate
 from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import rlgames
-from rlgames import build, config
+from rlgames import build, config, errors
 from rlgames.evaluation import certainty
 from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines
@@ -140,7 +140,7 @@ def test_each_stage_has_its_own_network():
     [("policy.by=max_tiles", "max_tiles"), ("policy.at=[]", "at="), ("policy.at=[8,4]", "at=")],
 )
 def test_stages_that_cannot_be_are_refused(word, said):
-    with pytest.raises(config.ConfigError, match=said):
+    with pytest.raises(errors.ConfigError, match=said):
         built("game=2048", "policy=staged", word)
 
 

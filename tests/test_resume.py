@@ -11,7 +11,7 @@ from rlgames import build, config, parts, training
 from rlgames.agents import load_agent
 from rlgames.checkpoint import Checkpoint
 from rlgames.commands.resume import resume_command
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupted
 from rlgames.rewards import Reward
 from rlgames.run_files import read_metrics, read_run

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import rlgames as package
-from rlgames import build, config
+from rlgames import build, config, errors
 from rlgames.commands.arena import arena_command
 from rlgames.evaluation import evaluate
 from rlgames.games.battleship import Battleship
@@ -315,7 +315,7 @@ def test_the_value_head_counts_in_the_games_own_units():
         ["reward=score", "reward.scored=score"],
     ):
         reward = config.load("train", ["game=2048", *words]).reward
-        with pytest.raises(config.ConfigError, match="value head"):
+        with pytest.raises(errors.ConfigError, match="value head"):
             build.build_search(node, game, player, reward)
 
 
@@ -380,7 +380,7 @@ def test_searches_that_cannot_be_are_refused_in_one_line(rlgames):
     ],
 )
 def test_what_does_not_fit_a_search_is_refused(words, hint):
-    with pytest.raises(config.ConfigError, match=hint):
+    with pytest.raises(errors.ConfigError, match=hint):
         package.evaluate(None, ["player=random", "game=tictactoe", *words])
 
 

@@ -21,8 +21,12 @@ ORDER = [
     ["rewards"],
     ["learners"],
     [
+        "errors",
         "schemas",
         "command_schemas",
+        "catalogue",
+        "plugins",
+        "help",
         "config",
         "launchers",
         "checkpoint",
@@ -40,6 +44,7 @@ ORDER = [
     ["commands", "training", "sweeps", "jobs", "hparams"],
     ["live"],
     ["display", "tables"],
+    ["completion"],
     ["cli"],
 ]
 """Rooms by level: a file imports from its own level or an earlier one when it is loaded."""

@@ -10,7 +10,7 @@ import pytest
 from runs import Terminal
 
 import rlgames as package
-from rlgames import cli, config, display
+from rlgames import cli, config, display, errors
 
 SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
 EVAL = ["eval", "player=random", "game=2048", "board=2", "games=20"]
@@ -98,7 +98,7 @@ def test_standard_output_that_is_full_or_closed(tmp_path):
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (config.ConfigError("wrong", "mend"), 2),
+        (errors.ConfigError("wrong", "mend"), 2),
         (OSError(5, "Input/output error"), 3),
         (FileNotFoundError(2, "No such file", "x"), 3),
         (KeyboardInterrupt(), 130),
@@ -240,5 +240,5 @@ def test_what_is_printed_controls_no_terminal(typed, tmp_path, capfd):
 
 
 def test_printable():
-    assert config.printable("a é 漢 🎲 [x]") == "a é 漢 🎲 [x]"
-    assert config.printable("\x1b\n\u202e\udcff\x9b") == r"\x1b\n\u202e\udcff\x9b"
+    assert errors.printable("a é 漢 🎲 [x]") == "a é 漢 🎲 [x]"
+    assert errors.printable("\x1b\n\u202e\udcff\x9b") == r"\x1b\n\u202e\udcff\x9b"

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import rlgames as package
-from rlgames import build, config, parts
-from rlgames.config import ConfigError
+from rlgames import build, config, errors, parts
+from rlgames.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
 from rlgames.games.lines import Lines
@@ -482,5 +482,5 @@ def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
         cfg = config.load("train", [*words, *more])
         game = build.build_game(cfg)
         policy = build.build_policy(cfg, game, rng())
-        with pytest.raises(config.ConfigError, match=said):
+        with pytest.raises(errors.ConfigError, match=said):
             build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng())

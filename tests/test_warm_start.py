@@ -10,7 +10,7 @@ import rlgames as package
 from rlgames import build, cli, config, records
 from rlgames.agents import checkpoint_path, load_agent
 from rlgames.checkpoint import Checkpoint
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.holdout import split
 from rlgames.learners.clone import Clone
 from rlgames.lessons import Demonstrations

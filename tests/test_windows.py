@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlgames import build, config, parts, training
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.slide import Slide
 from rlgames.play import ENDLESS, OpenGames, play

@@ -8,16 +8,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, config
+from rlgames import build, catalogue, config, errors, plugins
 from rlgames.agents import build_player
 from rlgames.arena import compete
 from rlgames.commands.beside import config_beside
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-
-IN_TRAINING = ("run", "self", "past")
-"""Options of the group `player` that nobody can be by name alone."""
+from rlgames.schemas import IN_TRAINING
 
 
 def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
@@ -54,15 +52,15 @@ def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[
 
     A word that ends in +mcts stands for the player before it, looking ahead.
     """
-    overrides = config.with_parts(overrides)
-    names = [name for name in config.options("player") if name not in IN_TRAINING]
+    overrides = plugins.with_parts(overrides)
+    names = [name for name in catalogue.options("player") if name not in ("run", *IN_TRAINING)]
     parts = [_parts(word) for word in who]
     runs = [Path(word) for word, _ in parts if word not in names]
     for path in runs:
         if not path.exists():
             raise ConfigError(
                 f"no player is called {str(path)!r}, and there is no run there",
-                config.nearest(str(path), names),
+                errors.nearest(str(path), names),
             )
     searches = {f"search={search}" for _, search in parts if search}
     cfg = config_beside("arena", runs[0] if runs else None, [*searches, *overrides])
@@ -81,7 +79,7 @@ def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[
 def _parts(word: str) -> tuple[str, str]:
     """A player's name or path, and the search that it asks for, "" for none."""
     player, _, search = word.rpartition("+")
-    searches = player and search in config.options("search") and not Path(word).exists()
+    searches = player and search in catalogue.options("search") and not Path(word).exists()
     return (player, search) if searches else (word, "")
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, config
+from rlgames import build, config, errors, plugins
 from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.command_schemas import GROUPS, known_keys
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.untrusted import shown
@@ -18,7 +18,7 @@ from rlgames.untrusted import shown
 
 def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
     """A command's checked config; raises ConfigError for what differs from a run's training."""
-    overrides = config.with_parts(overrides)
+    overrides = plugins.with_parts(overrides)
     if run is None:
         cfg = config.load(command, overrides)
         if "game" not in cfg:
@@ -27,7 +27,7 @@ def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictC
     own = trained_config(run)
     fixed = [f"game={own.game.name}"]
     fixed += [
-        f"{name}={config.json_text(value)}" for name, value in build.arguments(own.game).items()
+        f"{name}={errors.json_text(value)}" for name, value in build.arguments(own.game).items()
     ]
     kept = without_what_was_trained(command, overrides, own)
     if any(text.startswith("player=") for text in kept):

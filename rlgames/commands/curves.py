@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rlgames import config, pictures
+from rlgames import errors, pictures
 from rlgames.commands.report import Mean, Report, Row
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.pictures import Floats
 from rlgames.run_files import number, read_metrics
 
@@ -31,7 +31,7 @@ def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None
     if metric is None:
         metric = f"eval/{judged[0]}" if judged else "eval/points"
     if metric not in metrics:
-        near = config.nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
+        near = errors.nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
         raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
     curves: dict[str, Curve] = {}
     bands: dict[str, Curve] = {}
@@ -99,7 +99,7 @@ def _points(lines: list[dict[str, float]], metric: str) -> Curve:
 def _label(row: Row, keys: list[str], taken: dict[str, Curve]) -> str:
     """What tells a row from the others."""
     settings = row.first.settings
-    words = [f"{key}={config.json_text(settings[key])}" for key in keys if key in settings]
-    name = config.printable(" ".join(words).replace('"', "") or str(row.first.path))
+    words = [f"{key}={errors.json_text(settings[key])}" for key in keys if key in settings]
+    name = errors.printable(" ".join(words).replace('"', "") or str(row.first.path))
     name = name if len(name) <= 90 else name[:89] + "…"
     return name if name not in taken else f"{name} ({row.first.path})"

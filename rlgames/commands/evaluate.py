@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import boards, build, config, records
+from rlgames import boards, build, config, errors, records
 from rlgames.agents import build_player, trained_config
 from rlgames.commands.beside import config_beside, game_and_player
 from rlgames.commands.watch import frames
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, random_play
 from rlgames.games.game import Game
 from rlgames.holdout import split
@@ -115,7 +115,7 @@ def _keep(path: Path, report: dict[str, Any]) -> None:
         write_whole(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         told = f"rlgames: {path} was not written: {error.strerror}"
-        print(config.printable(told), file=sys.stderr)
+        print(errors.printable(told), file=sys.stderr)
 
 
 def _recorder(

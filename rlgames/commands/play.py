@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
-from rlgames import build, config
+from rlgames import build, config, errors
 from rlgames.agents import build_player, load_agent, searching, weighed
 from rlgames.boards import Board, printed
 from rlgames.commands.beside import config_beside
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.play import play
 from rlgames.players.human import Announced, Human, Left
 from rlgames.players.player import Agent, Player
@@ -65,5 +65,5 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
             write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
-            print(config.printable(f"recorded in {cfg.record}"))
+            print(errors.printable(f"recorded in {cfg.record}"))
     return 0

@@ -16,8 +16,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rlgames import config
-from rlgames.config import ConfigError
+from rlgames import config, errors
+from rlgames.errors import ConfigError
 from rlgames.run_files import (
     LOWER_IS_BETTER,
     flatten,
@@ -221,7 +221,7 @@ def find(where: list[str]) -> list[Path]:
             names = [str(p) for p in beside.iterdir() if p.is_dir()] if beside.is_dir() else []
             names = names if len(names) <= 20 else []
             raise ConfigError(
-                f"there is no directory {name}", config.nearest(name, names) if names else ""
+                f"there is no directory {name}", errors.nearest(name, names) if names else ""
             )
         own = list(_inside(top))
         if not own:
@@ -375,7 +375,7 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> 
     name = sort.removeprefix("-")
     names = [*keys, *figures, *COLUMNS]
     if name not in names:
-        raise ConfigError(f"sort={sort} is no column", config.nearest(name, ["best", *names]))
+        raise ConfigError(f"sort={sort} is no column", errors.nearest(name, ["best", *names]))
     values = {id(row): cell(row, name) for row in rows}
     known = [row for row in rows if values[id(row)] is not None]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import filelock
 from omegaconf import DictConfig
 
-from rlgames import config, ranks
+from rlgames import config, plugins, ranks
 from rlgames.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.commands.beside import without_what_was_trained
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.run_files import read_run
 from rlgames.run_log import locked
 from rlgames.training import BEST, LATEST
@@ -27,7 +27,7 @@ def resume_command(
     """
     if not run.is_dir():
         raise ConfigError(f"{run} is no run's directory", "resume names the directory")
-    overrides = config.with_parts(overrides)
+    overrides = plugins.with_parts(overrides)
     lock = locked(run) if ranks.rank() == 0 else None
     try:
         return *_to_go_on(run, overrides), lock

@@ -15,7 +15,7 @@ from rlgames.agents import weighed
 from rlgames.boards import Board
 from rlgames.commands.beside import config_beside, game_and_player
 from rlgames.commands.watch import probabilities
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.grids import grids, template
 from rlgames.players.player import Agent, Player

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rlgames import build
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.solvers.optimum import find_optimum
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rlgames import config, launchers
 from rlgames.command_schemas import known_keys
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.parts import check_parts
 from rlgames.run_log import fresh_directory
 from rlgames.sweeps import MANIFEST, Job, Sweep

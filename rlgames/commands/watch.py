@@ -13,7 +13,7 @@ from rlgames import build
 from rlgames.agents import build_player, weighed
 from rlgames.boards import Board
 from rlgames.commands.beside import config_beside, game_and_player
-from rlgames.config import ConfigError
+from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.steps import Ply, before_chance, ending, plies

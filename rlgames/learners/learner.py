@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -44,10 +45,22 @@ def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch
     """An optimizer by its name in the config; rho: of the running means of both RMSProps."""
     weights = list(policy.named_parameters())  # with their names, for messages
     if name == "rmsprop_of_matrices":
-        return RmspropOfMatrices(weights, lr, rho)
+        return _bare(RmspropOfMatrices)(weights, lr, rho)
     if name == "rmsprop":
-        return torch.optim.RMSprop(weights, lr, alpha=rho)
-    return torch.optim.Adam(weights, lr) if name == "adam" else torch.optim.SGD(weights, lr)
+        return _bare(torch.optim.RMSprop)(weights, lr, alpha=rho)
+    return _bare(torch.optim.Adam if name == "adam" else torch.optim.SGD)(weights, lr)
+
+
+def _bare(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+    """The same optimizer without what torch puts around its methods for its compiler.
+
+    That would import the compiler, which takes as long as the rest of torch, and is not used here.
+    """
+    wrapped = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    bare: type[torch.optim.Optimizer] = type(kind.__name__, (kind,), methods | {"step": step})
+    return bare
 
 
 class Learner(ABC):

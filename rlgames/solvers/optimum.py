@@ -12,7 +12,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game
 from rlgames.solvers.belief import solve_belief
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import Graph
+from rlgames.solvers.graph import MOST_POSITIONS, Graph
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,17 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
     except (OutOfBudget, ValueError):
         return None
     return Optimum(value, graph.positions, time.perf_counter() - start)
+
+
+def reach(game: Game[Any]) -> str:
+    """What find_optimum works out, given time and memory: "yes" for these rules, "smaller boards"
+    of this game only, or "no" where no solver fits the game."""
+    if isinstance(game, Battleship):
+        fits, listed = "sunk" not in game.show, game.layouts() is not None
+    else:
+        fits = game.spec.keyed and not game.spec.hidden
+        listed = fits and game.spec.positions <= MOST_POSITIONS
+    return "no" if not fits else "yes" if listed else "smaller boards"
 
 
 def on_cpu(game: Game[Any]) -> Game[Any]:

@@ -1,0 +1,55 @@
+"""`rlgames games` and `rlgames experiments`: what there is, a line each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlgames import catalogue, config
+from rlgames.errors import printable
+from rlgames.help import columns
+
+
+def games_command(words: list[str]) -> dict[str, Any]:
+    """What `rlgames games` says: each game's name, seats, goal, board by default, what it is, and
+    what `rlgames solve` reaches."""
+    from rlgames import build
+    from rlgames.solvers.optimum import reach
+
+    config.load("games", words)
+    found = []
+    for name in catalogue.options("game"):
+        game = build.build_game(config.load("solve", [f"game={name}"]))
+        board = [
+            f"{key.name}={key.default}"
+            for key in catalogue.keys_of("game", name)
+            if "whole number" in key.kind and "${" not in key.default
+        ]
+        found.append(
+            {
+                "name": name,
+                "seats": game.spec.seats,
+                "goal": game.spec.goal,
+                "solve": reach(game),
+                "board": " ".join(board),
+                "about": catalogue.about("game", name),
+            }
+        )
+    return {"games": found}
+
+
+def experiments_command(words: list[str]) -> dict[str, Any]:
+    """What `rlgames experiments` says: each preset's name, game, learner, policy and comment."""
+    config.load("experiments", words)
+    found = []
+    for name in catalogue.options("experiment"):
+        chosen = catalogue.chosen("train", [f"experiment={name}"])
+        own = {group: chosen[group] for group in ("game", "learner", "policy")}
+        found.append({"name": name} | own | {"about": catalogue.about("experiment", name)})
+    return {"experiments": found}
+
+
+def table(report: dict[str, Any]) -> None:
+    """Either of them, aligned below the names of its columns."""
+    (found,) = report.values()
+    rows = [[printable(str(value)) for value in item.values()] for item in found]
+    print("\n".join(columns([list(found[0]), *rows])))
