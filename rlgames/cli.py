@@ -39,8 +39,9 @@ COMMANDS = {
         "runs and sweeps beside each other",
         "rlgames report outputs/sweeps/… curves=curves.png",
     ),
+    "export": ("a run's network as an ONNX file", "rlgames export RUN out=policy.onnx"),
 }
-BESIDE_A_RUN = ("resume", "eval", "play")
+BESIDE_A_RUN = ("resume", "eval", "play", "export")
 """Commands whose first word may be a run."""
 
 PATHS = ("curves", "out", "record", "start", "demonstrations", "demonstrator")
@@ -154,6 +155,8 @@ def run(command: str, words: list[str]) -> int:
         return evaluate(target, words)
     if command == "play":
         return play(target, words)
+    if command == "export":
+        return export(target, words)
     return solve(config.load("solve", words))
 
 
@@ -243,6 +246,20 @@ def play(run: Path | None, words: list[str]) -> int:
     from rlgames.commands.play import play_command
 
     return play_command(run, words)
+
+
+def export(run: Path | None, words: list[str]) -> int:
+    from rlgames.commands.export import export_command
+
+    if run is None:
+        raise ConfigError("export needs a run", "as in: rlgames export outputs/salvo/…")
+    found = export_command(run, words)
+    shape = ", ".join(["batch", *map(str, found.shape)])
+    print(config.printable(f"{found.path}: inputs [{shape}] to {' and '.join(found.outputs)}"))
+    print(
+        f"over {found.positions} positions it differs from torch by {found.difference:.1e} at most"
+    )
+    return 0
 
 
 def arena(who: list[str], words: list[str]) -> int:

@@ -109,6 +109,19 @@ class ReportConfig(CommandConfig):
     format: str = key("table", of=("table", "markdown", "csv", "json"))
 
 
+@dataclass
+class ExportConfig(CommandConfig):
+    out: str | None = None
+
+
+@dataclass
+class EnvConfig(CommandConfig):
+    """The keys of an environment, which no command makes but Python."""
+
+    seat: int = key(1, 1, 2)
+    illegal: float = key(-1.0, -1e6, 1e6)
+
+
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
     "sweep": SweepConfig,
@@ -118,6 +131,8 @@ COMMANDS: dict[str, type] = {
     "arena": ArenaConfig,
     "report": ReportConfig,
     "solve": SolveConfig,
+    "export": ExportConfig,
+    "env": EnvConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "train": (
@@ -138,6 +153,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "arena": ("game", "search"),
     "report": (),
     "solve": ("game",),
+    "export": (),
+    "env": ("game", "reward", "opponent"),
 }
 
 

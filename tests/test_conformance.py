@@ -103,7 +103,8 @@ class Walk:
         assert legal[state.done].all()
         assert observation.shape == (self.batch, *spec.observation)
         assert observation.dtype == torch.float32
-        assert observation.isfinite().all()
+        low, high = spec.observed
+        assert ((observation >= low) & (observation <= high)).all()
         assert state.score.shape == (self.batch, spec.seats)
         assert ((state.mover >= 0) & (state.mover < spec.seats)).all()
         # Nothing that a mover sees depends on what is hidden, or on the other rows.

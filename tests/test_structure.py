@@ -36,7 +36,7 @@ ORDER = [
     ["lessons"],
     ["parts", "tally"],
     ["arena"],
-    ["commands", "training", "sweeps", "jobs", "hparams"],
+    ["commands", "training", "sweeps", "jobs", "hparams", "envs"],
     ["display", "tables"],
     ["cli"],
 ]
@@ -75,6 +75,8 @@ def test_imports_point_one_way(path):
             assert own in ("display", "tables")
         if parts[0] == "hydra":
             assert own in ("config", "launchers")
+        if parts[0] in ("gymnasium", "pettingzoo"):
+            assert own == "envs"
 
 
 @pytest.mark.parametrize(
