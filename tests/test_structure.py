@@ -32,7 +32,7 @@ ORDER = [
         "interrupts",
     ],
     ["build"],
-    ["holdout", "records", "agents", "evaluation", "examiner"],
+    ["holdout", "records", "agents", "evaluation", "examiner", "conformance"],
     ["lessons"],
     ["parts", "tally"],
     ["arena"],
