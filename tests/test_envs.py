@@ -156,8 +156,9 @@ def test_bad_keys_are_refused(keys, hint):
 
 
 def test_a_game_played_alone_has_one_seat():
-    with pytest.raises(ConfigError, match="alone"):
-        gymnasium.make("rlgames/2048-v0", seat=2)
+    for keys in ({"seat": 2}, {"opponent": "random"}):
+        with pytest.raises(ConfigError, match="alone"):
+            gymnasium.make("rlgames/2048-v0", **keys)
     with pytest.raises(ConfigError, match="needs a game"):
         gymnasium.make("rlgames/Game-v0")
 

@@ -57,8 +57,10 @@ class Seated:
         self.game: Game[Any] = build.build_game(cfg)
         self.reward: Reward = build.build_reward(cfg, self.game)
         self.seat, self.illegal = cfg.seat - 1, cfg.illegal
-        if cfg.seat > self.game.spec.seats:
-            raise ConfigError(f"{self.game.spec.name} is played alone", "leave seat= out")
+        if self.game.spec.seats == 1 and (cfg.seat > 1 or cfg.get("opponent") is not None):
+            raise ConfigError(
+                f"{self.game.spec.name} is played alone", "leave seat= and opponent= out"
+            )
         self.opponent: Player = Random(self.game)
         if cfg.get("opponent") is not None:
             self.opponent = build_player(cfg.opponent, cfg, self.game)
