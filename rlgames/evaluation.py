@@ -252,7 +252,11 @@ def trace(
         player = players[mover % len(players)]
         action = player.choose(game.public(state), rng)
         words.append(game.name_action(state, 0, int(action[0])))
-        after = game.move(state, action, rng)
+        after = game.act(state, action)
+        if game.spec.draws:
+            after = game.settle(
+                after, torch.rand(1, game.spec.draws, generator=rng, device=rng.device)
+            )
         if int(after.turn[0]) > int(state.turn[0]):
             gain = float(after.score[0, mover] - state.score[0, mover])
             who = f", seat {mover + 1}" if game.spec.seats > 1 else ""
