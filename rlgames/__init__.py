@@ -1,7 +1,9 @@
 """rlgames: learn to play games from declarative configs.
 
 From a notebook: `rlgames.train(overrides)`, `rlgames.load(run)` and
-`rlgames.evaluate(run, overrides)`; `rlgames.register(...)` adds a part of your own.
+`rlgames.evaluate(run, overrides)`; `rlgames.export_onnx(run, path)` writes its network for other
+tools, and `rlgames.envs` has the games for other learners; `rlgames.register(...)` adds a part of
+your own.
 """
 
 from __future__ import annotations
@@ -60,3 +62,15 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
     from rlgames.commands.evaluate import evaluate_command
 
     return evaluate_command(None if run is None else Path(run), overrides or [])
+
+
+def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
+    """Write a run's network as `rlgames export` does; the file, policy.onnx in the run by default.
+
+    Raises ConfigError for a policy that is no network, and without the extra onnx.
+    """
+    from rlgames.commands.export import export_command
+    from rlgames.config import quoted
+
+    overrides = [] if path is None else [f"out={quoted(str(path))}"]
+    return export_command(Path(run), overrides).path

@@ -34,13 +34,14 @@ COMMANDS = {
     "arena": ("everybody against everybody", "rlgames arena RUN random win_or_block"),
     "solve": ("the exact optimum", "rlgames solve game=2048 board=2 columns=3"),
     "report": ("runs and sweeps beside each other", "rlgames report outputs curves=curves.png"),
+    "export": ("a run's network as an ONNX file", "rlgames export RUN out=policy.onnx"),
     "games": ("what can be played", "rlgames games"),
     "experiments": ("presets to train by", "rlgames experiments format=json"),
     "completion": ("complete words in bash or zsh", 'eval "$(rlgames completion bash)"'),
 }
 """What each command does, and an example."""
 
-BESIDE_A_RUN = ("resume", "eval", "play", "watch", "show")
+BESIDE_A_RUN = ("resume", "eval", "play", "watch", "show", "export")
 """Commands whose first word may be a run."""
 
 OF_MANY_RUNS = ("arena", "report")
@@ -157,6 +158,8 @@ def run(command: str, words: list[str]) -> int:
         return show_position(target, words)
     if command in ("games", "experiments"):
         return listing(command, words)
+    if command == "export":
+        return export(target, words)
     return solve(_load("solve", words))
 
 
@@ -266,6 +269,20 @@ def show_position(run: Path | None, words: list[str]) -> int:
 
     report, board = show_command(run, words)
     return show(report, lambda report: display.position(report, board), words)
+
+
+def export(run: Path | None, words: list[str]) -> int:
+    from rlgames.commands.export import export_command
+
+    if run is None:
+        raise ConfigError("export needs a run", "as in: rlgames export outputs/salvo/…")
+    found = export_command(run, words)
+    shape = ", ".join(["batch", *map(str, found.shape)])
+    print(printable(f"{found.path}: inputs [{shape}] to {' and '.join(found.outputs)}"))
+    print(
+        f"over {found.positions} positions it differs from torch by {found.difference:.1e} at most"
+    )
+    return 0
 
 
 def arena(who: list[str], words: list[str]) -> int:

@@ -131,6 +131,19 @@ class ListingConfig(CommandConfig):
     format: str = key("table", of=("table", "json"))
 
 
+@dataclass
+class ExportConfig(CommandConfig):
+    out: str | None = None
+
+
+@dataclass
+class EnvConfig(CommandConfig):
+    """The keys of an environment, which no command makes but Python."""
+
+    seat: int = key(1, 1, 2)
+    illegal: float = key(-1.0, -1e6, 1e6)
+
+
 COMMANDS: dict[str, type] = {
     "train": TrainConfig,
     "sweep": SweepConfig,
@@ -144,6 +157,8 @@ COMMANDS: dict[str, type] = {
     "solve": SolveConfig,
     "games": ListingConfig,
     "experiments": ListingConfig,
+    "export": ExportConfig,
+    "env": EnvConfig,
 }
 GROUPS: dict[str, tuple[str, ...]] = {
     "train": (
@@ -168,6 +183,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "solve": ("game",),
     "games": (),
     "experiments": (),
+    "export": (),
+    "env": ("game", "reward", "opponent"),
 }
 
 LAUNCHERS = {

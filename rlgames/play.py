@@ -256,11 +256,7 @@ class OpenGames:
         if self.seating is not None:
             who = self.seating[self.number].gather(1, self.state.mover[:, None])[:, 0]
         action, target = decide(self.players, who, seen, rng)
-        after = game.act(self.state, action)
-        if game.spec.draws:
-            u = torch.rand(len(after), game.spec.draws, generator=rng, device=rng.device)
-            after = game.settle(after, u)
-        self.state = after
+        after = self.state = game.move(self.state, action, rng)
         nobody = torch.zeros_like(action)
         return Step(seen, action, target, self.number, nobody if who is None else who, after)
 

@@ -37,11 +37,11 @@ ORDER = [
         "interrupts",
     ],
     ["build"],
-    ["holdout", "records", "agents", "evaluation", "examiner"],
+    ["holdout", "records", "agents", "evaluation", "examiner", "conformance"],
     ["lessons"],
     ["parts", "tally", "onlooker"],
     ["arena"],
-    ["commands", "training", "sweeps", "jobs", "hparams"],
+    ["commands", "training", "sweeps", "jobs", "hparams", "envs"],
     ["live"],
     ["display", "tables"],
     ["completion"],
@@ -82,6 +82,8 @@ def test_imports_point_one_way(path):
             assert own in ("boards", "live", "display", "tables")
         if parts[0] == "hydra":
             assert own in ("config", "launchers")
+        if parts[0] in ("gymnasium", "pettingzoo"):
+            assert own == "envs"
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ class Battleship(Game[BattleshipState]):
             hidden=True,
             keyed=cells <= (31 if self.sequential else 39),
             turn_plies=shots if self.sequential else 1,
+            observed=(-1.0 if encoding == "signed" else 0.0, 1.0),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:

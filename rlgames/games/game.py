@@ -105,6 +105,7 @@ class Spec:
     marks: how many kinds of mark a cell can have, where cells() tells the whole board; otherwise 0.
     keyed: key() is the exact identity of a visible position.
     turn_plies: the most plies that one turn can take.
+    observed: no number of an observation is less than the first of these or more than the second.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Spec:
     marks: int = 0
     keyed: bool = False
     turn_plies: int = 1
+    observed: tuple[float, float] = (0.0, 1.0)
 
 
 S = TypeVar("S", bound=State)
@@ -159,6 +161,14 @@ class Game(ABC, Generic[S]):
         Outcome k of row b stands at b * K + k; where its probability is 0 it means nothing.
         """
         return torch.ones(len(state), 1, dtype=torch.float64, device=state.done.device), state
+
+    def move(self, state: S, action: Tensor, rng: torch.Generator) -> S:
+        """The positions after action, int64 [B], and chance, drawn with rng."""
+        after = self.act(state, action)
+        if self.spec.draws:
+            u = torch.rand(len(after), self.spec.draws, generator=rng, device=rng.device)
+            after = self.settle(after, u)
+        return after
 
     @abstractmethod
     def observe(self, state: S) -> Tensor:

@@ -82,6 +82,7 @@ class Slide(Game[SlideState]):
             draws=2,
             marks=cells + 2,
             keyed=cells <= 16,
+            observed=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> SlideState:

@@ -58,7 +58,7 @@ class Conv(Network):
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         assert isinstance(self.place, Tensor)
-        place = self.place.expand(len(inputs), -1, -1, -1)
+        place = self.place.expand(inputs.shape[0], -1, -1, -1)
         features = torch.cat([inputs, place], 1)
         for layer in self.layers:
             new = self.activation(layer(features))

@@ -46,12 +46,12 @@ class Staged(Network):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         observation, stage = inputs[:, :-1], inputs[:, -1, 0, 0]
         scores: Tensor | None = None
-        value = torch.zeros(len(inputs), device=inputs.device) if self.has_value else None
+        value = torch.zeros(inputs.shape[0], device=inputs.device) if self.has_value else None
         for number, network in enumerate(self.stages):
             rows = (stage == number).nonzero()[:, 0]
             own, worth = network(observation[rows])
             if scores is None:
-                scores = own.new_zeros(len(inputs), own.shape[1])
+                scores = own.new_zeros(inputs.shape[0], own.shape[1])
             scores = scores.index_copy(0, rows, own)
             if value is not None:
                 value = value.index_copy(0, rows, worth)

@@ -150,7 +150,7 @@ class Mcts(Player):
             if self.veiled:
                 theirs = (state.mover != starts.mover[row]).nonzero()[:, 0]
                 action[theirs] = self.guide.choose(game.public(state[theirs]), rng)
-            before, state = state, self._move(state, action, rng)
+            before, state = state, self.game.move(state, action, rng)
             rows.append(row)
             edges.append(node * game.spec.actions + action)
             node, ends = forest.child(node, action, game.outcome(before, action, state))
@@ -246,16 +246,9 @@ class Mcts(Player):
                 if not len(live) or ply >= self.rollout:
                     break
                 row, state = row[live], state[live]
-            state = self._move(state, self.roller.choose(self.game.public(state), rng), rng)
+            state = self.game.move(state, self.roller.choose(self.game.public(state), rng), rng)
             ply += 1
         return _joined(ended)
-
-    def _move(self, state: State, action: Tensor, rng: torch.Generator) -> State:
-        after: State = self.game.act(state, action)
-        if self.game.spec.draws:
-            u = torch.rand(len(after), self.game.spec.draws, generator=rng, device=rng.device)
-            after = self.game.settle(after, u)
-        return after
 
 
 class Weighed(Player):

@@ -1,0 +1,134 @@
+"""`rlgames export`: a run's network as an ONNX file, which needs neither rlgames nor torch."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames import config
+from rlgames.agents import load_agent, trained_config
+from rlgames.errors import ConfigError, json_text
+from rlgames.games.game import Game
+from rlgames.play import ENDLESS, OpenGames
+from rlgames.players.player import Random
+from rlgames.policies.policy import Network
+
+NEAR = 1e-4
+"""Scores may differ by this much from torch's, and by this share of them."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """shape: of one input. outputs: their names. positions: how many were tried. difference: of
+    the outputs of both, at most, over these."""
+
+    path: Path
+    shape: tuple[int, ...]
+    outputs: list[str]
+    positions: int
+    difference: float
+
+
+def export_command(run: Path, overrides: list[str]) -> Exported:
+    """Write the network of a run's best checkpoint, which reads float32 [batch, *shape], what
+    policy.inputs(game, state) gives, and try it.
+
+    Raises ConfigError for a policy that is no network, where the extra onnx is not installed, and
+    for a file that gives other scores than torch.
+    """
+    cfg = config.load("export", overrides)
+    for needed in ("onnx", "onnxscript", "onnxruntime"):
+        if find_spec(needed) is None:
+            raise ConfigError(f"export needs {needed}", "pip install 'rlgames[onnx]'")
+    agent = load_agent(run)
+    game, policy = agent.game.to("cpu"), agent.policy.to("cpu")
+    trained = trained_config(run)
+    if not isinstance(policy, Network):
+        taught = f"policy={trained.policy.name} learner={trained.learner.name}"
+        raise ConfigError(
+            f"{run} has no network whose scores could be exported: it has {taught}",
+            "mlp, conv, axial, embedding and staged are networks, of all learners but td_lambda",
+        )
+    folder = run if run.is_dir() else run.parent
+    path = Path(cfg.out) if cfg.out else folder / "policy.onnx"
+    outputs = ["scores", *(["value"] if policy.has_value else [])]
+    told = {
+        "rlgames": version("rlgames"),
+        "game": json_text(config.plain(trained.game)),
+        "policy": json_text(config.plain(trained.policy)),
+    }
+    inputs = _positions(game, policy)
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        _write(policy, inputs[:2], outputs, told, temporary)
+        found = _difference(policy, inputs, temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), found)
+
+
+def _positions(game: Game[Any], policy: Network) -> Tensor:
+    """What the network reads of some positions of random play."""
+    games = OpenGames(game, [Random(game)], ENDLESS, torch.Generator().manual_seed(0), batch=8)
+    moves, _ = games.play(plies=20)
+    assert moves is not None
+    return policy.inputs(game, moves.state)
+
+
+def _write(
+    policy: Network, inputs: Tensor, outputs: list[str], told: dict[str, str], path: Path
+) -> None:
+    batch = torch.export.Dim("batch")
+    with _quiet():
+        program = torch.onnx.export(
+            policy,
+            (inputs,),
+            dynamo=True,
+            dynamic_shapes=({0: batch},),
+            input_names=["inputs"],
+            output_names=outputs,
+            verbose=False,
+        )
+    assert program is not None
+    program.model.metadata_props.update(told)
+    program.save(path)
+
+
+def _difference(policy: Network, inputs: Tensor, path: Path) -> float:
+    """The greatest, over all outputs. Raises ConfigError for more than a rounding error."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    found = onnxruntime.InferenceSession(path).run(None, {"inputs": inputs.numpy()})
+    with torch.no_grad():
+        meant = [output for output in policy(inputs) if output is not None]
+    difference = 0.0
+    for own, other in zip(meant, map(torch.from_numpy, found), strict=True):
+        if not torch.allclose(own, other, NEAR, NEAR):
+            raise ConfigError("the exported network gives other scores than torch")
+        difference = max(difference, float((own - other).abs().max()))
+    return difference
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what the exporter says of itself."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
