@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer import event_file_writer  # type: ignore[import-untyped]
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
@@ -48,6 +49,10 @@ class Charts:
         """picture: uint8 [H, W, 3]."""
         self._do("add_image", name, picture, games, dataformats="HWC")
 
+    def animation(self, games: int, name: str, gif: bytes) -> None:
+        """A GIF, which plays among the images."""
+        self._try(lambda: self._moving(games, name, gif))
+
     def settings(self, config: dict[str, Any]) -> None:
         """Hyper-parameters, beside which TensorBoard sets all scalars."""
         self._try(lambda: self._parameters(config))
@@ -84,6 +89,12 @@ class Charts:
         _, begun, self._end = hparams(values, {})
         if self._writer is not None:
             self._writer._get_file_writer().add_summary(begun)
+
+    def _moving(self, games: int, name: str, gif: bytes) -> None:
+        if self._writer is not None:
+            image = Summary.Image(encoded_image_string=gif, colorspace=3)
+            found = Summary(value=[Summary.Value(tag=name, image=image)])
+            self._writer._get_file_writer().add_summary(found, games)
 
     def _ended(self) -> None:
         if self._writer is not None:

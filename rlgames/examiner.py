@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import torch
 from omegaconf import DictConfig
 
-from rlgames import build, config, pictures
+from rlgames import build, config, gallery, pictures
 from rlgames.agents import build_player
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
 from rlgames.holdout import Split
+from rlgames.play import OpenGames
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import ValueFunction
 from rlgames.run_files import LOWER_IS_BETTER
@@ -22,6 +25,15 @@ from rlgames.solvers.optimum import find_graph
 SHORT = 200
 """Random play against a simple opponent is measured before training where a game has no more plies
 than this: within 0.1 s on a processor core."""
+
+SHOWN = 4
+"""So many times in a run, and once before it, a game is shown."""
+
+SIDE_BY_SIDE = 16
+"""The values of positions are those of so many games; the first of them is shown."""
+
+PLIES = 1000
+"""No more of a game is shown."""
 
 SIMPLE = ("random", "win_or_block")
 
@@ -48,6 +60,8 @@ class Examiner:
                 self.graph = find_graph(game, 60, most_positions=LISTED)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
         self.figure = usual
+        self._shown = -1
+        self._found: Evaluation | None = None
         self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise config.ConfigError(
@@ -69,7 +83,7 @@ class Examiner:
         rng = build.stream(cfg.seed, stream, cfg.device)
         own = None if split is None else split.trained_on
         found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
-        figures, held_out = found.headline(), None
+        figures, held_out, self._found = found.headline(), None, found
         if split is not None:
             others = split.held_out
             held_out = evaluate(self.game, self.greedy, "auto", games, rng, layouts=others)
@@ -102,9 +116,19 @@ class Examiner:
         return evaluate(game, Random(game), 500, 500, rng, opponent).points
 
     def draw(self, log: RunLog, played: int, doubts: bool) -> None:
-        """Pictures of what is learnt. doubts: draw how sure the policy is of each move of a game,
-        too, as its scores are logits."""
+        """Pictures of what is learnt, and of the latest evaluation.
+
+        doubts: draw how sure the policy is of each move of a game, too, as its scores are logits.
+        """
         game, policy = self.game, self.greedy.policy
+        if self._found is not None:
+            final = self._found.final
+            log.spread(played, "games/turns", final.turn.double().cpu().numpy())
+            if game.spec.goal == "score":
+                log.spread(played, "games/score", final.score[:, 0].double().cpu().numpy())
+        if played * SHOWN // self.cfg.games > self._shown:
+            self._shown = played * SHOWN // self.cfg.games
+            self._show(log, played, doubts)
         rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
         if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
             groups = values_of_boards(game, policy, self.graph, rng)
@@ -117,6 +141,25 @@ class Examiner:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
             title = f"distance to certainty at each move of a game, after {played:,} games"
             log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
+
+    def _show(self, log: RunLog, played: int, logits: bool) -> None:
+        """A game of the greedy policy, and what it thinks that its positions are worth."""
+        game, policy = self.game, self.greedy.policy
+        rng = build.stream(self.cfg.seed, "show", self.cfg.device)
+        players = [self.greedy] if self.opponent is None else [self.greedy, self.opponent]
+        moves, found = OpenGames(game, players, SIDE_BY_SIDE, rng).play(PLIES)
+        assert moves is not None
+        own = moves.of(0).state
+        worth = gallery.values(
+            game, policy, own[torch.tensor(gallery.some(len(own), 1000))], logits
+        )
+        if worth is not None:
+            log.spread(played, "values/positions", worth.numpy())
+        first = moves.of_games(moves.game.new_zeros(1))
+        stills, gif = gallery.show(game, policy, logits, first, found.state[:1])
+        for number, still in enumerate(stills, 1):
+            log.picture(played, f"game/position_{number}", np.asarray(still))
+        log.animation(played, "game/animation", gif)
 
     def better(self, figures: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The new best, by best_by and then by points; None where these figures do not beat it."""

@@ -140,9 +140,18 @@ class RunLog:
     def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
         """uint8 [H, W, 3], for TensorBoard and as pictures/<name>.png, the latest one."""
         self._charts.picture(games, name, picture)
-        path = self.directory / "pictures" / f"{name}.png"
-        path.parent.mkdir(exist_ok=True)
-        Image.fromarray(picture).save(path)
+        Image.fromarray(picture).save(self._pictures / f"{name.replace('/', '_')}.png")
+
+    def animation(self, games: int, name: str, gif: bytes) -> None:
+        """A GIF, likewise."""
+        self._charts.animation(games, name, gif)
+        (self._pictures / f"{name.replace('/', '_')}.gif").write_bytes(gif)
+
+    @property
+    def _pictures(self) -> Path:
+        path = self.directory / "pictures"
+        path.mkdir(exist_ok=True)
+        return path
 
     def flush(self) -> None:
         """Force the metrics to the disk and hand the charts to the system, so that a checkpoint is
