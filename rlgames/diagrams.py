@@ -22,7 +22,7 @@ from rlgames.games.game import Game, State
 Colour = tuple[int, int, int]
 
 WIDTH, MARGIN, TITLE = 300, 8, 26
-"""Pixels: the width that boards fill, what is left free around them, and the height of the title."""
+"""Pixels: of a picture about the width, what is left free around boards, the title's height."""
 
 GAP = 14
 """Pixels between two boards."""
@@ -105,10 +105,11 @@ def animation(frames: list[Image.Image], most: int = LARGEST) -> bytes:
 
 
 def _gif(frames: list[Image.Image]) -> bytes:
+    # One palette for all, so that little changes from frame to frame.
     sheet = Image.new("RGB", (frames[0].width, 3 * frames[0].height))
     for place, frame in enumerate((frames[0], frames[len(frames) // 2], frames[-1])):
         sheet.paste(frame, (0, place * frame.height))
-    colours = sheet.quantize(32, Image.Quantize.FASTOCTREE)  # one palette, so that little changes
+    colours = sheet.quantize(32, Image.Quantize.MEDIANCUT)
     drawn = [frame.quantize(palette=colours, dither=Image.Dither.NONE) for frame in frames]
     each = min(800, max(200, 20_000 // len(frames)))
     times = [each] * (len(frames) - 1) + [2500]  # milliseconds
@@ -240,24 +241,30 @@ def _with_arrows(
     """An arrow on the side that each action moves to, the darker the likelier; edge: its room."""
     image = Image.new("RGB", (picture.width + 2 * edge, picture.height + 2 * edge), PAPER)
     image.paste(picture, (edge, edge))
-    draw = ImageDraw.Draw(image)
     for number, name in enumerate(names):
         x, y = DIRECTIONS[name]
         reach = (image.width - edge) / 2, (image.height - edge) / 2
         at = image.width / 2 + x * reach[0], image.height / 2 + y * reach[1]
         weight = 0.0 if thought is None else float(thought.weights[number])
         colour = _blend(CELL, LIKELY, weight**0.6) if number != action else CHOSEN
-        tip, back, half = edge / 3, -edge / 6, edge * 0.4
-        points = [
-            (at[0] + x * along + y * aside, at[1] + y * along + x * aside)
-            for along, aside in ((tip, 0), (back, half), (back, -half))
-        ]
-        draw.polygon(points, colour)
+        arrow = _arrow(name, edge, colour)
+        image.paste(arrow, (round(at[0] - edge / 2), round(at[1] - edge / 2)))
         if thought is not None and thought.words[number]:
             words = _word(thought.words[number], 12, INK)
             place = (at[0] + 18, at[1] - 7) if y else (at[0] - words.width / 2, at[1] + 17)
             image.paste(words, (int(place[0]), int(place[1])), words)
     return image
+
+
+@lru_cache
+def _arrow(name: str, size: int, colour: Colour) -> Image.Image:
+    x, y = DIRECTIONS[name]
+    image = Image.new("RGB", (4 * size, 4 * size), PAPER)
+    ends = ((1.4, 0.0), (-0.7, 1.6), (-0.7, -1.6))
+    ImageDraw.Draw(image).polygon(
+        [(size * (2 + x * a + y * b), size * (2 + y * a + x * b)) for a, b in ends], colour
+    )
+    return image.resize((size, size), Image.Resampling.BOX)
 
 
 def _with_bars(picture: Image.Image, names: list[str], thought: Thought) -> Image.Image:

@@ -67,7 +67,7 @@ class Examiner:
             raise config.ConfigError(
                 f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
             )
-        fitting = ("turns", "points", "exploitability") if self.opponent else ("turns", "score")
+        fitting = ("turns", "points", "exploitability") if self.opponent else self._alone
         if self.best_by not in fitting:
             raise config.ConfigError(
                 f"best_by={self.best_by} says nothing about {game.spec.name}",
@@ -84,6 +84,8 @@ class Examiner:
         own = None if split is None else split.trained_on
         found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
         figures, held_out, self._found = found.headline(), None, found
+        if self.opponent is None:
+            figures = {name: figures[name] for name in self._alone}
         if split is not None:
             others = split.held_out
             held_out = evaluate(self.game, self.greedy, "auto", games, rng, layouts=others)
@@ -96,9 +98,14 @@ class Examiner:
     def figures(self) -> tuple[str, ...]:
         """The names of what examine finds."""
         two = ("points", "win", "draw", "loss", "turns")
-        names = two if self.opponent else ("turns", "score")
+        names = two if self.opponent else self._alone
         held_out = ("held_out_turns",) if self.split is not None else ()
         return (*names, *held_out, *(("exploitability",) if self.graph else ()))
+
+    @property
+    def _alone(self) -> tuple[str, ...]:
+        """The figures of a game for one; what scores come to where turns count is always the same."""
+        return ("turns",) if self.figure == "turns" else ("turns", "score")
 
     def lower_is_better(self, name: str) -> bool:
         """Of one of these figures; where points are counted, a longer game is a better one."""
@@ -135,11 +142,11 @@ class Examiner:
             spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
             for name, values in spread.items():
                 log.spread(played, f"values/{name}", values)
-            title = f"values of the boards a move leads to, after {played:,} games"
+            title = f"values of boards, after {played:,} games"
             log.picture(played, "values", pictures.density(title, spread))
         if doubts:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
-            title = f"distance to certainty at each move of a game, after {played:,} games"
+            title = f"distance to certainty by move, after {played:,} games"
             log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
 
     def _show(self, log: RunLog, played: int, logits: bool) -> None:

@@ -86,8 +86,8 @@ def show(
 def _still(game: Game[Any], policy: Policy, logits: bool, moves: Moves, ply: int) -> Image.Image:
     (thought,) = thoughts(game, policy, moves.state[ply : ply + 1], logits)
     title, action = _title(game, moves, ply), int(moves.action[ply])
-    unit = ", in %" if logits else ""
-    return diagrams.diagram(game, moves.state, ply, title + unit, thought, action)
+    told = f"{thought.weights[action]:.0%} sure" if logits else f"worth {thought.words[action]}"
+    return diagrams.diagram(game, moves.state, ply, f"{title} ({told})", thought, action)
 
 
 def _frame(game: Game[Any], moves: Moves, ply: int, thought: Thought) -> Image.Image:

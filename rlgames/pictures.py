@@ -12,7 +12,9 @@ from PIL import Image, ImageDraw, ImageFont
 Floats = NDArray[np.float64]
 Picture = NDArray[np.uint8]
 
-WIDTH, HEIGHT = 640, 360
+LARGE, SMALL = (640, 360), (340, 220)
+"""Pixels. TensorBoard shows pictures about as wide as the small ones, and larger ones badly."""
+
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 40, 40
 LINE = 14
 COLOURS = (
@@ -35,12 +37,12 @@ def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Picture:
         share = np.histogram(values, edges)[0] / max(len(values), 1)
         # Each bin is a step, as wide as it is.
         curves[f"{name} ({len(values):,})"] = (np.repeat(edges, 2)[1:-1], np.repeat(share, 2))
-    return chart(title, curves)
+    return chart(title, curves, size=SMALL)
 
 
 def over(title: str, values: Floats, high: float) -> Picture:
     """One number for each step of a game, drawn from 0 to high; values: float64 [T]."""
-    return chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high)
+    return chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high, size=SMALL)
 
 
 def chart(
@@ -49,15 +51,17 @@ def chart(
     top: float | None = None,
     bottom: float | None = 0.0,
     bands: dict[str, tuple[Floats, Floats]] | None = None,
+    size: tuple[int, int] = LARGE,
 ) -> Picture:
     """Lines through points, x and y float64 [N] each, by name.
 
     The y axis goes from bottom to top, each as far as the lines do where it is None. bands: what
-    lies below and above a line, float64 [N] each, by its name.
+    lies below and above a line, float64 [N] each, by its name. size: width and height.
     """
-    bands, rows = bands or {}, _legend(list(curves))
-    height = HEIGHT + (len(rows) - 1) * LINE
-    image = Image.new("RGB", (WIDTH, height), WHITE)
+    bands, (width, plain) = bands or {}, size
+    rows = _legend(list(curves), width - LEFT)
+    height = plain + (len(rows) - 1) * LINE
+    image = Image.new("RGB", (width, height), WHITE)
     draw = ImageDraw.Draw(image)
     xs = np.concatenate([x for x, _ in curves.values()])
     ys = np.concatenate(
@@ -68,8 +72,8 @@ def chart(
     low = float(ys.min()) if bottom is None else bottom
     high = top or float(ys.max())
     high = high if high > low else low + 1.0
-    above = height - HEIGHT + TOP
-    across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    above = height - plain + TOP
+    across, up = width - LEFT - RIGHT, plain - TOP - BOTTOM
 
     def at(x: float, y: float) -> tuple[float, float]:
         return LEFT + (x - left) / (right - left) * across, above + (high - y) / (high - low) * up
@@ -103,13 +107,13 @@ def _tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _legend(names: list[str]) -> list[list[str]]:
-    """The names in rows that are no wider than the picture, where a single one is not."""
+def _legend(names: list[str], across: int) -> list[list[str]]:
+    """The names in rows that are no wider than that, where a single one is not."""
     font, used = ImageFont.load_default(), 0
     rows: list[list[str]] = [[]]
     for name in names:
         width = 16 + int(font.getlength(name))
-        if rows[-1] and used + width > WIDTH - LEFT:
+        if rows[-1] and used + width > across:
             rows.append([])
             used = 0
         rows[-1].append(name)
