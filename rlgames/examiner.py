@@ -163,7 +163,12 @@ class Examiner:
         if worth is not None:
             log.spread(played, "values/positions", worth.numpy())
         first = moves.of_games(moves.game.new_zeros(1))
-        stills, gif = gallery.show(game, policy, logits, first, found.state[:1])
+        try:
+            stills, gif = gallery.show(game, policy, logits, first, found.state[:1])
+        except Exception as error:  # a game of one's own may not be able to draw itself
+            log.log.warning("no pictures of games (%s: %s)", type(error).__name__, error)
+            self._shown = SHOWN
+            return
         for number, still in enumerate(stills, 1):
             log.picture(played, f"game/position_{number}", np.asarray(still))
         log.animation(played, "game/animation", gif)
