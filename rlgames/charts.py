@@ -45,13 +45,9 @@ class Charts:
         """How numbers are spread, as a histogram."""
         self._do("add_histogram", name, values, games)
 
-    def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
-        """picture: uint8 [H, W, 3]."""
-        self._do("add_image", name, picture, games, dataformats="HWC")
-
-    def animation(self, games: int, name: str, gif: bytes) -> None:
-        """A GIF, which plays among the images."""
-        self._try(lambda: self._moving(games, name, gif))
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG, or a GIF, which plays among the images."""
+        self._try(lambda: self._image(games, name, encoded))
 
     def settings(self, config: dict[str, Any]) -> None:
         """Hyper-parameters, beside which TensorBoard sets all scalars."""
@@ -90,11 +86,10 @@ class Charts:
         if self._writer is not None:
             self._writer._get_file_writer().add_summary(begun)
 
-    def _moving(self, games: int, name: str, gif: bytes) -> None:
+    def _image(self, games: int, name: str, encoded: bytes) -> None:
         if self._writer is not None:
-            image = Summary.Image(encoded_image_string=gif, colorspace=3)
-            found = Summary(value=[Summary.Value(tag=name, image=image)])
-            self._writer._get_file_writer().add_summary(found, games)
+            value = Summary.Value(tag=name, image=Summary.Image(encoded_image_string=encoded))
+            self._writer._get_file_writer().add_summary(Summary(value=[value]), games)
 
     def _ended(self) -> None:
         if self._writer is not None:

@@ -24,6 +24,9 @@ Colour = tuple[int, int, int]
 WIDTH, MARGIN, TITLE = 300, 8, 26
 """Pixels: of a picture about the width, what is left free around boards, the title's height."""
 
+ROOM = 30
+"""Pixels of a cell that has room for words."""
+
 GAP = 14
 """Pixels between two boards."""
 
@@ -76,7 +79,8 @@ def diagram(
 ) -> Image.Image:
     """One position in RGB, about so many pixels wide.
 
-    action: the one that is taken. reveal: show what is hidden, too.
+    action: the one that is taken. reveal: show what is hidden, too. Words stand on cells that have
+    room for them.
     """
     boards, aims = game.boards(state, row, reveal), game.aims(state, row)
     if boards and aims is not None:
@@ -105,11 +109,7 @@ def animation(frames: list[Image.Image], most: int = LARGEST) -> bytes:
 
 
 def _gif(frames: list[Image.Image]) -> bytes:
-    # One palette for all, so that little changes from frame to frame.
-    sheet = Image.new("RGB", (frames[0].width, 3 * frames[0].height))
-    for place, frame in enumerate((frames[0], frames[len(frames) // 2], frames[-1])):
-        sheet.paste(frame, (0, place * frame.height))
-    colours = sheet.quantize(32, Image.Quantize.MEDIANCUT)
+    colours = _palette()
     drawn = [frame.quantize(palette=colours, dither=Image.Dither.NONE) for frame in frames]
     each = min(800, max(200, 20_000 // len(frames)))
     times = [each] * (len(frames) - 1) + [2500]  # milliseconds
@@ -120,15 +120,31 @@ def _gif(frames: list[Image.Image]) -> bytes:
     return file.getvalue()
 
 
+@lru_cache
+def _palette() -> Image.Image:
+    """The colours of an animation: all that are drawn with, and between them and what is behind."""
+    shades = [_shade(weight) for weight in range(SHADES + 1)]
+    behind = {PAPER: (INK, HIT, SHIP, MISS, *STONES.values(), *TILES), CHOSEN: shades[::3]}
+    behind |= {INK: (*shades[::5], *TILES[:2]), CELL: tuple(STONES.values())}
+    between = [_blend(a, b, t) for b, own in behind.items() for a in own for t in (0.0, 0.35, 0.7)]
+    colours = list(dict.fromkeys([PAPER, CHOSEN, *shades, *between]))[:256]
+    image = Image.new("P", (1, 1))
+    image.putpalette([part for colour in colours for part in colour])
+    return image
+
+
+def _shade(weight: int) -> Colour:
+    """Of an empty cell; weight: 0 to SHADES."""
+    return _blend(CELL, LIKELY, (weight / SHADES) ** 0.6)
+
+
 def _on_cells(thought: Thought | None, aims: NDArray[np.bool_]) -> dict[int, tuple[float, str]]:
     """How dark a cell is, and what is written on it; aims: bool [A, N]."""
     if thought is None:
         return {}
-    if aims.sum(1).max() > 1 and thought.shared:  # an action is several cells
+    if thought.shared:  # a cell may belong to several actions
         share = thought.weights @ aims
-        return {
-            int(cell): (float(share[cell]), percent(share[cell])) for cell in share.nonzero()[0]
-        }
+        return {cell: (float(share[cell]), percent(share[cell])) for cell in range(len(share))}
     found: dict[int, tuple[float, str]] = {}
     for action in np.argsort(thought.weights):  # the best of a cell's actions comes last
         for cell in aims[action].nonzero()[0] if thought.words[action] else ():
@@ -178,7 +194,7 @@ def _board(
         weight, word = on_cells.get(cell, (0.0, ""))
         mark, place = marks[row][column], (column * size, row * size)
         image.paste(_cell(mark, size, round(SHADES * weight), cell in chosen), place)
-        if mark == "." and word:
+        if mark == "." and word and size >= ROOM:
             words = _word(word, max(7, size * 34 // 100), INK)
             place = place[0] + (size - words.width) // 2, place[1] + (size - words.height) // 2
             image.paste(words, place, words)
@@ -187,29 +203,16 @@ def _board(
 
 @lru_cache(4096)
 def _cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
-    """weight: 0 to SHADES. Drawn four times as large, so that its edges are smooth."""
-    large, edge = 4 * size, 3 * size // 16
-    image = Image.new("RGB", (large, large), PAPER)
-    draw = ImageDraw.Draw(image)
-    ground = _blend(CELL, LIKELY, (weight / SHADES) ** 0.6) if mark == "." else _ground(mark)
-    inside = (edge // 2, edge // 2, large - edge // 2, large - edge // 2)
-    draw.rounded_rectangle(inside, 2 * edge, ground)
-    middle, third = large / 2, large / 4
+    """weight: 0 to SHADES."""
+    image = Image.new("RGB", (size, size), PAPER)
+    image.paste(_shade(weight) if mark == "." else _ground(mark), mask=_shape("cell", size))
     if mark in STONES:
-        draw.rounded_rectangle(inside, 2 * edge, CELL)
-        draw.ellipse((edge, edge, large - edge, large - edge), STONES[mark])
-    elif mark == "x":
-        for sign in (-1, 1):
-            ends = (middle - third, middle - sign * third, middle + third, middle + sign * third)
-            draw.line(ends, PAPER, edge)
-    elif mark == "o":
-        _disc(draw, middle, large / 8, PAPER)
-    elif mark == "+":
-        draw.ellipse((third, third, large - third, large - third), None, CHOSEN, edge)
+        image.paste(STONES[mark], mask=_shape("stone", size))
+    elif mark in ("x", "o", "+"):
+        image.paste(CHOSEN if mark == "+" else PAPER, mask=_shape(mark, size))
     if chosen:
-        draw.rounded_rectangle(inside, 2 * edge, None, CHOSEN, max(edge, 8))
-    image = image.resize((size, size), Image.Resampling.BOX)
-    if mark not in ".xo+#":
+        image.paste(CHOSEN, mask=_shape("frame", size))
+    if mark not in (".", "x", "o", "+", "#"):
         height = int(size * (0.44 if len(mark) < 4 else 1.3 / len(mark)))
         light = mark.isalpha() or (mark.isdecimal() and int(mark) > 4)
         words = _word(mark, max(height, 7), PAPER if light else INK)
@@ -217,15 +220,35 @@ def _cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
     return image
 
 
-def _disc(draw: ImageDraw.ImageDraw, middle: float, radius: float, colour: Colour) -> None:
-    draw.ellipse((middle - radius, middle - radius, middle + radius, middle + radius), colour)
+@lru_cache
+def _shape(name: str, size: int) -> Image.Image:
+    """A mask of a cell, drawn four times as large, so that its edges are smooth."""
+    large, edge = 4 * size, max(8, 3 * size // 16)
+    image = Image.new("L", (large, large))
+    draw = ImageDraw.Draw(image)
+    inside = (edge // 2, edge // 2, large - edge // 2, large - edge // 2)
+    near, far = large // 4, large - large // 4
+    if name == "cell":
+        draw.rounded_rectangle(inside, 2 * edge, 255)
+    elif name == "frame":
+        draw.rounded_rectangle(inside, 2 * edge, None, 255, edge)
+    elif name == "stone":
+        draw.ellipse((edge, edge, large - edge, large - edge), 255)
+    elif name == "x":
+        draw.line((near, near, far, far), 255, edge)
+        draw.line((near, far, far, near), 255, edge)
+    elif name == "o":
+        draw.ellipse((3 * large // 8, 3 * large // 8, 5 * large // 8, 5 * large // 8), 255)
+    elif name == "+":
+        draw.ellipse((near, near, far, far), None, 255, edge)
+    return image.reduce(4)
 
 
 def _ground(mark: str) -> Colour:
     """The colour of a cell by its mark: a number is a tile, a letter a ship, struck if large."""
     if mark.isdecimal():
         return TILES[min(max(int(mark).bit_length() - 2, 0), len(TILES) - 1)]
-    if mark.isalpha() and mark not in "xo":
+    if mark.isalpha() and mark not in ("x", "o", *STONES):
         return HIT if mark.isupper() else SHIP
     return {"x": HIT, "o": MISS, "#": SHIP}.get(mark, CELL)
 
@@ -246,7 +269,7 @@ def _with_arrows(
         reach = (image.width - edge) / 2, (image.height - edge) / 2
         at = image.width / 2 + x * reach[0], image.height / 2 + y * reach[1]
         weight = 0.0 if thought is None else float(thought.weights[number])
-        colour = _blend(CELL, LIKELY, weight**0.6) if number != action else CHOSEN
+        colour = _shade(round(SHADES * weight)) if number != action else CHOSEN
         arrow = _arrow(name, edge, colour)
         image.paste(arrow, (round(at[0] - edge / 2), round(at[1] - edge / 2)))
         if thought is not None and thought.words[number]:
@@ -264,7 +287,7 @@ def _arrow(name: str, size: int, colour: Colour) -> Image.Image:
     ImageDraw.Draw(image).polygon(
         [(size * (2 + x * a + y * b), size * (2 + y * a + x * b)) for a, b in ends], colour
     )
-    return image.resize((size, size), Image.Resampling.BOX)
+    return image.reduce(4)
 
 
 def _with_bars(picture: Image.Image, names: list[str], thought: Thought) -> Image.Image:
@@ -303,9 +326,14 @@ def _text(text: str, width: int) -> Image.Image:
 
 @lru_cache(4096)
 def _word(text: str, size: int, colour: Colour) -> Image.Image:
-    """Words in RGBA, with nothing behind them; as high for any words of a size."""
-    font = ImageFont.load_default(size)
+    """In RGBA, with nothing behind; as high for any words of a size."""
+    font = _font(size)
     up, down = font.getmetrics() if isinstance(font, ImageFont.FreeTypeFont) else (size, 0)
     image = Image.new("RGBA", (max(1, round(font.getlength(text))), up + down), (*colour, 0))
     ImageDraw.Draw(image).text((0, 0), text, (*colour, 255), font)
     return image
+
+
+@lru_cache
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from omegaconf import DictConfig
 
@@ -27,7 +26,7 @@ SHORT = 200
 than this: within 0.1 s on a processor core."""
 
 SHOWN = 4
-"""So many times in a run, and once before it, a game is shown."""
+"""So many times in a run a game is shown."""
 
 SIDE_BY_SIDE = 16
 """The values of positions are those of so many games; the first of them is shown."""
@@ -104,7 +103,7 @@ class Examiner:
 
     @property
     def _alone(self) -> tuple[str, ...]:
-        """The figures of a game for one; what scores come to where turns count is always the same."""
+        """The figures of a game for one; where turns count all scores are the same."""
         return ("turns",) if self.figure == "turns" else ("turns", "score")
 
     def lower_is_better(self, name: str) -> bool:
@@ -133,7 +132,7 @@ class Examiner:
             log.spread(played, "games/turns", final.turn.double().cpu().numpy())
             if game.spec.goal == "score":
                 log.spread(played, "games/score", final.score[:, 0].double().cpu().numpy())
-        if played * SHOWN // self.cfg.games > self._shown:
+        if played and played * SHOWN // self.cfg.games != self._shown:
             self._shown = played * SHOWN // self.cfg.games
             self._show(log, played, doubts)
         rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
@@ -143,11 +142,11 @@ class Examiner:
             for name, values in spread.items():
                 log.spread(played, f"values/{name}", values)
             title = f"values of boards, after {played:,} games"
-            log.picture(played, "values", pictures.density(title, spread))
+            log.picture(played, "values", pictures.png(pictures.density(title, spread)))
         if doubts:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
             title = f"distance to certainty by move, after {played:,} games"
-            log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
+            log.picture(played, "certainty", pictures.png(pictures.over(title, doubt, 2.0)))
 
     def _show(self, log: RunLog, played: int, logits: bool) -> None:
         """A game of the greedy policy, and what it thinks that its positions are worth."""
@@ -160,7 +159,7 @@ class Examiner:
         worth = gallery.values(
             game, policy, own[torch.tensor(gallery.some(len(own), 1000))], logits
         )
-        if worth is not None:
+        if worth is not None and bool(worth.isfinite().all()):
             log.spread(played, "values/positions", worth.numpy())
         first = moves.of_games(moves.game.new_zeros(1))
         try:
@@ -170,8 +169,8 @@ class Examiner:
             self._shown = SHOWN
             return
         for number, still in enumerate(stills, 1):
-            log.picture(played, f"game/position_{number}", np.asarray(still))
-        log.animation(played, "game/animation", gif)
+            log.picture(played, f"game/position_{number}", pictures.png(still))
+        log.picture(played, "game/animation", gif)
 
     def better(self, figures: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The new best, by best_by and then by points; None where these figures do not beat it."""

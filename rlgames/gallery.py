@@ -72,10 +72,7 @@ def show(
     seen = own.tolist() if game.spec.hidden else range(len(moves))
     shown = [seen[n] for n in some(len(seen), FRAMES - 1)]
     thought = thoughts(game, policy, moves.state[torch.tensor(shown)], logits)
-    frames = [
-        _frame(game, moves, ply, Thought(each.weights, [""] * game.spec.actions, each.shared))
-        for ply, each in zip(shown, thought, strict=True)
-    ]
+    frames = [_frame(game, moves, *each) for each in zip(shown, thought, strict=True)]
     end = game.from_seat(final, 0)
     frames.append(
         diagrams.diagram(game, end, 0, _end(game, end, len(moves)), reveal=True, width=SMALL)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 Floats = NDArray[np.float64]
-Picture = NDArray[np.uint8]
 
 LARGE, SMALL = (640, 360), (340, 220)
 """Pixels. TensorBoard shows pictures about as wide as the small ones, and larger ones badly."""
@@ -24,7 +23,7 @@ COLOURS = (
 GREY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
 
 
-def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Picture:
+def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Image.Image:
     """How the numbers of each group are spread: the share of its group in each bin, 0 to 1.
 
     groups: each float64 [N]. Returns uint8 [H, W, 3].
@@ -40,7 +39,7 @@ def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Picture:
     return chart(title, curves, size=SMALL)
 
 
-def over(title: str, values: Floats, high: float) -> Picture:
+def over(title: str, values: Floats, high: float) -> Image.Image:
     """One number for each step of a game, drawn from 0 to high; values: float64 [T]."""
     return chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high, size=SMALL)
 
@@ -52,7 +51,7 @@ def chart(
     bottom: float | None = 0.0,
     bands: dict[str, tuple[Floats, Floats]] | None = None,
     size: tuple[int, int] = LARGE,
-) -> Picture:
+) -> Image.Image:
     """Lines through points, x and y float64 [N] each, by name.
 
     The y axis goes from bottom to top, each as far as the lines do where it is None. bands: what
@@ -100,7 +99,7 @@ def chart(
             draw.text((place, 22 + line * LINE), name, COLOURS[number % len(COLOURS)])
             place += 16 + int(draw.textlength(name))
             number += 1
-    return np.asarray(image)
+    return image
 
 
 def _tick(value: float) -> str:
@@ -128,6 +127,8 @@ def _shade(image: Image.Image, edge: list[tuple[float, float]], colour: tuple[in
     image.paste(colour, mask=mask)
 
 
-def save(path: Path, picture: Picture) -> None:
-    """Raises OSError."""
-    Image.fromarray(picture).save(path)
+def png(picture: Image.Image) -> bytes:
+    """The picture as a file, quickly rather than as small as can be."""
+    file = io.BytesIO()
+    picture.save(file, "PNG", compress_level=1)
+    return file.getvalue()
