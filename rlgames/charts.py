@@ -28,7 +28,7 @@ class Charts:
     def __init__(
         self, directory: Path, first: int, complain: Callable[[str], None], interrupts: Interrupts
     ) -> None:
-        self._complain, self._interrupts = complain, interrupts
+        self._complain, self._interrupts, self._figure = complain, interrupts, ""
         self._writer: SummaryWriter | None = None
         threading.excepthook = _but_for_charts(threading.excepthook)
         self._try(lambda: self._open(directory, first))
@@ -55,15 +55,16 @@ class Charts:
 
     def layout(self, figure: str, best_by: str) -> None:
         """A page with one chart for each figure that a run is judged by, the references in it."""
-        own = {figure: ["Multiline", [f"^eval/{figure}$", "^reference/"]]}
+        self._figure = figure
+        own = {figure: ["Multiline", [f"^eval/{figure}$", f"^reference/{figure}/"]]}
         if best_by != figure:
             own |= {best_by: ["Multiline", [f"^eval/{best_by}$"]]}
         self._do("add_custom_scalars", {"greedy play, random play and the optimum": own})
 
     def reference(self, name: str, value: float, steps: tuple[int, ...]) -> None:
-        """A flat line, drawn beside the figure that the run is judged by."""
+        """A flat line, drawn beside the figure that the page was laid out for."""
         for games in steps:
-            self._do("add_scalar", f"reference/{name}", value, games)
+            self._do("add_scalar", f"reference/{self._figure}/{name}", value, games)
 
     def final(self, games: int, results: dict[str, float]) -> None:
         """The last figures, and that the run came to its end."""
