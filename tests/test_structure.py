@@ -29,6 +29,7 @@ ORDER = [
         "charts",
         "run_log",
         "pictures",
+        "sprites",
         "diagrams",
         "interrupts",
     ],
