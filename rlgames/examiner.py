@@ -29,10 +29,10 @@ SHOWN = 4
 """So many times in a run a game is shown."""
 
 SIDE_BY_SIDE = 16
-"""The values of positions are those of so many games; the first of them is shown."""
+"""So many games tell what positions are worth; the first of them is shown."""
 
-PLIES = 1000
-"""No more of a game is shown."""
+PLIES, POSITIONS = 1000, 1000
+"""No more plies of a game are shown, and of no more positions it is told what they are worth."""
 
 SIMPLE = ("random", "win_or_block")
 
@@ -122,9 +122,9 @@ class Examiner:
         return evaluate(game, Random(game), 500, 500, rng, opponent).points
 
     def draw(self, log: RunLog, played: int, doubts: bool) -> None:
-        """Pictures of what is learnt, and of the latest evaluation.
+        """Draw what the latest evaluation found and what is learnt; now and then games, too.
 
-        doubts: draw how sure the policy is of each move of a game, too, as its scores are logits.
+        doubts: the policy's scores are logits, so that it can be told how sure it is of a move.
         """
         game, policy = self.game, self.greedy.policy
         if self._found is not None:
@@ -132,33 +132,34 @@ class Examiner:
             log.spread(played, "games/turns", final.turn.double().cpu().numpy())
             if game.spec.goal == "score":
                 log.spread(played, "games/score", final.score[:, 0].double().cpu().numpy())
-        if played and played * SHOWN // self.cfg.games != self._shown:
-            self._shown = played * SHOWN // self.cfg.games
-            self._show(log, played, doubts)
-        rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
         if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
+            rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
             groups = values_of_boards(game, policy, self.graph, rng)
             spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
             for name, values in spread.items():
                 log.spread(played, f"values/{name}", values)
             title = f"values of boards, after {played:,} games"
             log.picture(played, "values", pictures.png(pictures.density(title, spread)))
-        if doubts:
+        part = played * SHOWN // self.cfg.games
+        if played and part != self._shown:
+            self._shown = part
+            self._show(log, played, doubts)
+
+    def _show(self, log: RunLog, played: int, logits: bool) -> None:
+        """A greedy game, what its positions are thought to be worth, and how sure the policy is of
+        each move of a game that it draws itself."""
+        game, policy = self.game, self.greedy.policy
+        rng = build.stream(self.cfg.seed, "show", self.cfg.device)
+        if logits:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
             title = f"distance to certainty by move, after {played:,} games"
             log.picture(played, "certainty", pictures.png(pictures.over(title, doubt, 2.0)))
-
-    def _show(self, log: RunLog, played: int, logits: bool) -> None:
-        """A game of the greedy policy, and what it thinks that its positions are worth."""
-        game, policy = self.game, self.greedy.policy
-        rng = build.stream(self.cfg.seed, "show", self.cfg.device)
         players = [self.greedy] if self.opponent is None else [self.greedy, self.opponent]
         moves, found = OpenGames(game, players, SIDE_BY_SIDE, rng).play(PLIES)
         assert moves is not None
         own = moves.of(0).state
-        worth = gallery.values(
-            game, policy, own[torch.tensor(gallery.some(len(own), 1000))], logits
-        )
+        rows = torch.tensor(gallery.some(len(own), POSITIONS))
+        worth = gallery.values(game, policy, own[rows], logits)
         if worth is not None and bool(worth.isfinite().all()):
             log.spread(played, "values/positions", worth.numpy())
         first = moves.of_games(moves.game.new_zeros(1))
@@ -166,7 +167,6 @@ class Examiner:
             stills, gif = gallery.show(game, policy, logits, first, found.state[:1])
         except Exception as error:  # a game of one's own may not be able to draw itself
             log.log.warning("no pictures of games (%s: %s)", type(error).__name__, error)
-            self._shown = SHOWN
             return
         for number, still in enumerate(stills, 1):
             log.picture(played, f"game/position_{number}", pictures.png(still))
