@@ -217,12 +217,12 @@ def _text(text: str, width: int) -> Image.Image:
     """Text in a fixed width, as small as it has to be."""
     lines = text.splitlines()
     across = max(1, *map(len, lines))
-    step = min(14, max(5, 2 * width // across))
-    image = Image.new("RGB", (across * step, len(lines) * step * 3 // 2), sprites.PAPER)
+    step = min(11, max(5, 2 * width // across))
+    image = Image.new("RGB", (across * step, len(lines) * step * 2), sprites.PAPER)
     for row, line in enumerate(lines):
         for column, letter in enumerate(line):
             if letter != " ":
-                words = sprites.word(letter, step * 5 // 4, sprites.INK)
-                left = column * step + (step - words.width) // 2
-                image.paste(words, (left, row * step * 3 // 2), words)
+                drawn = sprites.word(letter, step * 3 // 2, sprites.INK)
+                left = column * step + (step - drawn.width) // 2
+                image.paste(drawn, (left, row * step * 2), drawn)
     return image

@@ -24,7 +24,13 @@ from PIL import Image
 from tensorboard import program  # type: ignore[import-untyped]
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-SWEEP = ["game=salvo", "board=4", "shots=2", "lr=0.001,0.002,0.004", "learner.epochs=2,4"]
+SWEEP = [
+    "game=connect4",
+    "games=20000",
+    "eval_every=1000",
+    "lr=0.0005,0.001,0.002",
+    "learner.epochs=1,2",
+]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
