@@ -81,7 +81,7 @@ def diagram(
         return _titled(title, picture)
     likely = np.argsort(-thought.weights, kind="stable")[:BARS].tolist()
     bars = [(game.name_action(state, row, each), each) for each in likely]
-    return _titled(title, _with_bars(picture, bars, thought))
+    return _titled(title, _with_bars(picture, bars, thought, action))
 
 
 def animation(frames: list[Image.Image], most: int = LARGEST) -> bytes:
@@ -196,7 +196,9 @@ def _with_arrows(
     return image
 
 
-def _with_bars(picture: Image.Image, bars: list[tuple[str, int]], thought: Thought) -> Image.Image:
+def _with_bars(
+    picture: Image.Image, bars: list[tuple[str, int]], thought: Thought, taken: int | None
+) -> Image.Image:
     """Actions by name and number below, each with how likely it is."""
     size = max(picture.width, WIDTH), picture.height + 10 + 18 * len(bars)
     image = Image.new("RGB", size, sprites.PAPER)
@@ -207,7 +209,8 @@ def _with_bars(picture: Image.Image, bars: list[tuple[str, int]], thought: Thoug
         words = sprites.word(name[:14], 12, sprites.INK)
         image.paste(words, (0, top + 1), words)
         length = int((image.width - 160) * float(thought.weights[action]))
-        draw.rectangle((110, top + 2, 110 + max(length, 1), top + 14), sprites.LIKELY)
+        colour = sprites.CHOSEN if action == taken else sprites.LIKELY
+        draw.rectangle((110, top + 2, 110 + max(length, 1), top + 14), colour)
         words = sprites.word(thought.words[action], 12, sprites.FAINT)
         image.paste(words, (116 + length, top + 1), words)
     return image
