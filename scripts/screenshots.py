@@ -37,9 +37,8 @@ OPTIONS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 PAGES = {
-    "tensorboard": ("images&tagFilter=game%2F&runFilter=^1_", 1250, 1130),
-    "scalars": ("custom_scalars", 1250, 480),
-    "hparams": ("hparams", 1250, 480),
+    "tensorboard": ("images&tagFilter=position_&regexInput=%5E5_", 1400, 1130),
+    "scalars": ("custom_scalars", 1400, 480),
 }
 """Of TensorBoard, by the name of the picture: its address, the width and the height in pixels."""
 
