@@ -59,7 +59,7 @@ class Examiner:
                 self.graph = find_graph(game, 60, most_positions=LISTED)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
         self.figure = usual
-        self._shown = -1
+        self._shown = 0
         self._found: Evaluation | None = None
         self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
