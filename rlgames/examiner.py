@@ -158,7 +158,7 @@ class Examiner:
         moves, found = OpenGames(game, players, SIDE_BY_SIDE, rng).play(PLIES)
         assert moves is not None
         own = moves.of(0).state
-        rows = torch.tensor(gallery.some(len(own), POSITIONS))
+        rows = torch.tensor(gallery.some(len(own), POSITIONS), device=own.done.device)
         worth = gallery.values(game, policy, own[rows], logits)
         if worth is not None and bool(worth.isfinite().all()):
             log.spread(played, "values/positions", worth.numpy())

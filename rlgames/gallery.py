@@ -71,7 +71,7 @@ def show(
     # What is hidden from the policy would show in the other's positions.
     seen = own.tolist() if game.spec.hidden else range(len(moves))
     shown = [seen[n] for n in some(len(seen), FRAMES - 1)]
-    thought = thoughts(game, policy, moves.state[torch.tensor(shown)], logits)
+    thought = thoughts(game, policy, moves.state[torch.tensor(shown, device=own.device)], logits)
     frames = [_frame(game, moves, *each) for each in zip(shown, thought, strict=True)]
     end = game.from_seat(final, 0)
     frames.append(
