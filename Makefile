@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow check bench reproduce strength clean
+.PHONY: demo test test-engines test-slow check bench reproduce strength pictures clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -34,6 +34,9 @@ reproduce: .venv/installed
 
 strength: .venv/installed
 	$(BIN)/python scripts/strength.py
+
+pictures: .venv/installed
+	$(BIN)/python scripts/screenshots.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer import event_file_writer  # type: ignore[import-untyped]
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
@@ -27,7 +28,7 @@ class Charts:
     def __init__(
         self, directory: Path, first: int, complain: Callable[[str], None], interrupts: Interrupts
     ) -> None:
-        self._complain, self._interrupts = complain, interrupts
+        self._complain, self._interrupts, self._figure = complain, interrupts, ""
         self._writer: SummaryWriter | None = None
         threading.excepthook = _but_for_charts(threading.excepthook)
         self._try(lambda: self._open(directory, first))
@@ -44,9 +45,9 @@ class Charts:
         """How numbers are spread, as a histogram."""
         self._do("add_histogram", name, values, games)
 
-    def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
-        """picture: uint8 [H, W, 3]."""
-        self._do("add_image", name, picture, games, dataformats="HWC")
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG, or a GIF, which plays among the images."""
+        self._try(lambda: self._image(games, name, encoded))
 
     def settings(self, config: dict[str, Any]) -> None:
         """Hyper-parameters, beside which TensorBoard sets all scalars."""
@@ -54,15 +55,16 @@ class Charts:
 
     def layout(self, figure: str, best_by: str) -> None:
         """A page with one chart for each figure that a run is judged by, the references in it."""
-        own = {figure: ["Multiline", [f"^eval/{figure}$", "^reference/"]]}
+        self._figure = figure
+        own = {figure: ["Multiline", [f"^eval/{figure}$", f"^reference/{figure}/"]]}
         if best_by != figure:
             own |= {best_by: ["Multiline", [f"^eval/{best_by}$"]]}
         self._do("add_custom_scalars", {"greedy play, random play and the optimum": own})
 
     def reference(self, name: str, value: float, steps: tuple[int, ...]) -> None:
-        """A flat line, drawn beside the figure that the run is judged by."""
+        """A flat line, drawn beside the figure that the page was laid out for."""
         for games in steps:
-            self._do("add_scalar", f"reference/{name}", value, games)
+            self._do("add_scalar", f"reference/{self._figure}/{name}", value, games)
 
     def final(self, games: int, results: dict[str, float]) -> None:
         """The last figures, and that the run came to its end."""
@@ -84,6 +86,11 @@ class Charts:
         _, begun, self._end = hparams(values, {})
         if self._writer is not None:
             self._writer._get_file_writer().add_summary(begun)
+
+    def _image(self, games: int, name: str, encoded: bytes) -> None:
+        if self._writer is not None:
+            value = Summary.Value(tag=name, image=Summary.Image(encoded_image_string=encoded))
+            self._writer._get_file_writer().add_summary(Summary(value=[value]), games)
 
     def _ended(self) -> None:
         if self._writer is not None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from omegaconf import DictConfig
 
-from rlgames import build, errors, pictures
+from rlgames import build, errors, gallery, pictures
 from rlgames.agents import build_player
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
 from rlgames.holdout import Split
+from rlgames.play import OpenGames
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import ValueFunction
 from rlgames.run_files import LOWER_IS_BETTER
@@ -22,6 +24,15 @@ from rlgames.solvers.optimum import find_graph
 SHORT = 200
 """Random play against a simple opponent is measured before training where a game has no more plies
 than this: within 0.1 s on a processor core."""
+
+SHOWN = 4
+"""So many times in a run a game is shown."""
+
+SIDE_BY_SIDE = 16
+"""So many games tell what positions are worth; the first of them is shown."""
+
+PLIES, POSITIONS = 1000, 1000
+"""No more plies of a game are shown, and of no more positions it is told what they are worth."""
 
 SIMPLE = ("random", "win_or_block")
 
@@ -48,12 +59,14 @@ class Examiner:
                 self.graph = find_graph(game, 60, most_positions=LISTED)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
         self.figure = usual
+        self._shown = 0
+        self._found: Evaluation | None = None
         self.best_by = cfg.best_by or ("exploitability" if self.graph else usual)
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise errors.ConfigError(
                 f"{game.spec.name} is too large for best_by=exploitability", f"best_by={usual} fits"
             )
-        fitting = ("turns", "points", "exploitability") if self.opponent else ("turns", "score")
+        fitting = ("turns", "points", "exploitability") if self.opponent else self._alone
         if self.best_by not in fitting:
             raise errors.ConfigError(
                 f"best_by={self.best_by} says nothing about {game.spec.name}",
@@ -69,7 +82,9 @@ class Examiner:
         rng = build.stream(cfg.seed, stream, cfg.device)
         own = None if split is None else split.trained_on
         found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
-        figures, held_out = found.headline(), None
+        figures, held_out, self._found = found.headline(), None, found
+        if self.opponent is None:
+            figures = {name: figures[name] for name in self._alone}
         if split is not None:
             others = split.held_out
             held_out = evaluate(self.game, self.greedy, "auto", games, rng, layouts=others)
@@ -82,9 +97,14 @@ class Examiner:
     def figures(self) -> tuple[str, ...]:
         """The names of what examine finds."""
         two = ("points", "win", "draw", "loss", "turns")
-        names = two if self.opponent else ("turns", "score")
+        names = two if self.opponent else self._alone
         held_out = ("held_out_turns",) if self.split is not None else ()
         return (*names, *held_out, *(("exploitability",) if self.graph else ()))
+
+    @property
+    def _alone(self) -> tuple[str, ...]:
+        """The figures of a game for one; where turns count all scores are the same."""
+        return ("turns",) if self.figure == "turns" else ("turns", "score")
 
     def lower_is_better(self, name: str) -> bool:
         """Of one of these figures; where points are counted, a longer game is a better one."""
@@ -102,21 +122,55 @@ class Examiner:
         return evaluate(game, Random(game), 500, 500, rng, opponent).points
 
     def draw(self, log: RunLog, played: int, doubts: bool) -> None:
-        """Pictures of what is learnt. doubts: draw how sure the policy is of each move of a game,
-        too, as its scores are logits."""
+        """Draw what the latest evaluation found and what is learnt; now and then games, too.
+
+        doubts: the policy's scores are logits, so that it can be told how sure it is of a move.
+        """
         game, policy = self.game, self.greedy.policy
-        rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
+        if self._found is not None:
+            final = self._found.final
+            log.spread(played, "games/turns", final.turn.double().cpu().numpy())
+            if game.spec.goal == "score":
+                log.spread(played, "games/score", final.score[:, 0].double().cpu().numpy())
         if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
+            rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
             groups = values_of_boards(game, policy, self.graph, rng)
             spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
             for name, values in spread.items():
                 log.spread(played, f"values/{name}", values)
-            title = f"values of the boards a move leads to, after {played:,} games"
-            log.picture(played, "values", pictures.density(title, spread))
-        if doubts:
+            title = f"values of boards, after {played:,} games"
+            log.picture(played, "values", pictures.png(pictures.density(title, spread)))
+        part = played * SHOWN // self.cfg.games
+        if played and part != self._shown:
+            self._shown = part
+            self._show(log, played, doubts)
+
+    def _show(self, log: RunLog, played: int, logits: bool) -> None:
+        """A greedy game, what its positions are thought to be worth, and how sure the policy is of
+        each move of a game that it draws itself."""
+        game, policy = self.game, self.greedy.policy
+        rng = build.stream(self.cfg.seed, "show", self.cfg.device)
+        if logits:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
-            title = f"distance to certainty at each move of a game, after {played:,} games"
-            log.picture(played, "certainty", pictures.over(title, doubt, 2.0))
+            title = f"distance to certainty by move, after {played:,} games"
+            log.picture(played, "certainty", pictures.png(pictures.over(title, doubt, 2.0)))
+        players = [self.greedy] if self.opponent is None else [self.greedy, self.opponent]
+        moves, found = OpenGames(game, players, SIDE_BY_SIDE, rng).play(PLIES)
+        assert moves is not None
+        own = moves.of(0).state
+        rows = torch.tensor(gallery.some(len(own), POSITIONS), device=own.done.device)
+        worth = gallery.values(game, policy, own[rows], logits)
+        if worth is not None and bool(worth.isfinite().all()):
+            log.spread(played, "values/positions", worth.numpy())
+        first = moves.of_games(moves.game.new_zeros(1))
+        try:
+            stills, gif = gallery.show(game, policy, logits, first, found.state[:1])
+        except Exception as error:  # a game of one's own may not be able to draw itself
+            log.log.warning("no pictures of games (%s: %s)", type(error).__name__, error)
+            return
+        for number, still in enumerate(stills, 1):
+            log.picture(played, f"game/position_{number}", pictures.png(still))
+        log.picture(played, "game/animation", gif)
 
     def better(self, figures: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The new best, by best_by and then by points; None where these figures do not beat it."""

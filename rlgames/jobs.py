@@ -51,6 +51,7 @@ def job(cfg: Any) -> None:
 def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -> None:
     """Start the job's process, have it save and end where it should, and wait for it.
 
+    The job is named by its directory in the sweep's, whose name begins with its number.
     interrupts: of a worker, which leaves what its job prints in the job's output.log.
     """
 
@@ -60,15 +61,16 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
 
     if over():
         return
-    told = errors.printable(f"job {cfg.job}, in {sweep / str(cfg.job)}")
+    number, path = str(cfg.job).partition("_")[0], sweep / str(cfg.job)
+    told = errors.printable(f"job {number}, in {path}")
     sys.stdout.write(f"{told}\n")  # whole, beside those of others
     sys.stdout.flush()
-    words = [str(sweep), str(cfg.job), *map(str, cfg.options)]
+    words = [str(sweep), number, *map(str, cfg.options)]
     with contextlib.ExitStack() as stack:
         output = None
         if interrupts is not None:
-            (sweep / str(cfg.job)).mkdir(exist_ok=True)
-            output = stack.enter_context(open(sweep / str(cfg.job) / "output.log", "a"))
+            path.mkdir(exist_ok=True)
+            output = stack.enter_context(open(path / "output.log", "a"))
         process = start(words, output)
         assert process.stdin is not None
         try:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 Floats = NDArray[np.float64]
-Picture = NDArray[np.uint8]
 
-WIDTH, HEIGHT = 640, 360
+LARGE, SMALL = (640, 360), (340, 220)
+"""Pixels. TensorBoard shows pictures about as wide as the small ones, and larger ones badly."""
+
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 40, 40
 LINE = 14
 COLOURS = (
@@ -22,7 +23,7 @@ COLOURS = (
 GREY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
 
 
-def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Picture:
+def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Image.Image:
     """How the numbers of each group are spread: the share of its group in each bin, 0 to 1.
 
     groups: each float64 [N]. Returns uint8 [H, W, 3].
@@ -35,12 +36,12 @@ def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Picture:
         share = np.histogram(values, edges)[0] / max(len(values), 1)
         # Each bin is a step, as wide as it is.
         curves[f"{name} ({len(values):,})"] = (np.repeat(edges, 2)[1:-1], np.repeat(share, 2))
-    return chart(title, curves)
+    return chart(title, curves, size=SMALL)
 
 
-def over(title: str, values: Floats, high: float) -> Picture:
+def over(title: str, values: Floats, high: float) -> Image.Image:
     """One number for each step of a game, drawn from 0 to high; values: float64 [T]."""
-    return chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high)
+    return chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high, size=SMALL)
 
 
 def chart(
@@ -49,15 +50,17 @@ def chart(
     top: float | None = None,
     bottom: float | None = 0.0,
     bands: dict[str, tuple[Floats, Floats]] | None = None,
-) -> Picture:
+    size: tuple[int, int] = LARGE,
+) -> Image.Image:
     """Lines through points, x and y float64 [N] each, by name.
 
     The y axis goes from bottom to top, each as far as the lines do where it is None. bands: what
-    lies below and above a line, float64 [N] each, by its name.
+    lies below and above a line, float64 [N] each, by its name. size: width and height.
     """
-    bands, rows = bands or {}, _legend(list(curves))
-    height = HEIGHT + (len(rows) - 1) * LINE
-    image = Image.new("RGB", (WIDTH, height), WHITE)
+    bands, (width, plain) = bands or {}, size
+    rows = _legend(list(curves), width - LEFT)
+    height = plain + (len(rows) - 1) * LINE
+    image = Image.new("RGB", (width, height), WHITE)
     draw = ImageDraw.Draw(image)
     xs = np.concatenate([x for x, _ in curves.values()])
     ys = np.concatenate(
@@ -68,8 +71,8 @@ def chart(
     low = float(ys.min()) if bottom is None else bottom
     high = top or float(ys.max())
     high = high if high > low else low + 1.0
-    above = height - HEIGHT + TOP
-    across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    above = height - plain + TOP
+    across, up = width - LEFT - RIGHT, plain - TOP - BOTTOM
 
     def at(x: float, y: float) -> tuple[float, float]:
         return LEFT + (x - left) / (right - left) * across, above + (high - y) / (high - low) * up
@@ -96,20 +99,20 @@ def chart(
             draw.text((place, 22 + line * LINE), name, COLOURS[number % len(COLOURS)])
             place += 16 + int(draw.textlength(name))
             number += 1
-    return np.asarray(image)
+    return image
 
 
 def _tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _legend(names: list[str]) -> list[list[str]]:
-    """The names in rows that are no wider than the picture, where a single one is not."""
+def _legend(names: list[str], across: int) -> list[list[str]]:
+    """The names in rows that are no wider than that, where a single one is not."""
     font, used = ImageFont.load_default(), 0
     rows: list[list[str]] = [[]]
     for name in names:
         width = 16 + int(font.getlength(name))
-        if rows[-1] and used + width > WIDTH - LEFT:
+        if rows[-1] and used + width > across:
             rows.append([])
             used = 0
         rows[-1].append(name)
@@ -124,6 +127,8 @@ def _shade(image: Image.Image, edge: list[tuple[float, float]], colour: tuple[in
     image.paste(colour, mask=mask)
 
 
-def save(path: Path, picture: Picture) -> None:
-    """Raises OSError."""
-    Image.fromarray(picture).save(path)
+def png(picture: Image.Image) -> bytes:
+    """The picture as a file, quickly rather than as small as can be."""
+    file = io.BytesIO()
+    picture.save(file, "PNG", compress_level=1)
+    return file.getvalue()

@@ -18,7 +18,6 @@ from typing import Any
 import filelock
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from rlgames import checkpoint
 from rlgames.charts import Charts
@@ -137,12 +136,13 @@ class RunLog:
         """How numbers are spread, as a histogram of TensorBoard."""
         self._charts.spread(games, name, values)
 
-    def picture(self, games: int, name: str, picture: NDArray[np.uint8]) -> None:
-        """uint8 [H, W, 3], for TensorBoard and as pictures/<name>.png, the latest one."""
-        self._charts.picture(games, name, picture)
-        path = self.directory / "pictures" / f"{name}.png"
+    def picture(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG or a GIF, for TensorBoard and as pictures/<name>, the latest one."""
+        self._charts.picture(games, name, encoded)
+        kind = "gif" if encoded.startswith(b"GIF") else "png"
+        path = self.directory / "pictures" / f"{name.replace('/', '_')}.{kind}"
         path.parent.mkdir(exist_ok=True)
-        Image.fromarray(picture).save(path)
+        path.write_bytes(encoded)
 
     def flush(self) -> None:
         """Force the metrics to the disk and hand the charts to the system, so that a checkpoint is

@@ -1,17 +1,21 @@
 """A sweep: a directory with a manifest of its jobs, and a directory for each of them.
 
-How far a job is stands in its own files only, so that nothing can disagree with them.
+How far a job is stands in its own files only, so that nothing can disagree with them. A job's
+directory is named by what tells it from the others, for TensorBoard shows runs by their paths.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +29,11 @@ from rlgames.training import LATEST
 MANIFEST = "sweep.json"
 PATIENCE = 20.0
 """Seconds in which the jobs of a sweep that was killed save and end."""
+
+QUOTES = "[]'\""
+
+LONGEST = 100
+"""No job's directory has a longer name."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,10 @@ class Sweep:
         path = directory / MANIFEST
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            entries = [Job(list(job["overrides"]), dict(job["config"])) for job in found["jobs"]]
+            entries = [
+                Job([str(word) for word in job["overrides"]], dict(job["config"]))
+                for job in found["jobs"]
+            ]
             words, launcher = (
                 [str(word) for word in found[name]] for name in ("words", "launcher")
             )
@@ -68,7 +80,17 @@ class Sweep:
         write_whole(self.directory / MANIFEST, json.dumps(told, indent=1) + "\n")
 
     def path(self, number: int) -> Path:
-        return self.directory / str(number)
+        """The directory of a job: its number and the words that not all jobs have."""
+        own = [word for word in self.jobs[number].overrides if word not in self._shared]
+        name = f"{number}_{','.join(map(_readable, own))}" if own else str(number)
+        return self.directory / name[:LONGEST]
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The words of every job; none in a search, where each job has those proposed for it."""
+        if self.search is not None or not self.jobs:
+            return frozenset()
+        return frozenset.intersection(*(frozenset(job.overrides) for job in self.jobs))
 
     def status(self, number: int) -> str:
         """done, broken off (there is a checkpoint to go on from) or not begun."""
@@ -130,7 +152,7 @@ class Sweep:
             return
         words = [
             f"directory={config.quoted(str(self.directory.absolute()))}",
-            f"job={','.join(map(str, numbers))}",
+            f"job={','.join(config.quoted(self.path(number).name) for number in numbers)}",
             f"owner={config.quoted(jobs.here())}",
             f"options=[{','.join(map(config.quoted, options))}]",
         ]
@@ -161,3 +183,11 @@ class Sweep:
             print(errors.printable(f"{number}: {self.status(number)}: {words}"))
         told = f"{len(self.left)} of {len(self.jobs)} jobs would run, in {self.directory}"
         print(errors.printable(told))
+
+
+def _readable(word: str) -> str:
+    """A word of a job as a part of a file's name, its number to four digits."""
+    name, _, value = word.partition("=")
+    with contextlib.suppress(ValueError):
+        value = value if value.isdecimal() else f"{float(value):.4g}"
+    return re.sub(r"[^\w.+=-]+", "-", f"{name}={value.strip(QUOTES)}", flags=re.ASCII)

@@ -102,10 +102,10 @@ def test_solve(rlgames):
 def test_a_sweep_runs_every_job(rlgames, tmp_path):
     done = rlgames("train", "-m", *SMALL, "seed=1,2", "out=my sweep")
     assert done.returncode == 0, done.stderr + done.stdout
-    for job in "01":
+    for job, seed in (("0_seed=1", 1), ("1_seed=2", 2)):
         facts = json.loads((tmp_path / "my sweep" / job / "run.json").read_text())
         assert facts["status"] == "done"
-        assert facts["seed"] == int(job) + 1
+        assert facts["seed"] == seed
 
 
 def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
@@ -262,7 +262,7 @@ def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path):
     small = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]
     done = rlgames("train", "-m", "game=2048,tictactoe", *small, "out=sweep")
     assert done.returncode == 0, done.stderr + done.stdout
-    for job, name in (("0", "2048"), ("1", "tictactoe")):
+    for job, name in (("0_game=2048", "2048"), ("1_game=tictactoe", "tictactoe")):
         assert f"name: '{name}'" in (tmp_path / "sweep" / job / "config.yaml").read_text().replace(
             f"name: {name}", f"name: '{name}'"
         )

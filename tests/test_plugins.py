@@ -445,7 +445,7 @@ def test_a_sweep_takes_them(typed, tmp_path):
     words = ["plugins=[mine]", "policy=flat,mlp", "reward=hasty", *SMALL, "out=sweep"]
     done = typed("train", "-m", *words)
     assert "2 of 2 jobs done" in done.stdout, done.stderr
-    found = (tmp_path / "sweep" / "0" / "config.yaml").read_text()
+    found = (tmp_path / "sweep" / "0_policy=flat" / "config.yaml").read_text()
     assert "name: flat" in found
 
 

@@ -330,9 +330,9 @@ def test_real_runs(tmp_path):
         assert events.Scalars("final/turns")[0].value == pytest.approx(finals[-1])
         last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
         assert facts["seconds"] >= last["time/seconds"]
-        steps = [scalar.step for scalar in events.Scalars("reference/random")]
+        steps = [scalar.step for scalar in events.Scalars("reference/turns/random")]
         assert steps == [0, *(scalar.step for scalar in events.Scalars("eval/turns"))]
-        optimum = events.Scalars("reference/optimal")
+        optimum = events.Scalars("reference/turns/optimal")
         assert [scalar.step for scalar in optimum] == [0, 200]
         assert optimum[0].value == pytest.approx(31 / 12)
         hparams = {name for name in events.summary_metadata if name.startswith("_hparams_")}
@@ -353,5 +353,5 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
     words = ["game=2048", "board=2", "columns=2", *words[1:], "solve_seconds=0"]
     run = package.train([*words, f"out={tmp_path}/slide"])
     events = EventAccumulator(str(run)).Reload()
-    assert [scalar.step for scalar in events.Scalars("reference/random")] == [0, 40]
+    assert [scalar.step for scalar in events.Scalars("reference/score/random")] == [0, 40]
     assert "random play takes too long" in (run / "train.log").read_text()

@@ -21,6 +21,7 @@ WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "po
 WORDS += ["batch=20", "games=100", "log_every=40", "save_every=20", "eval_every=40"]
 WORDS += ["solve_seconds=0", "eval_games=10"]
 SEEDS = ["train", "-m", *WORDS, "seed=0,1,2"]
+JOBS = ["0_seed=0", "1_seed=1", "2_seed=2"]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def fork():
 
 
 def is_whole(whole, sweep):
-    for job in ("0", "1", "2"):
+    for job in JOBS:
         same(as_it_ended(whole / job), as_it_ended(sweep / job))
         assert metrics_of(whole / job) == metrics_of(sweep / job)
         assert read_run(sweep / job)["status"] == "done"
@@ -75,7 +76,7 @@ def in_job(seed, count, what):
 def ends(folder, whole, left, *done):
     """Whether resume does what is left, and that only."""
     sweep = folder / "sweep"
-    before = files(*(sweep / job for job in done))
+    before = files(*(sweep / JOBS[job] for job in done))
     code, told = run(folder, "resume", "sweep", "dry_run=true", prepare=fork)
     assert code == 0
     assert [line.split(": ")[:2] for line in told.splitlines()[:-1]] == left
@@ -85,7 +86,7 @@ def ends(folder, whole, left, *done):
     assert code == 0, told
     assert told.splitlines()[-1] == "3 of 3 jobs done, in sweep"
     assert told.count("job ") == len(left)
-    assert before == files(*(sweep / job for job in done))
+    assert before == files(*(sweep / JOBS[job] for job in done))
     is_whole(whole, sweep)
     assert not (sweep / jobs.STOP).exists()
 
@@ -95,11 +96,11 @@ def test_a_sweep_that_is_done_is_left_alone(whole):
     assert found["words"][:-1] == SEEDS[2:]
     assert [job["config"]["seed"] for job in found["jobs"]] == [0, 1, 2]
     assert "seed=2" in found["jobs"][2]["overrides"]
-    assert read_run(whole / "1")["results"]["turns"] > 0
-    before = files(whole / "0", whole / "1", whole / "2")
+    assert read_run(whole / JOBS[1])["results"]["turns"] > 0
+    before = files(*(whole / job for job in JOBS))
     code, told = run(whole.parent, "resume", "sweep", prepare=fork)
     assert (code, told) == (0, "3 of 3 jobs done, in sweep\n")
-    assert before == files(whole / "0", whole / "1", whole / "2")
+    assert before == files(*(whole / job for job in JOBS))
 
 
 def test_a_dry_run_lists_and_writes_nothing(typed, tmp_path):
@@ -118,13 +119,13 @@ def test_a_job_that_fails_ends_no_other(whole, tmp_path):
     code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 3, fails))
     assert code == 3
     *_, named, count, hint = told.splitlines()
-    assert named.startswith("rlgames: sweep/1: failed: ")
+    assert named.startswith(f"rlgames: sweep/{JOBS[1]}: failed: ")
     assert named.endswith("ZeroDivisionError: nothing to divide by")
     assert count == "2 of 3 jobs done, in sweep"
     assert hint == "rlgames: go on with: rlgames resume sweep"
     assert "Traceback" not in told
-    assert "in fails" in (tmp_path / "sweep/1/train.log").read_text()
-    ends(tmp_path, whole, [["1", "broken off"]], "0", "2")
+    assert "in fails" in (tmp_path / "sweep" / JOBS[1] / "train.log").read_text()
+    ends(tmp_path, whole, [["1", "broken off"]], 0, 2)
 
 
 def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
@@ -139,7 +140,7 @@ def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
         patched.setattr(training, "assemble", breaks)
         said = typed("train", "-m", *WORDS, "seed=0,1", "games=20", "out=sweep")
     assert said.returncode == 3
-    assert "sweep/0: failed: " in said.stderr
+    assert f"sweep/{JOBS[0]}: failed: " in said.stderr
     assert "RuntimeError: no room" in said.stderr
     assert "1 of 2 jobs done" in said.stdout
     assert "0: not begun" in typed("resume", "sweep", "dry_run=true").stdout
@@ -149,8 +150,8 @@ def test_a_job_that_is_killed_ends_no_other(whole, tmp_path):
     kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
     code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 4, kill))
     assert code == 3
-    assert "rlgames: sweep/1: killed" in told
-    ends(tmp_path, whole, [["1", "broken off"]], "0", "2")
+    assert f"rlgames: sweep/{JOBS[1]}: killed" in told
+    ends(tmp_path, whole, [["1", "broken off"]], 0, 2)
 
 
 def test_a_sweep_that_is_killed(whole, tmp_path):
@@ -161,8 +162,8 @@ def test_a_sweep_that_is_killed(whole, tmp_path):
     code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 4, kill))
     assert code == -signal.SIGKILL, told
     left = [["1", "broken off"], ["2", "not begun"]]
-    ends(tmp_path, whole, left, "0")
-    resumed = read_run(tmp_path / "sweep/1")["resumed"]
+    ends(tmp_path, whole, left, 0)
+    resumed = read_run(tmp_path / "sweep" / JOBS[1])["resumed"]
     assert [part["games"] for part in resumed] == [60]  # it saved when the sweep was gone
 
 
@@ -178,13 +179,13 @@ def test_a_sweep_that_is_told_to_end(number, whole, tmp_path):
     last = told.splitlines()[-1]
     assert last == "rlgames: interrupted, go on with: rlgames resume sweep"
     left = [["1", "broken off"], ["2", "not begun"]]
-    ends(tmp_path, whole, left, "0")
+    ends(tmp_path, whole, left, 0)
 
 
 def test_a_sweep_has_one_owner(tmp_path):
     words = (*SEEDS, "out=sweep")
     first = Process(tmp_path, *words, prepare=in_job(0, 2, lambda: time.sleep(60)))
-    while not (tmp_path / "sweep/0/checkpoints/latest.safetensors").exists():
+    while not (tmp_path / "sweep" / JOBS[0] / "checkpoints/latest.safetensors").exists():
         time.sleep(0.05)
     code, told = run(tmp_path, "resume", "sweep", prepare=fork)
     assert (code, told.count("\n")) == (2, 1)

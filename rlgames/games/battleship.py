@@ -315,14 +315,21 @@ class Battleship(Game[BattleshipState]):
             raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
         return (state.ships > 0)[:, None]
 
-    def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
+    def boards(self, state: BattleshipState, row: int, reveal: bool = False) -> list[board.Board]:
         shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
         ships = (state.ships[row] > 0).tolist() if reveal else [False] * self.num_cells
         marks = [
             "x" if h else "o" if s else "+" if a else "#" if ship else "."
             for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
         ]
-        return " ".join(marks) if self.rows == 1 else board.draw(marks, self.columns)
+        return [board.split(marks, self.columns)]
+
+    def aims(self, state: BattleshipState, row: int) -> Tensor:
+        return self._targets & ~state.shot[row]
+
+    def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
+        (sea,) = self.boards(state, row, reveal)
+        return " ".join(sea[0]) if self.rows == 1 else board.draw(sea)
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:
         if "sunk" in self.show or "first_hit" in self.show:

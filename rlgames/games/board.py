@@ -13,10 +13,18 @@ def cell_name(cell: int, columns: int) -> str:
     return f"{_letters(cell % columns)}{cell // columns + 1}"
 
 
-def draw(marks: list[str], columns: int) -> str:
-    """The marks of all cells, in row-major order, under the columns' letters."""
-    rows = [marks[start : start + columns] for start in range(0, len(marks), columns)]
-    head = "   " + " ".join(_letters(column)[-1] for column in range(columns))
+Board = list[list[str]]
+"""The marks of all cells, row by row from the top; "." is an empty one."""
+
+
+def split(marks: list[str], columns: int) -> Board:
+    """Marks in row-major order as a board."""
+    return [marks[start : start + columns] for start in range(0, len(marks), columns)]
+
+
+def draw(rows: Board) -> str:
+    """The marks of all cells under the columns' letters."""
+    head = "   " + " ".join(_letters(column)[-1] for column in range(len(rows[0])))
     return "\n".join([head] + [f"{r + 1:2d} {' '.join(row)}" for r, row in enumerate(rows)])
 
 

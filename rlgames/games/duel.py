@@ -209,7 +209,8 @@ class Duel(Game[DuelState]):
     def revealed(self, state: DuelState) -> Tensor:
         return state.ships.flip(1) > 0
 
-    def render(self, state: DuelState, row: int, reveal: bool = False) -> str:
+    def boards(self, state: DuelState, row: int, reveal: bool = False) -> list[board.Board]:
+        """The other's sea, and one's own."""
         seat = int(state.mover[row])
         shot, hit = state.shot[row].tolist(), state.hit[row].tolist()
         theirs = state.ships[row, 1 - seat].tolist() if reveal else [0] * self.num_cells
@@ -222,7 +223,11 @@ class Duel(Game[DuelState]):
             (LETTERS[ship - 1].upper() if s else LETTERS[ship - 1]) if ship else "o" if s else "."
             for s, ship in zip(shot[1 - seat], own, strict=True)
         ]
-        boards = [board.draw(marks, self.columns).splitlines() for marks in (there, here)]
+        return [board.split(marks, self.columns) for marks in (there, here)]
+
+    def render(self, state: DuelState, row: int, reveal: bool = False) -> str:
+        seat = int(state.mover[row])
+        boards = [board.draw(sea).splitlines() for sea in self.boards(state, row, reveal)]
         width = max(len(line) for line in boards[0])
         lines = [f"{left:<{width}}   |{right}" for left, right in zip(*boards, strict=True)]
         afloat = state.afloat[row].tolist()

@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.games.board import Board
 from rlgames.games.subsets import MOST_MEMBERS, Subsets
 
 
@@ -249,6 +250,15 @@ class Game(ABC, Generic[S]):
     @abstractmethod
     def render(self, state: S, row: int, reveal: bool = False) -> str:
         """One position as text; reveal shows the hidden truth too."""
+
+    def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
+        """One position as boards of marks, for pictures; none where only render can tell it."""
+        return []
+
+    def aims(self, state: S, row: int) -> Tensor | None:
+        """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
+        actions are no cells."""
+        return torch.eye(self.spec.actions, dtype=torch.bool) if self.spec.cells else None
 
     def parse(self, text: str) -> S:
         """One public position from the text that render makes of it.

@@ -216,12 +216,21 @@ class Lines(Game[LinesState]):
         cells = self.symmetries()
         return cells[:, : self.columns] if self.gravity else cells
 
-    def render(self, state: LinesState, row: int, reveal: bool = False) -> str:
-        marks = [".XO"[stone] for stone in self.cells(state[row : row + 1]).flatten().tolist()]
+    def boards(self, state: LinesState, row: int, reveal: bool = False) -> list[board.Board]:
+        cells = self.cells(state[row : row + 1])[0].tolist()
+        return [[[".XO"[stone] for stone in line] for line in cells]]
+
+    def aims(self, state: LinesState, row: int) -> Tensor:
         if not self.gravity:
-            return board.draw(marks, self.columns)
-        starts = range(0, len(marks), self.columns)
-        lines = [" ".join(marks[start : start + self.columns]) for start in starts]
+            return torch.eye(self.spec.actions, dtype=torch.bool)
+        lowest = (state.occupied[row] + self._bottom) & self._column
+        return (self._cell & lowest[:, None]) != 0
+
+    def render(self, state: LinesState, row: int, reveal: bool = False) -> str:
+        (rows,) = self.boards(state, row)
+        if not self.gravity:
+            return board.draw(rows)
+        lines = [" ".join(line) for line in rows]
         return "\n".join([*lines, " ".join(str((c + 1) % 10) for c in range(self.columns))])
 
     def parse_all(self, texts: Sequence[str]) -> LinesState:

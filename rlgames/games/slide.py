@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rlgames.games import board
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.subsets import MOST_MEMBERS, Subsets
 from rlgames.games.symmetry import turns
@@ -225,12 +226,13 @@ class Slide(Game[SlideState]):
         down_is, right_is = steps
         return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
 
+    def boards(self, state: SlideState, row: int, reveal: bool = False) -> list[board.Board]:
+        return [board.split([WORDS[e] for e in state.tiles[row].tolist()], self.columns)]
+
     def render(self, state: SlideState, row: int, reveal: bool = False) -> str:
-        words = [WORDS[e] for e in state.tiles[row].tolist()]
-        width = max(4, *map(len, words))
-        cells = [word.rjust(width) for word in words]
-        starts = range(0, self.num_cells, self.columns)
-        return "\n".join(" ".join(cells[start : start + self.columns]) for start in starts)
+        (rows,) = self.boards(state, row)
+        width = max(4, *(len(word) for line in rows for word in line))
+        return "\n".join(" ".join(word.rjust(width) for word in line) for line in rows)
 
     def parse_all(self, texts: Sequence[str]) -> SlideState:
         exponents = torch.tensor([self._read(text) for text in texts])
