@@ -225,6 +225,7 @@ class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
     rates: str = key("constant", of=("constant", "coherence"))
+    backup: str = key("sampled", of=("sampled", "expected"))
 
 
 @dataclass

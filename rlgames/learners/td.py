@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from rlgames.games.game import Game
 from rlgames.learners.learner import BadNumber, Learner
 from rlgames.limits import load
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import AfterstateValues
+from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import Reward, last
 from rlgames.sampling import Sampling
 from rlgames.schedule import Schedule
@@ -64,6 +65,9 @@ class Td(Learner):
     of them share moves as far as if they had come one after another, 1 - (1 - lr)ⁿ of the way to
     the mean of what they ask for. Where a value is a sum, each part moves by its share.
 
+    backup: "sampled", as above, or "expected": every target is the mean, over all that chance may
+        add, of what the best next move gains and leads to. The dice add no noise, and moves made
+        to explore do no harm. For one seat that is paid what it gains.
     rates: "constant", or "coherence": of every value apart, lr times how much its errors so far
         agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with.
     """
@@ -83,8 +87,14 @@ class Td(Learner):
         lr: float,
         lr_end: float | None,
         rates: str,
+        backup: str = "sampled",
     ) -> None:
+        if backup == "expected" and (game.spec.seats > 1 or reward.scored != "gain"):
+            raise NotImplementedError(
+                "backup=expected learns one seat's points, as they are gained"
+            )
         self.game, self.policy, self.reward = game, policy, reward
+        self.expected = backup == "expected"
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(policy, coherent=rates == "coherence")
 
@@ -97,7 +107,8 @@ class Td(Learner):
     @torch.no_grad()
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
-        places = self.policy.places(self.game, self.game.act(moves.state, moves.action))
+        afterstate = self.game.act(moves.state, moves.action)
+        places = self.policy.places(self.game, afterstate)
         paid = self.reward.of_moves(moves, results)
         if not torch.isfinite(paid).all():
             raise BadNumber("a reward is not a finite number")
@@ -114,7 +125,11 @@ class Td(Learner):
             if not size:
                 continue
             own = owner[now]
-            target = next_gain[own] + next_value[own]
+            if self.expected:
+                best = partial(self.policy.best, self.game)
+                target = mean_over_chance(self.game, afterstate[now], best)
+            else:
+                target = next_gain[own] + next_value[own]
             if self.reward.at_the_end:
                 target = torch.where(is_last[now], paid[now], target)
             else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -71,11 +73,7 @@ class ValueFunction(Policy):
 
     def expected(self, game: Game[Any], afterstate: State) -> Tensor:
         """Float32 [B]: the exact mean of the value over all that chance may add to afterstates."""
-        probability, after = game.chances(afterstate)
-        possible = probability > 0
-        value = torch.zeros_like(probability)
-        value[possible] = self.value(game, after[possible.flatten()]).to(value.dtype)
-        return (probability * value).sum(1).float()
+        return mean_over_chance(game, afterstate, partial(self.value, game))
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         actions = game.spec.actions
@@ -97,6 +95,17 @@ class ValueFunction(Policy):
             scores, _ = self.scores(game, state[rows])
             best[rows] = masked(scores, game.legal(state[rows])).amax(1)
         return best
+
+
+def mean_over_chance(
+    game: Game[Any], afterstate: State, worth: Callable[[State], Tensor]
+) -> Tensor:
+    """Float32 [B]: the exact mean of what positions are worth over all that chance may make."""
+    probability, after = game.chances(afterstate)
+    possible = probability > 0
+    value = torch.zeros_like(probability)
+    value[possible] = worth(after[possible.flatten()]).to(value.dtype)
+    return (probability * value).sum(1).float()
 
 
 class AfterstateValues(ValueFunction):
