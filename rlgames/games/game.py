@@ -191,9 +191,10 @@ class Game(ABC, Generic[S]):
             if self._subsets is None or self._subsets.device != legal.device:
                 self._subsets = Subsets(legal.shape[1], legal.device)
             return self._subsets.pick(self._subsets.code(legal), u).long()
-        count = legal.sum(1)
-        nth = (u * count).long().minimum(count - 1)
-        return (legal.cumsum(1) > nth[:, None]).to(torch.uint8).argmax(1)
+        so_far = legal.view(torch.uint8).cumsum(1, dtype=torch.int32)
+        count = so_far[:, -1]
+        nth = (u * count).int().minimum(count - 1)
+        return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
 
     def symmetries(self) -> Tensor:
         """Int64 [G, N]: permutations of the cells that leave the rules as they are.
