@@ -64,7 +64,11 @@ class State:
 
     def __getitem__(self, rows: Tensor | slice) -> Self:
         """The chosen rows: a slice, int64 indices or a bool mask of [B]."""
-        return self._map(lambda tensor: tensor[rows])
+        if isinstance(rows, slice):
+            return self._map(lambda tensor: tensor[rows])
+        chosen = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        # Twice as fast as indexing.
+        return self._map(lambda tensor: tensor.index_select(0, chosen))
 
     def to(self, device: torch.device | str) -> Self:
         return self._map(lambda tensor: tensor.to(device))
@@ -188,13 +192,18 @@ class Game(ABC, Generic[S]):
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
         legal = self.legal(state)
         if legal.shape[1] <= MOST_MEMBERS:
-            if self._subsets is None or self._subsets.device != legal.device:
-                self._subsets = Subsets(legal.shape[1], legal.device)
-            return self._subsets.pick(self._subsets.code(legal), u).long()
+            subsets = self.subsets(legal.shape[1], legal.device)
+            return subsets.pick(subsets.code(legal), u).long()
         so_far = legal.view(torch.uint8).cumsum(1, dtype=torch.int32)
         count = so_far[:, -1]
         nth = (u * count).int().minimum(count - 1)
         return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
+
+    def subsets(self, things: int, device: torch.device) -> Subsets:
+        """The table that pick goes by, made when it is first asked for."""
+        if self._subsets is None or self._subsets.device != device:
+            self._subsets = Subsets(things, device)
+        return self._subsets
 
     def symmetries(self) -> Tensor:
         """Int64 [G, N]: permutations of the cells that leave the rules as they are.
