@@ -32,7 +32,7 @@ ORDER = [
         "interrupts",
     ],
     ["build"],
-    ["holdout", "records", "agents", "evaluation", "examiner"],
+    ["holdout", "shares", "records", "agents", "evaluation", "examiner"],
     ["lessons"],
     ["parts", "tally"],
     ["arena"],
