@@ -30,10 +30,13 @@ def test_the_number_of_threads_changes_nothing(game):
     moves, results = played(game, [Random(game)], 1)
     for threads in (2, 3):
         again, ended = played(game, [Random(game)], threads)
-        assert torch.equal(moves.action, again.action) and torch.equal(moves.game, again.game)
-        assert torch.equal(results.score, ended.score) and results.moves == ended.moves
+        assert torch.equal(moves.action, again.action)
+        assert torch.equal(moves.game, again.game)
+        assert torch.equal(results.score, ended.score)
+        assert results.moves == ended.moves
     assert torch.equal(torch.bincount(moves.game), results.turns)
-    assert len(results.turns.unique()) > 1 and len(results.turns) == GAMES
+    assert len(results.turns.unique()) > 1
+    assert len(results.turns) == GAMES
 
 
 def test_every_game_has_its_own_seats_and_stream():
