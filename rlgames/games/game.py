@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from rlgames.games.subsets import MOST_MEMBERS, Subsets
+from rlgames.games.subsets import MOST_MEMBERS, Subsets, nth_member
 
 
 class HiddenTruth:
@@ -194,10 +194,7 @@ class Game(ABC, Generic[S]):
         if legal.shape[1] <= MOST_MEMBERS:
             subsets = self.subsets(legal.shape[1], legal.device)
             return subsets.pick(subsets.code(legal), u).long()
-        so_far = legal.view(torch.uint8).cumsum(1, dtype=torch.int32)
-        count = so_far[:, -1]
-        nth = (u * count).int().minimum(count - 1)
-        return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
+        return nth_member(legal, u)
 
     def subsets(self, things: int, device: torch.device) -> Subsets:
         """The table that pick goes by, made when it is first asked for."""

@@ -37,3 +37,11 @@ class Subsets:
         """
         nth = (u * self._count.index_select(0, code)).int()
         return self._order.index_select(0, code * self._row + nth)
+
+
+def nth_member(member: Tensor, u: Tensor) -> Tensor:
+    """Int64 [B]: as Subsets.pick does, from bool or uint8 [B, n], of any number of things."""
+    so_far = member.view(torch.uint8).cumsum(1, dtype=torch.int32)
+    count = so_far[:, -1]
+    nth = (u * count).int().minimum(count - 1)
+    return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]
