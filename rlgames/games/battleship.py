@@ -198,7 +198,7 @@ class Battleship(Game[BattleshipState]):
 
     def observe(self, state: BattleshipState) -> Tensor:
         if self.encoding == "signed":
-            planes = [torch.where(state.shot, state.hit.float(), -1.0)]
+            planes = [(state.shot.view(torch.int8) + state.hit.view(torch.int8) - 1).float()]
         else:
             seen = torch.cat([~state.shot, state.shot ^ state.hit, state.hit], 1)
             planes = [seen.view(torch.uint8).float()]

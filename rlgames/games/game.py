@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Generic, Self, TypeVar
 
 import torch
@@ -85,11 +85,8 @@ class State:
         return cls(**columns)
 
     def _map(self, change: Any) -> Self:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(
-            self,
-            **{name: value if value is HIDDEN else change(value) for name, value in values.items()},
-        )
+        values = vars(self).items()
+        return type(self)(**{n: each if each is HIDDEN else change(each) for n, each in values})
 
 
 @dataclass(frozen=True)
