@@ -64,7 +64,7 @@ class State:
 
     def __getitem__(self, rows: Tensor | slice) -> Self:
         """The chosen rows: a slice, int64 indices or a bool mask of [B]."""
-        if isinstance(rows, slice):
+        if not isinstance(rows, Tensor):
             return self._map(lambda tensor: tensor[rows])
         chosen = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
         # Twice as fast as indexing.
