@@ -1,4 +1,6 @@
-"""Long evaluations are played in shares, by as many threads as there are."""
+"""Long evaluations are played in shares, by as many processes as torch has threads."""
+
+import os
 
 import pytest
 import torch
@@ -50,24 +52,21 @@ def test_every_game_has_its_own_seats_and_stream():
 
 
 class Counting(Random):
-    """Counts how many ask it at once."""
+    """Counts the moves that it was asked for."""
 
     changes = True
-    asked = most = 0
+    asked = 0
 
     def choose(self, state, rng):
-        self.asked += 1
-        self.most = max(self.most, self.asked)
-        action = super().choose(state, rng)
-        self.asked -= 1
-        return action
+        self.asked += int((~state.done).sum())
+        return super().choose(state, rng)
 
 
-def test_who_changes_is_asked_by_one_at_a_time():
+def test_who_changes_plays_all_games_itself():
     game = Lines(3, 3, 3, False)
     player = Counting(game)
-    played(game, [player], 3, record=False)
-    assert player.most == 1
+    _, results = played(game, [player], 3, record=False)
+    assert player.asked == results.moves
 
 
 class Failing(Random):
@@ -75,7 +74,15 @@ class Failing(Random):
         raise ArithmeticError("no move")
 
 
-def test_what_goes_wrong_in_a_thread_is_told():
+class Killed(Random):
+    def choose(self, state, rng):
+        os._exit(9)
+
+
+@pytest.mark.parametrize(
+    ("player", "error"), [(Failing, "no move"), (Killed, "a process that played games was killed")]
+)
+def test_what_goes_wrong_in_a_process_is_told(player, error):
     game = Lines(3, 3, 3, False)
-    with pytest.raises(ArithmeticError, match="no move"):
-        played(game, [Failing(game)], 2)
+    with pytest.raises((ArithmeticError, RuntimeError), match=error):
+        played(game, [player(game)], 2)
