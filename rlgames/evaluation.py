@@ -150,7 +150,7 @@ def evaluate(
     layouts: State | None = None,
     record: Callable[[Moves, Results], None] | None = None,
 ) -> Evaluation:
-    """Play and count; long evaluations take as many processes as torch has threads.
+    """Play and count; what threads torch has share long evaluations, see play_in_shares.
 
     games: a number of games with fresh layouts; "all" plays every layout, weighted by the prior;
         "auto" plays all where that is exact and they are few, otherwise `sampled` games.

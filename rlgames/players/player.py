@@ -21,7 +21,7 @@ class Player(ABC):
     """Whether the same position always gets the same action."""
 
     changes = False
-    """Whether it changes as it plays, so that copies of it would not do."""
+    """Whether it changes as it plays, so that several threads cannot ask it at once."""
 
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
