@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from rlgames.play import Moves, Results, play
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.sampling import Stochastic, distance_to_certainty
+from rlgames.shares import Openings, drawn_by, play_in_shares
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import on_cpu
 
@@ -148,7 +150,7 @@ def evaluate(
     layouts: State | None = None,
     record: Callable[[Moves, Results], None] | None = None,
 ) -> Evaluation:
-    """Play and count.
+    """Play and count; what threads torch has share long evaluations, see play_in_shares.
 
     games: a number of games with fresh layouts; "all" plays every layout, weighted by the prior;
         "auto" plays all where that is exact and they are few, otherwise `sampled` games.
@@ -163,11 +165,11 @@ def evaluate(
         if openings is None and games == "all":
             raise ConfigError("games=all: the ways a game can go cannot be listed", "give a number")
     count = sampled if isinstance(games, str) else games
-    start = None if layouts is None else drawn_from(layouts, rng)
+    start: Openings = drawn_by(game) if layouts is None else partial(drawn_from, layouts)
     if openings is not None:
         states, weight = openings[0].to(rng.device), openings[1]
         count = len(states)
-        start = lambda first, number: states[first : first + number]  # noqa: E731
+        start = lambda _: lambda first, number: states[first : first + number]  # noqa: E731
     else:
         weight = torch.full((count,), 1 / count, dtype=torch.float64)
     seating, players = None, [player]
@@ -177,13 +179,13 @@ def evaluate(
         second = (torch.arange(count, device=rng.device) % 2)[:, None]
         seating = torch.cat([second, 1 - second], 1)
     begin = time.perf_counter()
-    moves, found = play(
+    moves, found = play_in_shares(
         game,
         players,
         count,
         rng,
+        start,
         batch=batch,
-        start=start,
         # Whoever plays against itself has no need to be told apart.
         seating=None if opponent is player else seating,
         record=record is not None,

@@ -92,7 +92,9 @@ class Moves:
         return replace(self, state=self.state.to(device), game=self.game.to(device), **columns)
 
     def _rows(self, rows: Tensor, game: Tensor, games: int) -> Moves:
-        columns: dict[str, Any] = {name: column[rows] for name, column in self._columns().items()}
+        columns: dict[str, Any] = {
+            name: column.index_select(0, rows) for name, column in self._columns().items()
+        }
         return replace(self, state=self.state[rows], game=game, games=games, **columns)
 
     def _columns(self) -> dict[str, Tensor]:

@@ -121,6 +121,7 @@ class Battleship(Game[BattleshipState]):
         self._targets = torch.zeros(len(sets), cells, dtype=torch.bool)
         self._targets.scatter_(1, torch.tensor(sets), True)
         self._targets_t = self._targets.T.float().contiguous()
+        self._aims = torch.cat([self._targets, self._targets.new_zeros(1, cells)])
         self._lengths = torch.tensor(self.fleet)
         self._sizes = self._lengths.float() / max(rows, columns)
         if encoding == "posterior" and not self.posterior.exact:
@@ -157,14 +158,15 @@ class Battleship(Game[BattleshipState]):
     def legal(self, state: BattleshipState) -> Tensor:
         free = ~(state.shot | state.aimed) if self.sequential else ~state.shot
         if self.sequential or self.shots == 1:
-            return free | state.done[:, None]
+            return free | state.done[:, None].expand_as(free).contiguous()
         # With fewer cells left than shots, a set is legal if it takes all of them.
         wanted = free.sum(1, keepdim=True).clamp(max=self.shots)
         return (free.float() @ self._targets_t == wanted) | state.done[:, None]
 
     def act(self, state: BattleshipState, action: Tensor) -> BattleshipState:
         live = ~state.done
-        target = self._targets[action] & live[:, None]
+        # Finished rows aim at nothing.
+        target = self._aims.index_select(0, torch.where(live, action, self.spec.actions))
         if self.sequential:
             aimed = state.aimed | target
             count = aimed.sum(1)
@@ -174,7 +176,8 @@ class Battleship(Game[BattleshipState]):
             aimed = aimed & ~fire[:, None]
         else:
             aimed, fire = state.aimed, live
-        new = (state.ships > 0) & target
+        # Numbers are many times as fast as comparisons and broadcasts of bool.
+        new = torch.minimum(state.ships, target.view(torch.uint8)).view(torch.bool)
         hit = state.hit | new
         score = hit.sum(1)
         sunk, first = state.sunk, state.first
@@ -196,9 +199,10 @@ class Battleship(Game[BattleshipState]):
 
     def observe(self, state: BattleshipState) -> Tensor:
         if self.encoding == "signed":
-            planes = [torch.where(state.shot, state.hit.float(), -1.0)]
+            planes = [(state.shot.view(torch.int8) + state.hit.view(torch.int8) - 1).float()]
         else:
-            planes = [(~state.shot).float(), (state.shot & ~state.hit).float(), state.hit.float()]
+            seen = torch.cat([~state.shot, state.shot ^ state.hit, state.hit], 1)
+            planes = [seen.view(torch.uint8).float()]
         if self.encoding == "posterior":
             likely = self.posterior.occupied(state.shot.cpu(), state.hit.cpu())
             planes.append(likely.to(state.shot.device))

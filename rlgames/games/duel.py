@@ -107,7 +107,8 @@ class Duel(Game[DuelState]):
         return self._start(torch.stack([first, second], 1)), probability
 
     def legal(self, state: DuelState) -> Tensor:
-        return ~(_of(state.shot, state.mover) | state.aimed) | state.done[:, None]
+        free = ~(_of(state.shot, state.mover) | state.aimed)
+        return free | state.done[:, None].expand_as(free).contiguous()
 
     def act(self, state: DuelState, action: Tensor) -> DuelState:
         live = ~state.done
@@ -152,7 +153,7 @@ class Duel(Game[DuelState]):
         values = torch.stack([share, mine / len(self.fleet), theirs / len(self.fleet)], 1)
         filled = values[:, :, None].expand(-1, -1, self.num_cells)
         cells = torch.stack([~shot, shot & ~hit, hit, state.own > 0, against & ~struck, struck], 1)
-        planes = torch.cat([cells.float(), aimed[:, None], filled], 1)
+        planes = torch.cat([cells.view(torch.uint8).float(), aimed[:, None], filled], 1)
         return planes.view(-1, *self.spec.observation)
 
     def possible(self, state: DuelState) -> Tensor:

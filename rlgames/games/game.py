@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from rlgames.games.board import Board
-from rlgames.games.subsets import MOST_MEMBERS, Subsets
+from rlgames.games.subsets import MOST_MEMBERS, Subsets, nth_member
 
 
 class HiddenTruth:
@@ -65,7 +65,11 @@ class State:
 
     def __getitem__(self, rows: Tensor | slice) -> Self:
         """The chosen rows: a slice, int64 indices or a bool mask of [B]."""
-        return self._map(lambda tensor: tensor[rows])
+        if not isinstance(rows, Tensor):
+            return self._map(lambda tensor: tensor[rows])
+        chosen = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        # Twice as fast as indexing.
+        return self._map(lambda tensor: tensor.index_select(0, chosen))
 
     def to(self, device: torch.device | str) -> Self:
         return self._map(lambda tensor: tensor.to(device))
@@ -82,11 +86,8 @@ class State:
         return cls(**columns)
 
     def _map(self, change: Any) -> Self:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(
-            self,
-            **{name: value if value is HIDDEN else change(value) for name, value in values.items()},
-        )
+        values = vars(self).items()
+        return type(self)(**{n: each if each is HIDDEN else change(each) for n, each in values})
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,15 @@ class Game(ABC, Generic[S]):
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
         legal = self.legal(state)
         if legal.shape[1] <= MOST_MEMBERS:
-            if self._subsets is None or self._subsets.device != legal.device:
-                self._subsets = Subsets(legal.shape[1], legal.device)
-            return self._subsets.pick(self._subsets.code(legal), u).long()
-        count = legal.sum(1)
-        nth = (u * count).long().minimum(count - 1)
-        return (legal.cumsum(1) > nth[:, None]).to(torch.uint8).argmax(1)
+            subsets = self.subsets(legal.shape[1], legal.device)
+            return subsets.pick(subsets.code(legal), u).long()
+        return nth_member(legal, u)
+
+    def subsets(self, things: int, device: torch.device) -> Subsets:
+        """The table that pick goes by, made when it is first asked for."""
+        if self._subsets is None or self._subsets.device != device:
+            self._subsets = Subsets(things, device)
+        return self._subsets
 
     def symmetries(self) -> Tensor:
         """Int64 [G, N]: permutations of the cells that leave the rules as they are.

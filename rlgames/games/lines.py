@@ -21,6 +21,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.game import Game, Spec, State
+from rlgames.games.subsets import MOST_MEMBERS
 from rlgames.games.symmetry import turns
 
 MOST_BITS = 62
@@ -76,7 +77,7 @@ class Lines(Game[LinesState]):
         self._won: Tensor | None = None
         if bits <= TABLE_BITS:
             self._won = self._has_line(torch.arange(2**bits))
-        self._sides = torch.tensor([[1.0, -1.0], [-1.0, 1.0]])
+        self._wins = torch.tensor([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]])  # by seat; by none
         self.spec = Spec(
             name=name,
             seats=2,
@@ -109,8 +110,15 @@ class Lines(Game[LinesState]):
         return self.initial(1, torch.Generator()), torch.ones(1, dtype=torch.float64)
 
     def legal(self, state: LinesState) -> Tensor:
-        free = (state.occupied[:, None] & self._move) == 0
-        return free | state.done[:, None]
+        taken = torch.where(state.done, 0, state.occupied)
+        return (taken[:, None] & self._move) == 0
+
+    def pick(self, state: LinesState, u: Tensor) -> Tensor:
+        if self.gravity or self._bits > MOST_MEMBERS:
+            return super().pick(state, u)
+        free = self._board & ~state.occupied  # the bits are the code of the set of empty cells
+        place = self.subsets(self._bits, u.device).pick(free, u)
+        return place.long() - place // (self.columns + 1)
 
     def act(self, state: LinesState, action: Tensor) -> LinesState:
         live = ~state.done
@@ -132,7 +140,7 @@ class Lines(Game[LinesState]):
             done=state.done | won | (occupied == self._board),
             mover=state.mover ^ moves,
             turn=state.turn + moves,
-            score=state.score + self._sides.index_select(0, state.mover) * won[:, None],
+            score=state.score + self._wins.index_select(0, torch.where(won, state.mover, 2)),
             own=torch.where(live, state.occupied ^ state.own, state.own),
             occupied=occupied,
         )
@@ -239,7 +247,7 @@ class Lines(Game[LinesState]):
         if bool(self._has_line(sides[:, 0]).any()):
             raise ValueError("the seat to move has a line already")
         won = self._has_line(sides[:, 1])
-        score = self._sides[1 - state.mover] * won[:, None]
+        score = self._wins[torch.where(won, 1 - state.mover, 2)]
         return replace(state, done=state.done | won, score=score)
 
     def _read(self, text: str) -> tuple[int, int]:

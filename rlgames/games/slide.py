@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.game import Game, Spec, State
-from rlgames.games.subsets import MOST_MEMBERS, Subsets
+from rlgames.games.sliding import LINE, Computed, Tabled
+from rlgames.games.subsets import MOST_MEMBERS, Subsets, nth_member
 from rlgames.games.symmetry import turns
 
 ACTIONS = ("up", "right", "down", "left")
@@ -68,6 +70,9 @@ class Slide(Game[SlideState]):
         self.rows, self.columns, self.num_cells = rows, columns, cells
         self.fours, self.target, self.encoding = fours, target, encoding
         self.planes = min(MOST_PLANES, cells + 2)
+        self._sliding: Tabled | Computed = Computed(rows, columns)
+        if max(rows, columns) <= LINE:
+            self._sliding = Tabled(rows, columns, marks=cells + 2)
         self._values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
         planes = self.planes if encoding == "onehot" else 1
         self.spec = Spec(
@@ -107,39 +112,12 @@ class Slide(Game[SlideState]):
         return (self._finish(self._start(tiles)), total) if len(tiles) <= limit else None
 
     def legal(self, state: SlideState) -> Tensor:
-        grid = self._lanes(state.tiles)  # [rows, columns, B]
-        finished = state.done
-        left, right = _can_slide(grid.transpose(0, 1), finished)
-        up, down = _can_slide(grid, finished)
-        return torch.stack([up, right, down, left], 1)
+        return self._sliding.open(state.tiles) | state.done[:, None]
 
     def act(self, state: SlideState, action: Tensor) -> SlideState:
-        vertical = _bytes((action & 1) == 0)
-        backward = _bytes((action == 1) | (action == 2))
-        grid = self._lanes(state.tiles)
-        if self.rows == self.columns:
-            lines = _choose(vertical, grid, grid.transpose(0, 1))
-            lines, gain = _slide(_choose(backward, lines.flip(0), lines))
-            lines = _choose(backward, lines.flip(0), lines)
-            slid = _choose(vertical, lines, lines.transpose(0, 1))
-        else:
-            down, gain_down = self._slide_back(grid, backward)
-            across, gain_across = self._slide_back(grid.transpose(0, 1), backward)
-            slid = _choose(vertical, down, across.transpose(0, 1))
-            gain = torch.where(vertical != 0, gain_down, gain_across)
-        live = ~state.done
-        slid = _choose(_bytes(live), slid, grid)
-        return replace(
-            state,
-            turn=state.turn + live,
-            score=state.score + (gain * live)[:, None],
-            tiles=slid.reshape(self.num_cells, -1).T,
-        )
-
-    def _slide_back(self, lines: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
-        """Slide lines to their front or, where backward is all ones, to their back."""
-        lines, gain = _slide(_choose(backward, lines.flip(0), lines))
-        return _choose(backward, lines.flip(0), lines), gain
+        tiles, gain = self._sliding.slide(state.tiles, action)
+        turn, score = state.turn + ~state.done, state.score + gain[:, None]
+        return replace(state, turn=turn, score=score, tiles=tiles)
 
     def settle(self, state: SlideState, u: Tensor) -> SlideState:
         return self._finish(self._place(state, u))
@@ -252,10 +230,6 @@ class Slide(Game[SlideState]):
     def name_action(self, state: SlideState, row: int, action: int) -> str:
         return ACTIONS[action]
 
-    def _lanes(self, tiles: Tensor) -> Tensor:
-        """Uint8 [rows, columns, B]: the batch last, so that cells are worked on in long rows."""
-        return tiles.T.contiguous().view(self.rows, self.columns, -1)
-
     def _start(self, tiles: Tensor) -> SlideState:
         batch, device = len(tiles), tiles.device
         nothing = torch.zeros(batch, dtype=torch.int64, device=device)
@@ -269,15 +243,13 @@ class Slide(Game[SlideState]):
 
     def _place(self, state: SlideState, u: Tensor) -> SlideState:
         """Put a tile on the empty cell that u chooses, in the live rows."""
-        empty = state.tiles == 0
+        empty = state.tiles.clamp(max=1) ^ 1  # several times as fast as a comparison
         if self.num_cells <= MOST_MEMBERS:
             if self._empty is None or self._empty.device != empty.device:
                 self._empty = Subsets(self.num_cells, empty.device)
             cell = self._empty.pick(self._empty.code(empty), u[:, 0]).long()
         else:
-            count = empty.sum(1)
-            nth = (u[:, 0] * count).long().minimum(count - 1)
-            cell = (empty.cumsum(1) > nth[:, None]).to(torch.uint8).argmax(1)
+            cell = nth_member(empty, u[:, 0])
         value = (1 + (u[:, 1] < self.fours).to(torch.uint8)) * ~state.done
         # Finished rows keep what they have there.
         value = torch.maximum(value, state.tiles.gather(1, cell[:, None])[:, 0])
@@ -297,60 +269,9 @@ class Slide(Game[SlideState]):
 
     def _finish(self, state: SlideState) -> SlideState:
         """Mark the rows that have no move left."""
-        grid = self._lanes(state.tiles)
-        open_ = _any(grid == 0)
-        for lines in (grid, grid.transpose(0, 1)):
-            if len(lines) > 1:
-                open_ = open_ | _any(lines[1:] == lines[:-1])
+        open_ = self._sliding.open(state.tiles).view(torch.int32)[:, 0] != 0
         return replace(state, done=state.done | ~open_)
 
-
-def _bytes(mask: Tensor) -> Tensor:
-    """Uint8: all bits set where mask, bool, is true."""
-    return mask.to(torch.uint8).neg_()
-
-
-def _choose(mask: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """torch.where for uint8 and a mask by _bytes; seven times as fast."""
-    return other ^ ((one ^ other) & mask)
-
-
-def _any(lines: Tensor) -> Tensor:
-    """Bool [B]: whether anything in bool [n, m, B] is true; any() is ten times as slow."""
-    return lines.view(torch.uint8).amax((0, 1)).view(torch.bool)
-
-
-def _can_slide(lines: Tensor, finished: Tensor) -> tuple[Tensor, Tensor]:
-    """Bool [B] twice: whether tiles can move to the front, and to the back, of any line.
-
-    lines: uint8 [n, m, B], m lines of n cells.
-    """
-    if len(lines) == 1:
-        return finished, finished
-    front, back = lines[:-1], lines[1:]
-    full = front != 0
-    merge = _any((front == back) & full) | finished
-    behind = back != 0
-    return _any(behind & ~full) | merge, _any(full & ~behind) | merge
-
-
-def _slide(lines: Tensor) -> tuple[Tensor, Tensor]:
-    """Slide every line to its front: uint8 [n, m, B] again, and the score made, float32 [B]."""
-    cells = _close_up(list(lines))
-    gain = torch.zeros(lines.shape[1:], dtype=torch.int64, device=lines.device)
-    for at in range(len(cells) - 1):
-        equal = ((cells[at] == cells[at + 1]) & (cells[at] != 0)).view(torch.uint8)
-        cells[at] = cells[at] + equal
-        cells[at + 1] = cells[at + 1] * (1 - equal)
-        gain = gain + (equal.long() << cells[at])
-    return torch.stack(_close_up(cells)), gain.sum(0).float()
-
-
-def _close_up(cells: list[Tensor]) -> list[Tensor]:
-    """Move empty cells behind tiles, keeping the tiles' order."""
-    cells = list(cells)
-    for end in range(len(cells) - 1, 0, -1):
-        for at in range(end):
-            step = cells[at + 1] * (cells[at] == 0)
-            cells[at], cells[at + 1] = cells[at] + step, cells[at + 1] - step
-    return cells
+    def to(self, device: torch.device | str) -> Self:
+        self._sliding.to(device)
+        return super().to(device)

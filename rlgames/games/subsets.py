@@ -26,13 +26,22 @@ class Subsets:
         self.device = device
 
     def code(self, member: Tensor) -> Tensor:
-        """Int64 [B] from bool or uint8 [B, n] of zeros and ones."""
-        return (member.float() @ self._powers).long()
+        """Int32 [B] from bool or uint8 [B, n] of zeros and ones."""
+        # As bytes they become floats several times as fast as bool does.
+        return (member.view(torch.uint8).float() @ self._powers).int()
 
     def pick(self, code: Tensor, u: Tensor) -> Tensor:
         """Uint8 [B]: a uniformly random member of each set, from u, float32 [B] in [0, 1).
 
         It is member floor(u * count); 0 for the empty set.
         """
-        nth = (u * self._count.index_select(0, code)).long()
+        nth = (u * self._count.index_select(0, code)).int()
         return self._order.index_select(0, code * self._row + nth)
+
+
+def nth_member(member: Tensor, u: Tensor) -> Tensor:
+    """Int64 [B]: as Subsets.pick does, from bool or uint8 [B, n], of any number of things."""
+    so_far = member.view(torch.uint8).cumsum(1, dtype=torch.int32)
+    count = so_far[:, -1]
+    nth = (u * count).int().minimum(count - 1)
+    return torch.searchsorted(so_far, nth[:, None], right=True)[:, 0]

@@ -106,13 +106,14 @@ class ActorCritic(Learner):
             ratio = (of_action(log_p, action[part]) - old[part]).clamp(max=MOST).exp()
             kept = ratio.clamp(1 - self.clip, 1 + self.clip)
             gained = torch.minimum(ratio * advantage[part], kept * advantage[part])
-            entropy = entropy_of(log_p)
+            p = log_p.exp()
+            entropy = entropy_of(log_p, p)
             error = (expected - wanted[part]).square().mean()
             loss = self.value_weight * error - gained.mean() - entropy_weight * entropy
             norm = step(self.optimizer, loss, lr, self.max_norm, len(ratio))
             with torch.no_grad():
                 clipped = (ratio != kept).float().mean()
-                doubt = distance_to_certainty(log_p.exp()).mean()
+                doubt = distance_to_certainty(p).mean()
                 told.append(
                     torch.stack([loss, error, entropy, clipped, doubt, loss.new_tensor(norm)])
                 )

@@ -12,9 +12,9 @@ def of_action(log_p: Tensor, action: Tensor) -> Tensor:
     return log_p.gather(1, action[:, None])[:, 0]
 
 
-def entropy_of(log_p: Tensor) -> Tensor:
-    """The mean entropy of distributions [M, A]; what is not legal has minus infinity."""
-    return -(log_p.exp() * log_p.clamp(min=-1e9)).sum(1).mean()
+def entropy_of(log_p: Tensor, p: Tensor) -> Tensor:
+    """The mean entropy of distributions [M, A]; what is not legal has minus infinity, and 0."""
+    return -(p * log_p.clamp(min=-1e9)).sum(1).mean()
 
 
 def standardised(advantage: Tensor, weight: Tensor | None = None) -> Tensor:

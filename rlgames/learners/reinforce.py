@@ -75,7 +75,8 @@ class Reinforce(Learner):
             scores = self.sampling.logits(scores, self.game.legal(moves.state))
         log_p = scores.log_softmax(1)
         gained = self._advantage(returns, value, share) * of_action(log_p, moves.action)
-        entropy = entropy_of(log_p)
+        p = log_p.exp()
+        entropy = entropy_of(log_p, p)
         loss = -gained.mean()
         if entropy_weight:
             loss = loss - entropy_weight * entropy
@@ -89,7 +90,7 @@ class Reinforce(Learner):
             "loss": float(loss.detach()),
             "entropy": float(entropy.detach()),
             "distance_to_certainty": float(
-                (share * distance_to_certainty(log_p.detach().exp())).sum() / moves.games
+                (share * distance_to_certainty(p.detach())).sum() / moves.games
             ),
             "grad_norm": norm,
             "lr": lr,

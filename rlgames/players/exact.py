@@ -39,6 +39,8 @@ class BestBySearch(Player):
     are proven to be best.
     """
 
+    changes = True
+
     def __init__(self, game: Lines, seconds: float) -> None:
         self.game, self._seconds = game, seconds
         self._search = AlphaBeta(game.rows, game.columns, game.line)

@@ -20,6 +20,9 @@ class Player(ABC):
     deterministic = False
     """Whether the same position always gets the same action."""
 
+    changes = False
+    """Whether it changes as it plays, so that several threads cannot ask it at once."""
+
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """Int64 [B], a legal action for each row; state is public; any action if it is over."""

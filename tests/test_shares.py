@@ -1,0 +1,81 @@
+"""Long evaluations are played in shares, by as many threads as there are."""
+
+import pytest
+import torch
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.lines import Lines
+from rlgames.players.player import Random
+from rlgames.shares import SHARE, drawn_by, play_in_shares
+
+GAMES = 2 * 8 * SHARE + 5
+"""Of batches of 8 games: two whole shares and a bit."""
+
+
+def played(game, players, threads, record=True, seating=None):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        rng, openings = torch.Generator().manual_seed(3), drawn_by(game)
+        return play_in_shares(
+            game, players, GAMES, rng, openings, batch=8, seating=seating, record=record
+        )
+    finally:
+        assert torch.get_num_threads() == threads
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("game", [Lines(3, 3, 3, False), Battleship(3, 3, [2])])
+def test_the_number_of_threads_changes_nothing(game):
+    moves, results = played(game, [Random(game)], 1)
+    for threads in (2, 3):
+        again, ended = played(game, [Random(game)], threads)
+        assert torch.equal(moves.action, again.action)
+        assert torch.equal(moves.game, again.game)
+        assert torch.equal(results.score, ended.score)
+        assert results.moves == ended.moves
+    assert torch.equal(torch.bincount(moves.game), results.turns)
+    assert len(results.turns.unique()) > 1
+    assert len(results.turns) == GAMES
+
+
+def test_every_game_has_its_own_seats_and_stream():
+    game = Lines(3, 3, 3, False)
+    seating = torch.randint(2, (GAMES, 1)).repeat(1, 2)
+    seating[:, 1] = 1 - seating[:, 0]
+    moves, _ = played(game, [Random(game), Random(game)], 2, seating=seating)
+    assert torch.equal(moves.player, seating[moves.game, moves.seat])
+    first = [moves.action[moves.game == at * 8 * SHARE + row] for at in (0, 1) for row in range(8)]
+    assert any(not torch.equal(a, b) for a, b in zip(first[:8], first[8:], strict=True))
+
+
+class Counting(Random):
+    """Counts how many ask it at once."""
+
+    changes = True
+    asked = most = 0
+
+    def choose(self, state, rng):
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        action = super().choose(state, rng)
+        self.asked -= 1
+        return action
+
+
+def test_who_changes_is_asked_by_one_at_a_time():
+    game = Lines(3, 3, 3, False)
+    player = Counting(game)
+    played(game, [player], 3, record=False)
+    assert player.most == 1
+
+
+class Failing(Random):
+    def choose(self, state, rng):
+        raise ArithmeticError("no move")
+
+
+def test_what_goes_wrong_in_a_thread_is_told():
+    game = Lines(3, 3, 3, False)
+    with pytest.raises(ArithmeticError, match="no move"):
+        played(game, [Failing(game)], 2)
