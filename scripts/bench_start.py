@@ -1,0 +1,127 @@
+"""How soon rlgames answers and begins to learn, and how much memory its jobs take."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from bench_tools import ROOT, in_turn, progress, rows
+
+from rlgames.run_files import read_metrics
+
+FIRST = {
+    "first update, tictactoe": ["game=tictactoe"],
+    "first update, salvo": ["game=salvo"],
+    "first update, connect4": ["game=connect4"],
+    "first update, 2048": ["game=2048"],
+}
+"""Trainings by their defaults, but for the log: `rlgames train`."""
+
+RANDOM = ["eval", "player=random", "player.observe=true", "solve_seconds=0"]
+TRAIN = ["train", "solve_seconds=0", "eval_games=10"]
+JOBS = {
+    "--help": ["--help"],
+    **{
+        f"random play of connect4, batch {batch}": [
+            *RANDOM,
+            *("game=connect4", f"batch={batch}", f"games={2 * batch}"),
+        ]
+        for batch in (64, 4096, 65536)
+    },
+    **{
+        f"random play of salvo, {side}×{side}, batch 4096": [
+            *RANDOM,
+            *("game=salvo", f"board={side}", "ships=[3,2]", "shots=1", "games=4096"),
+        ]
+        for side in (4, 7, 10)
+    },
+    "the same, 10×10, threads=2": [
+        *RANDOM,
+        *("game=salvo", "board=10", "ships=[3,2]", "shots=1", "games=4096", "threads=2"),
+    ],
+    **{
+        f"training on connect4, batch {batch}": [
+            *TRAIN,
+            *("game=connect4", f"batch={batch}", f"games={2 * batch}"),
+        ]
+        for batch in (64, 1024, 8192)
+    },
+    "training on 2048, 4 six-tuples": [*TRAIN, "experiment=2048_ntuple", "games=512"],
+    "learning connect4 from search": [*TRAIN, "experiment=connect4_expert", "games=512"],
+}
+"""Commands whose peak of memory is told."""
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "rlgames", *words]
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path}
+
+
+def seconds_to_help() -> float:
+    start = time.perf_counter()
+    subprocess.run(
+        command("--help"), env=environment(), stdout=subprocess.DEVNULL, check=True, timeout=60
+    )
+    return time.perf_counter() - start
+
+
+def seconds_to_update(words: list[str]) -> float:
+    """From the start of the process until the log has its first line of learning."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = ["train", *words, "log_every=1", "solve_seconds=0", f"out={folder}/run"]
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command(*own),
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        path = Path(folder) / "run" / "metrics.jsonl"
+        while not (path.exists() and any("train/turns" in line for line in read_metrics(path))):
+            if process.poll() is not None:
+                raise RuntimeError(f"rlgames {' '.join(own)} ended with {process.returncode}")
+            time.sleep(0.01)
+        spent = time.perf_counter() - start
+        process.kill()
+        process.wait()
+    return spent
+
+
+def starting(rounds: int) -> str:
+    sides = {name: partial(seconds_to_update, words) for name, words in FIRST.items()}
+    found = in_turn({"rlgames --help": seconds_to_help, **sides}, rounds)
+    body = [[name, seconds.text()] for name, seconds in found.items()]
+    return rows(["from the keystroke to", "seconds"], body)
+
+
+def memory(rounds: int) -> str:
+    body = []
+    for name, words in JOBS.items():
+        peak = statistics.median(peak_of(words) for _ in range(rounds))
+        body.append([name, f"{peak:.0f}"])
+        progress(f"{name}: {peak:.0f} MiB")
+    return rows(["job", "peak of memory, MiB"], body)
+
+
+def peak_of(words: list[str]) -> float:
+    """MiB that a command held at most, its libraries among them."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = [*words, f"out={folder}/run"] if words[0] == "train" else words
+        process = subprocess.Popen(
+            command(*own), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"rlgames {' '.join(own)} ended with {process.returncode}")
+    return used.ru_maxrss / 1024
