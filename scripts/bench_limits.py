@@ -22,10 +22,13 @@ import rlgames
 from rlgames import build, config
 
 BATCH = 4096
+PROFILED = 512
+"""Games side by side under the profiler, which keeps every call in memory."""
+
 TRAININGS = {
-    "training, case 1": [*CASE1, "games=20480", "log_every=2048"],
-    "training, connect4": ["game=connect4", "games=6144", "log_every=1024"],
-    "training, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=600", "log_every=100"],
+    "training, case 1": [*CASE1, "games=10240", "log_every=2048"],
+    "training, connect4": ["game=connect4", "games=3072", "log_every=1024"],
+    "training, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=300", "log_every=100"],
 }
 QUIET = ["eval_games=1", "eval_every=1000000"]
 
@@ -114,11 +117,11 @@ def playing(machine: Machine) -> str:
     for name, game in GAMES.items():
         words = ["player=random", "player.observe=true", "solve_seconds=0", *game]
         words += [f"batch={BATCH}", "threads=1"]
-        speed = rlgames.evaluate(None, [*words, f"games={4 * BATCH}"])["moves_per_s"]
+        speed = rlgames.evaluate(None, [*words, f"games={2 * BATCH}"])["moves_per_s"]
         found: dict[str, Any] = {}
-        job = partial(_kept, found, [*words, f"games={BATCH}"])
+        job = partial(_kept, found, [*words, f"games={PROFILED}"])
         counted = Counted.of(job)
-        moves, plies = found["moves"]["mean"] * BATCH, found["moves"]["max"]
+        moves, plies = found["moves"]["mean"] * PROFILED, found["moves"]["max"]
         least = least_bytes(game)
         limit = machine.copied / least
         body.append(

@@ -57,6 +57,14 @@ JOBS = {
 }
 """Commands whose peak of memory is told."""
 
+PEAK = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, code)
+"""
+"""Runs a command and prints its peak in KiB: a process counts as at least as large as the one that
+begins it, which therefore is a small one."""
+
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "rlgames", *words]
@@ -117,11 +125,13 @@ def peak_of(words: list[str]) -> float:
     """MiB that a command held at most, its libraries among them."""
     with tempfile.TemporaryDirectory() as folder:
         own = [*words, f"out={folder}/run"] if words[0] == "train" else words
-        process = subprocess.Popen(
-            command(*own), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        told = subprocess.run(
+            [sys.executable, "-S", "-c", PEAK, *command(*own)],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            check=True,
         )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise RuntimeError(f"rlgames {' '.join(own)} ended with {process.returncode}")
-    return used.ru_maxrss / 1024
+    peak, code = map(int, told.stdout.split())
+    if code:
+        raise RuntimeError(f"rlgames {' '.join(own)} ended with {code}")
+    return peak / 1024
