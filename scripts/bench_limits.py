@@ -133,6 +133,7 @@ def playing(machine: Machine) -> str:
                 str(least),
                 short(limit),
                 f"{speed / limit:.1%}",
+                short(64 * plies / (counted.calls * machine.call)),
                 counted.top(),
             ]
         )
@@ -145,6 +146,7 @@ def playing(machine: Machine) -> str:
         "least bytes a move",
         "moves a second at those",
         "reached",
+        "of 64 games at the least time a call",
         "most time in",
     )
     return rows(head, body)

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from bench_tools import ROOT, in_turn, progress, rows
 
 from rlgames.run_files import read_metrics
+
+Line = dict[str, float]
+Seen = tuple[float, list[Line]]
 
 FIRST = {
     "first update, tictactoe": ["game=tictactoe"],
@@ -85,24 +89,36 @@ def seconds_to_help() -> float:
 
 def seconds_to_update(words: list[str]) -> float:
     """From the start of the process until the log has its first line of learning."""
+    spent, lines = train_until([*words, "log_every=1"], 0.01, lambda line: "train/turns" in line)
+    if not lines:
+        raise RuntimeError(f"rlgames train {' '.join(words)} has learnt nothing")
+    return spent
+
+
+def train_until(words: list[str], look_every: float, seen: Callable[[Line], bool]) -> Seen:
+    """Run `rlgames train` until its log has a line that is looked for, and end it then.
+
+    The seconds since its start, and the log's lines so far; none of them where it ended before.
+    look_every: seconds. Raises RuntimeError where the command failed.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        own = ["train", *words, "log_every=1", "solve_seconds=0", f"out={folder}/run"]
-        start = time.perf_counter()
+        own = ["train", *words, "solve_seconds=0", f"out={folder}/run"]
+        start, ended = time.perf_counter(), None
         process = subprocess.Popen(
-            command(*own),
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            command(*own), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         path = Path(folder) / "run" / "metrics.jsonl"
-        while not (path.exists() and any("train/turns" in line for line in read_metrics(path))):
-            if process.poll() is not None:
-                raise RuntimeError(f"rlgames {' '.join(own)} ended with {process.returncode}")
-            time.sleep(0.01)
-        spent = time.perf_counter() - start
-        process.kill()
-        process.wait()
-    return spent
+        while ended is None:
+            time.sleep(look_every)
+            ended = process.poll()
+            lines = read_metrics(path) if path.exists() else []
+            if any(map(seen, lines)):
+                process.kill()
+                process.wait()
+                return time.perf_counter() - start, lines
+    if ended:
+        raise RuntimeError(f"rlgames {' '.join(own)} ended with {ended}")
+    return time.perf_counter() - start, []
 
 
 def starting(rounds: int) -> str:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from bench_case import OPTIMA
+from bench_start import train_until
 from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
@@ -118,9 +119,12 @@ def speed(words: list[str], seed: int = 0) -> float:
 
 def seconds_to(words: list[str], turns: float, seed: int) -> float:
     """Until an evaluation took at most so many turns; those evaluations count, loading does not."""
-    lines, _ = trained(words, seed)
-    met = [line["time/seconds"] for line in lines if line.get("eval/turns", math.inf) <= turns]
-    return met[0] if met else math.inf
+
+    def near(line: dict[str, float]) -> bool:
+        return line.get("eval/turns", math.inf) <= turns
+
+    _, lines = train_until([*words, f"seed={seed}"], 0.2, near)
+    return next((line["time/seconds"] for line in lines if near(line)), math.inf)
 
 
 def beside_hand(rounds: int) -> str:
