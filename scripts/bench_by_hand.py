@@ -59,9 +59,10 @@ def one_game(
     hits: list[int] = []
     while sum(hits) < ships:
         with torch.no_grad():
-            p = net(torch.from_numpy(board)).softmax(0).numpy().astype(np.float64)
-        p[actions] = 0
-        cell = int(rng.choice(cells, p=p / p.sum()))
+            scores = net(torch.from_numpy(board)).double()
+            scores[actions] = -torch.inf
+            p = scores.softmax(0).numpy()
+        cell = int(rng.choice(cells, p=p))
         boards.append(board.copy())
         actions.append(cell)
         hits.append(int(fleet[cell]))

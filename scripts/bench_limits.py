@@ -5,32 +5,39 @@ Bytes and operations are counted by torch's profiler, in a run of its own that i
 
 from __future__ import annotations
 
+import itertools
 import os
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from bench_play import GAMES
-from bench_tools import Rounds, progress, rows, short
+from bench_tools import progress, rows, short
 from bench_train import CASE1, trained
 from torch.profiler import ProfilerActivity, profile
 
 import rlgames
 from rlgames import build, config
+from rlgames.evaluation import Evaluation, evaluate
+from rlgames.games.game import Game
+from rlgames.players.player import Random
+
+Result = TypeVar("Result")
 
 BATCH = 4096
 PROFILED = 512
 """Games side by side under the profiler, which keeps every call in memory."""
 
 TRAININGS = {
-    "training, case 1": [*CASE1, "games=10240", "log_every=2048"],
-    "training, connect4": ["game=connect4", "games=3072", "log_every=1024"],
-    "training, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=300", "log_every=100"],
+    "training, case 1": (1024, [word for word in CASE1 if "games" not in word]),
+    "training, connect4": (1024, ["game=connect4"]),
+    "training, 2048, 4 six-tuples": (100, ["experiment=2048_ntuple"]),
 }
-QUIET = ["eval_games=1", "eval_every=1000000"]
+"""By name how many games to profile, and the settings."""
 
 
 @dataclass(frozen=True)
@@ -76,37 +83,50 @@ def _fastest(job: Callable[[], Any], times: int) -> float:
 @dataclass(frozen=True)
 class Counted:
     """A profile: calls of torch, bytes that they made room for, operations of matrix products, and
-    each call's share of the time, the largest first."""
+    the time in each function of torch without those that it calls."""
 
     calls: int
     written: int
     flops: int
-    shares: dict[str, float]
+    times: dict[str, float]
 
     @classmethod
-    def of(cls, job: Callable[[], Any]) -> Counted:
+    def of(cls, job: Callable[[], Result]) -> tuple[Counted, Result]:
+        """Also what the job returns."""
         activities = [ProfilerActivity.CPU]
         with profile(activities=activities, profile_memory=True, with_flops=True) as seen:
-            job()
+            result = job()
         events = [event for event in seen.key_averages() if event.key.startswith("aten::")]
-        total = sum(event.self_cpu_time_total for event in events)
-        events.sort(key=lambda event: -event.self_cpu_time_total)
-        return cls(
+        counted = cls(
             calls=sum(event.count for event in events),
             written=sum(max(event.self_cpu_memory_usage, 0) for event in events),
             flops=sum(event.flops for event in events),
-            shares={event.key[6:]: event.self_cpu_time_total / total for event in events},
+            times={event.key[6:]: event.self_cpu_time_total for event in events},
+        )
+        return counted, result
+
+    def less(self, other: Counted) -> Counted:
+        """What this did beyond what the other did."""
+        times = {
+            name: max(0, spent - other.times.get(name, 0)) for name, spent in self.times.items()
+        }
+        return Counted(
+            self.calls - other.calls, self.written - other.written, self.flops - other.flops, times
         )
 
     def top(self) -> str:
-        return ", ".join(f"{name} {share:.0%}" for name, share in list(self.shares.items())[:5])
+        """The five that take most, with their shares."""
+        most = sorted(self.times.items(), key=lambda item: -item[1])[:5]
+        return ", ".join(f"{name} {spent / sum(self.times.values()):.0%}" for name, spent in most)
 
 
-def least_bytes(words: list[str]) -> int:
+def rules_of(words: list[str]) -> Game[Any]:
+    return build.build_game(config.load("eval", [*words, "player=random"]))
+
+
+def least_bytes(game: Game[Any]) -> int:
     """Of a move of random play: the state read and written once, the observation and the action
     written once."""
-    cfg = config.load("eval", [*words, "player=random"])
-    game = build.build_game(cfg)
     state = game.initial(1, torch.Generator().manual_seed(0))
     held = sum(getattr(state, field.name).nbytes for field in fields(state))
     return int(2 * held + game.observe(game.public(state)).nbytes + 8)
@@ -114,14 +134,13 @@ def least_bytes(words: list[str]) -> int:
 
 def playing(machine: Machine) -> str:
     body = []
-    for name, game in GAMES.items():
-        words = ["player=random", "player.observe=true", "solve_seconds=0", *game]
-        words += [f"batch={BATCH}", "threads=1"]
-        speed = rlgames.evaluate(None, [*words, f"games={2 * BATCH}"])["moves_per_s"]
-        found: dict[str, Any] = {}
-        job = partial(_kept, found, [*words, f"games={PROFILED}"])
-        counted = Counted.of(job)
-        moves, plies = found["moves"]["mean"] * PROFILED, found["moves"]["max"]
+    for name, rules in GAMES.items():
+        words = ["player=random", "player.observe=true", "solve_seconds=0", "threads=1", *rules]
+        words += [f"batch={BATCH}", f"games={2 * BATCH}"]
+        speed = rlgames.evaluate(None, words)["moves_per_s"]
+        game = rules_of(rules)
+        counted, found = Counted.of(partial(_played, game))
+        moves, plies = found.moves, found.turns.maximum
         least = least_bytes(game)
         limit = machine.copied / least
         body.append(
@@ -152,26 +171,27 @@ def playing(machine: Machine) -> str:
     return rows(head, body)
 
 
-def _kept(found: dict[str, Any], words: list[str]) -> None:
-    found |= rlgames.evaluate(None, words)
+def _played(game: Game[Any]) -> Evaluation:
+    """Random play alone, without the figures that `eval` holds it against."""
+    player, rng = Random(game, observe=True), torch.Generator().manual_seed(0)
+    return evaluate(game, player, PROFILED, PROFILED, rng, player, PROFILED)
 
 
 def learning(machine: Machine) -> str:
     body = []
-    for name, words in TRAININGS.items():
-        speeds: list[float] = []
-        moves: list[float] = []
-        lines, _ = trained([*words, *QUIET], 0)
-        speeds = [line["time/moves_per_s"] for line in lines if "time/moves_per_s" in line]
-        counted = Counted.of(partial(_lines, moves, [*words, *QUIET]))
-        operations = counted.flops / sum(moves)
+    for name, (games, words) in TRAININGS.items():
+        _, speed = _learnt(5 * games, words)
+        (one, few), (three, more) = (
+            Counted.of(partial(_learnt, count * games, words)) for count in (1, 3)
+        )
+        counted, moves = three.less(one), more[0] - few[0]
+        operations = counted.flops / moves
         limit = machine.multiplied / operations if operations else float("inf")
-        speed = Rounds(tuple(speeds)).median
         body.append(
             [
                 name,
                 short(speed),
-                short(counted.written / sum(moves)),
+                short(counted.written / moves),
                 short(operations),
                 short(limit) if operations else "–",
                 f"{speed / limit:.1%}" if operations else "–",
@@ -191,13 +211,21 @@ def learning(machine: Machine) -> str:
     return rows(head, body)
 
 
-def _lines(moves: list[float], words: list[str]) -> None:
-    """Train, and tell how many moves each line of the log is about."""
-    games = 0.0
-    for line in trained(words, 0)[0]:
-        if "train/turns" in line:
-            moves.append((line["games"] - games) * line["train/turns"])
-            games = line["games"]
+def _learnt(games: int, words: list[str]) -> tuple[float, float]:
+    """How many moves a training learnt from, and how many of them a second."""
+    own = [
+        *words,
+        f"games={games}",
+        f"log_every={games // 5}",
+        "eval_games=1",
+        "eval_every=1000000",
+    ]
+    lines, _ = trained(own, 0)
+    told = [line for line in lines if "train/turns" in line]
+    ends = [0, *(line["games"] for line in told)]
+    played = [now - before for before, now in itertools.pairwise(ends)]
+    moves = sum(count * line["train/turns"] for count, line in zip(played, told, strict=True))
+    return moves, statistics.median(line["time/moves_per_s"] for line in told)
 
 
 def limits(rounds: int) -> str:

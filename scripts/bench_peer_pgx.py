@@ -17,26 +17,26 @@ NAMES = {"tictactoe": "tic_tac_toe", "connect4": "connect_four", "2048": "2048"}
 
 
 @cache
-def compiled(game: str, batch: int, steps: int, cheap: bool) -> Callable[[], None]:
+def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Callable[[], None]:
     """A call plays so many steps of a batch that goes on; it has been compiled and called once.
 
-    cheap: the cheapest random numbers of JAX, and one of them a move, to take the n-th legal one;
-    otherwise its default ones, and `categorical` over all actions as in the examples of pgx.
+    numbers: JAX's name of a kind of random numbers, "threefry2x32", its default, or "unsafe_rbg",
+    the cheapest. nth: one of them a move is drawn, for the n-th legal one; otherwise `categorical`
+    chooses among all actions, as in the examples of pgx.
     """
     jax: Any = importlib.import_module("jax")
     jnp: Any = importlib.import_module("jax.numpy")
-    jax.config.update("jax_default_prng_impl", "unsafe_rbg" if cheap else "threefry2x32")
     pgx: Any = importlib.import_module("pgx")
     auto_reset = importlib.import_module("pgx.experimental").auto_reset
     env = pgx.make(NAMES[game])
     step = jax.vmap(auto_reset(env.step, env.init))
 
     def choose(key: Any, legal: Any) -> Any:
-        if not cheap:
+        if not nth:
             return jax.random.categorical(key, jnp.where(legal, 0.0, -1e9), axis=-1)
         count = jnp.cumsum(legal, axis=1)
-        nth = jnp.floor(jax.random.uniform(key, (batch,)) * count[:, -1])
-        return jnp.argmax(count > nth[:, None], axis=1)
+        rank = jnp.floor(jax.random.uniform(key, (batch,)) * count[:, -1])
+        return jnp.argmax(count > rank[:, None], axis=1)
 
     def one(carry: Any, _: None) -> Any:
         state, key = carry
@@ -45,7 +45,7 @@ def compiled(game: str, batch: int, steps: int, cheap: bool) -> Callable[[], Non
         state = step(state, action, jax.random.split(chance, batch))
         return (state, key), state.observation.sum()
 
-    key = jax.random.PRNGKey(0)
+    key = jax.random.key(0, impl=numbers)
     run = jax.jit(lambda carry: jax.lax.scan(one, carry, None, length=steps))
     carry = jax.jit(jax.vmap(env.init))(jax.random.split(key, batch)), key
 
@@ -58,10 +58,10 @@ def compiled(game: str, batch: int, steps: int, cheap: bool) -> Callable[[], Non
     return go_on
 
 
-def answer(game: str, batch: int, moves: int, cheap: bool) -> dict[str, Any]:
+def answer(game: str, batch: int, moves: int, numbers: str, nth: bool) -> dict[str, Any]:
     """Moves a second over about so many moves; all rows are live, and all their moves legal."""
     steps = max(16, moves // batch)
-    go_on = compiled(game, batch, steps, cheap)
+    go_on = compiled(game, batch, steps, numbers, nth)
     start = time.perf_counter()
     go_on()
     return {"speed": batch * steps / (time.perf_counter() - start)}

@@ -57,7 +57,16 @@ def search(network: list[str], threads: int, device: str = "cpu") -> tuple[float
     """
     with tempfile.TemporaryDirectory() as folder:
         few = ["games=64", "batch=64", "eval_games=2", "eval_every=64", "solve_seconds=0"]
-        run = rlgames.train(["game=connect4", "experiment=null", *network, *few, f"out={folder}/r"])
+        run = rlgames.train(
+            [
+                "game=connect4",
+                "experiment=null",
+                "reward=outcome",
+                *network,
+                *few,
+                f"out={folder}/r",
+            ]
+        )
         words = ["search=mcts", "opponent_search=mcts", f"opponent={run}", "search.leaf=value"]
         words += ["opponent_search.leaf=value", f"search.simulations={SIMULATIONS}"]
         words += [f"opponent_search.simulations={SIMULATIONS}", f"threads={threads}"]
