@@ -55,8 +55,8 @@ NEARING = {
     1: {
         "policy gradient": [
             "experiment=ramesh_case1_tuned",
-            *("reward.scored=gain", "reward.discount=0.9", "batch=64", "lr=0.01"),
-            *("games=3000", "eval_every=128"),
+            *("reward.scored=gain", "reward.discount=0.9", "policy.layers=[64]"),
+            *("batch=64", "lr=0.02", "games=3000", "eval_every=128", "save_every=3000"),
         ]
     },
     2: {
