@@ -35,9 +35,9 @@ PROFILED = 512
 TRAININGS = {
     "training, case 1": (1024, [word for word in CASE1 if "games" not in word]),
     "training, connect4": (1024, ["game=connect4"]),
-    "training, 2048, 4 six-tuples": (100, ["experiment=2048_ntuple"]),
 }
-"""By name how many games to profile, and the settings."""
+"""By name how many games to profile, and the settings: of short games only, as the profiler keeps
+every call in memory."""
 
 
 @dataclass(frozen=True)
