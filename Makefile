@@ -1,9 +1,10 @@
 # One environment for everything, with the versions in constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
+PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow check bench reproduce strength pictures clean
+.PHONY: demo test test-engines test-slow check bench bench-peers reproduce strength pictures clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -26,8 +27,10 @@ check: .venv/installed
 	$(MAKE) test
 
 bench: .venv/installed
-	$(BIN)/python scripts/bench_play.py
 	$(BIN)/python scripts/bench.py
+
+bench-peers: .venv/installed .venv-bench/installed
+	$(BIN)/python scripts/bench.py peers
 
 reproduce: .venv/installed
 	$(BIN)/python scripts/reproduce.py
@@ -43,5 +46,11 @@ pictures: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 
+# The peers have versions of their own; a range of torch would bring another build of it.
+.venv-bench/installed: constraints-bench.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet -c constraints-bench.txt torch==2.13.0 $(PEERS)
+	touch $@
+
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache

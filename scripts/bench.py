@@ -1,111 +1,105 @@
-"""Learning case 1 (4×4, one ship of 4, one shot) beside the loop that the documents write by hand.
+"""Measures rlgames, alone and beside others, and writes docs/benchmarks.md.
 
-Both use two layers of 16 units; the two are run in turn, and the medians are compared. rlgames is
-timed as training runs it, playing and learning together, at settings that reach the optimum, 6.0.
+    python scripts/bench.py                      # all that needs no other libraries: make bench
+    python scripts/bench.py peers                # all that does: make bench-peers makes .venv-bench
+    python scripts/bench.py play td --rounds 1   # parts, by name
+    python scripts/bench.py play --device cuda   # on a GPU; printed only
+
+Every part prints a table and puts it into its section of the page.
 """
 
 from __future__ import annotations
 
-import statistics
-import tempfile
-import time
-from pathlib import Path
+import argparse
+import datetime
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import numpy as np
+import bench_limits
+import bench_play
+import bench_search
+import bench_start
+import bench_train
 import torch
-from torch import nn
+from bench_tools import PEERS, ROOT, progress
+from steps import write_section
 
-import rlgames
-from rlgames.run_files import read_metrics
-
-ROUNDS = 3
-SETTINGS = [
-    "game=salvo",
-    "reward.scored=gain",
-    "reward.discount=0.9",
-    "ships=[4]",
-    "shots=1",
-    "encoding=signed",
-    "policy.layers=[16,16]",
-    "policy.activation=tanh",
-    "learner=reinforce",
-    "learner.lr_end=0",
-    "learner.entropy=0.02",
-    "lr=0.02",
-    "batch=1024",
-    "games=150000",
-    "log_every=15000",
-    "solve_seconds=0",
-]
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
-def by_hand(games: int, seed: int) -> float:
-    """Moves a second of a plain loop: one game at a time, one cell at a time, one step a game."""
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(seed)
-    layers = [nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16)]
-    net = nn.Sequential(*layers)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.06)
-    start, moves = time.perf_counter(), 0
-    for _ in range(games):
-        line = int(rng.integers(4))
-        down = bool(rng.integers(2))
-        ship = {4 * i + line if down else 4 * line + i for i in range(4)}
-        board = np.full(16, -1.0, np.float32)
-        boards: list[np.ndarray] = []
-        actions: list[int] = []
-        hits: list[int] = []
-        while sum(hits) < 4:
-            with torch.no_grad():
-                p = net(torch.from_numpy(board)).softmax(0).numpy().astype(np.float64)
-            p[actions] = 0
-            cell = int(rng.choice(16, p=p / p.sum()))
-            boards.append(board.copy())
-            actions.append(cell)
-            hits.append(int(cell in ship))
-            board[cell] = hits[-1]
-        above = [hit - (4 - sum(hits[:t])) / (16 - t) for t, hit in enumerate(hits)]
-        returns = [
-            sum(value * 0.5 ** (t - now) for t, value in enumerate(above) if t >= now)
-            for now in range(len(above))
-        ]
-        log_p = net(torch.from_numpy(np.stack(boards))).log_softmax(1)
-        taken = log_p[torch.arange(len(actions)), torch.tensor(actions)]
-        optimizer.zero_grad()
-        (-(torch.tensor(returns) * taken).sum()).backward()
-        optimizer.step()
-        moves += len(actions)
-    return moves / (time.perf_counter() - start)
+@dataclass(frozen=True)
+class Part:
+    """A section of the page. table: makes it, told rounds=, and device= where on_gpu. rounds: as
+    many by default. peers: whether it needs the peers' environment."""
+
+    table: Callable[..., str]
+    rounds: int = 3
+    peers: bool = False
+    on_gpu: bool = False
 
 
-def by_rlgames(seed: int) -> tuple[float, float, float]:
-    """Moves a second (median over the run), greedy turns, seconds until the optimum was met."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = rlgames.train([*SETTINGS, f"seed={seed}", f"out={folder}/run"])
-        lines = read_metrics(Path(run) / "metrics.jsonl")
-        turns = rlgames.evaluate(run, ["solve_seconds=0"])["moves"]["mean"]
-    speeds = [line["time/moves_per_s"] for line in lines if "time/moves_per_s" in line]
-    met = [line["time/seconds"] for line in lines if line.get("eval/turns", 99) <= 6.0]
-    return statistics.median(speeds), turns, met[0] if met else float("nan")
+PARTS = {
+    "play": Part(bench_play.alone, on_gpu=True),
+    "train": Part(bench_train.beside_hand),
+    "td": Part(bench_train.td_of_2048, on_gpu=True),
+    "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
+    "search": Part(bench_search.searching, rounds=1, on_gpu=True),
+    "start": Part(bench_start.starting, rounds=3),
+    "memory": Part(bench_start.memory, rounds=1),
+    "limits": Part(bench_limits.limits, rounds=1),
+    "pgx": Part(bench_play.beside_pgx, peers=True),
+    "torchrl": Part(bench_play.beside_torchrl, peers=True),
+    "openspiel": Part(bench_play.beside_openspiel, peers=True),
+    "sb3": Part(bench_train.beside_sb3, peers=True),
+}
 
 
-def main() -> None:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, "peers"]))
+    parser.add_argument("--rounds", type=int, help="of every part, in place of its own")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda: printed, and not written")
+    chosen = parser.parse_args()
+    names = [name for name, part in PARTS.items() if not part.peers]
+    if chosen.parts == ["peers"]:
+        names = [name for name, part in PARTS.items() if part.peers]
+    elif chosen.parts:
+        names = chosen.parts
+    unknown = set(names) - set(PARTS)
+    if unknown:
+        parser.error(f"no part is called {', '.join(sorted(unknown))}; parts: {', '.join(PARTS)}")
+    if chosen.device != "cpu":
+        names = [name for name in names if PARTS[name].on_gpu]
+    return max([run(name, chosen.rounds, chosen.device) for name in names], default=0)
+
+
+def run(name: str, rounds: int | None, device: str) -> int:
+    """Measure, print and write one part; 3 where that failed, which stands on the page, too."""
+    part, code = PARTS[name], 0
+    progress(f"{name}: begun")
     torch.set_num_threads(1)
-    ours, theirs = [], []
-    for seed in range(ROUNDS):
-        speed, turns, met = by_rlgames(seed)
-        ours.append(speed)
-        theirs.append(by_hand(500, seed))
-        print(
-            f"seed {seed}: rlgames {speed:,.0f} moves/s, greedy {turns:.4f} turns "
-            f"(6.0 met after {met:.1f} s); by hand {theirs[-1]:,.0f} moves/s"
-        )
-    ratio = statistics.median(ours) / statistics.median(theirs)
-    print(
-        f"median: rlgames {statistics.median(ours):,.0f}, by hand {statistics.median(theirs):,.0f} "
-        f"moves learnt from a second; {ratio:.0f} times"
-    )
+    words = {"device": device} if part.on_gpu else {}
+    try:
+        if part.peers and not PEERS.exists():
+            raise RuntimeError("the peers are not there: make bench-peers installs them")
+        table = part.table(rounds=rounds or part.rounds, **words)
+    except Exception as error:  # told on the page; the other parts are measured
+        table, code = f"Not measured: {type(error).__name__}: {error}", 3
+    print(f"\n{name}\n\n{table}\n", flush=True)
+    if device == "cpu":
+        write_section(PAGE, name, f"{table}\n\n{how(name, rounds or part.rounds)}\n")
+    return code
+
+
+def how(name: str, rounds: int) -> str:
+    """Where, when and how a table was measured."""
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    where = f"{bench_limits.processor()}, {datetime.date.today()}{load}"
+    of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
+    return f"{where}; {of}. Again: `.venv/bin/python scripts/bench.py {name}`."
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,40 +1,190 @@
-"""Random legal play of whole games through the play loop, in moves a second.
+"""Random legal play of whole games, new ones begun where others end, observations worked out.
 
-Observations are worked out at every move, as a network would need them. Medians of several rounds,
-the games in turn, one thread.
+Our side is `rlgames eval player=random player.observe=true`; its time includes the openings, and
+the end, when no new games are begun and fewer and fewer are left.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
 
-ROUNDS = 5
-BATCH = 4096
+SECONDS = 0.5
+"""About how long one measurement takes."""
+
+BATCHES = (64, 1024, 4096, 16384)
+SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
+"""What is tried on our side; the fastest is measured."""
+
+FLEET = ["board=10", "ships=[5,4,3,3,2]", "shots=1"]
 GAMES = {
-    "tictactoe": ["game=tictactoe", "games=500000"],
-    "connect4": ["game=connect4", "games=200000"],
-    "2048": ["game=2048", "games=20000"],
-    "salvo 4x4": ["game=salvo", "shots=1", "games=200000"],
-    "salvo 10x10": ["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1", "games=20000"],
-    "salvo_duel 5x5": ["game=salvo_duel", "games=50000"],
+    "tictactoe": ["game=tictactoe"],
+    "connect4": ["game=connect4"],
+    "2048": ["game=2048"],
+    "salvo 4×4": ["game=salvo", "shots=1"],
+    "salvo 10×10": ["game=salvo", *FLEET],
+    "salvo_duel 5×5": ["game=salvo_duel"],
 }
+PGX = ("tictactoe", "connect4", "2048")
+"""The games that pgx has, too."""
+
+Words = dict[str, str | int | float]
+
+EXAMPLES: Words = {"numbers": "threefry2x32", "nth": False}
+VARIANTS: tuple[Words, ...] = (
+    EXAMPLES,
+    {"numbers": "threefry2x32", "nth": True},
+    {"numbers": "unsafe_rbg", "nth": True},
+)
+"""Ways to play at random in pgx; of which the fastest is measured, and the first one once."""
+
+OPENSPIEL = {
+    "tictactoe": "tictactoe",
+    "connect4": "connect4",
+    "2048": "2048",
+    "battleship": "salvo 10×10",
+    "battleship, shots repeated": "salvo 10×10",
+}
+"""Our game for each of OpenSpiel's."""
 
 
-def main() -> None:
-    words = ["player=random", "player.observe=true", f"batch={BATCH}", "solve_seconds=0"]
-    chosen = {name: GAMES[name] for name in sys.argv[1:]} or GAMES
-    found: dict[str, list[float]] = {name: [] for name in chosen}
-    for _ in range(ROUNDS):
-        for name, game in chosen.items():
-            found[name].append(rlgames.evaluate(None, [*words, *game])["moves_per_s"])
-    print(f"random play, observations worked out, batch {BATCH}: million moves a second")
-    for name, speeds in found.items():
-        low, middle, high = min(speeds), statistics.median(speeds), max(speeds)
-        print(f"  {name:16}{middle / 1e6:7.2f}  ({low / 1e6:.2f} to {high / 1e6:.2f})")
+@dataclass(frozen=True)
+class Ours:
+    """Random play of one of our games with settings of `eval`, in moves a second."""
+
+    name: str
+    batch: int
+    words: tuple[str, ...]
+    games: int
+
+    def __call__(self) -> float:
+        found = rlgames.evaluate(None, [*_words(self.name, self.batch, self.games), *self.words])
+        return float(found["moves_per_s"])
 
 
-if __name__ == "__main__":
-    main()
+def _words(name: str, batch: int, games: int) -> list[str]:
+    play = ["player=random", "player.observe=true", "solve_seconds=0", f"batch={batch}"]
+    return [*play, *GAMES[name], f"games={games}"]
+
+
+def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
+    """With the fastest of SETTINGS, and as many games as take about SECONDS."""
+    tried = {}
+    for words in SETTINGS:
+        words = [*words, f"device={device}"]
+        found = rlgames.evaluate(None, [*_words(name, batch, batch), *words])
+        games = max(2 * batch, int(SECONDS * found["moves_per_s"] / found["moves"]["mean"]))
+        tried[found["moves_per_s"]] = Ours(name, batch, tuple(words), games)
+    return tried[max(tried)]
+
+
+def alone(rounds: int, device: str = "cpu") -> str:
+    """All games by batch."""
+    sides: dict[str, Callable[[], float]] = {}
+    for name in GAMES:
+        for batch in BATCHES:
+            sides[f"{name}, {batch}"] = at_best(name, batch, device)
+        progress(f"{name}: settings chosen")
+    found = in_turn(sides, rounds)
+    body = [[name, *(found[f"{name}, {batch}"].text() for batch in BATCHES)] for name in GAMES]
+    return rows(["moves a second, by batch", *map(str, BATCHES)], body)
+
+
+def beside_pgx(rounds: int) -> str:
+    body = []
+    with Worker("bench_peer_pgx.py", PEERS, threads=2) as pgx:
+        for name in PGX:
+            sides: dict[str, Callable[[], float]] = {}
+
+            def played(batch: int, words: Words, name: str = name) -> Callable[[], float]:
+                words = {"game": name, "batch": batch, "moves": _moves(name, batch), **words}
+                return partial(_asked, pgx, **words)
+
+            tried = {max(played(4096, words)() for _ in range(3)): words for words in VARIANTS}
+            fastest = tried[max(tried)]
+            progress(f"pgx {name}: {fastest}")
+            for batch in BATCHES:
+                sides[f"rlgames {name}, {batch}"] = at_best(name, batch)
+                sides[f"pgx {name}, {batch}"] = played(batch, fastest)
+            sides[f"pgx {name}, as in its examples"] = played(4096, EXAMPLES)
+            for side in sides.values():
+                side()  # compiles
+            found = in_turn(sides, rounds)
+            ours = {batch: found[f"rlgames {name}, {batch}"] for batch in BATCHES}
+            theirs = {batch: found[f"pgx {name}, {batch}"] for batch in BATCHES}
+            for batch in BATCHES:
+                body.append(_row(name, str(batch), ours[batch], theirs[batch]))
+            usual = found[f"pgx {name}, as in its examples"]
+            body.append(_row(name, "4096, pgx as in its examples", ours[4096], usual))
+            body.append(
+                _row(name, "**each at its best**", best(ours.values()), best(theirs.values()))
+            )
+            progress(body[-1][-1] + f" times pgx in {name}")
+    return rows(["game", "batch", "rlgames", "pgx", "ratio"], body)
+
+
+def beside_torchrl(rounds: int) -> str:
+    body = []
+    with Worker("bench_peer_torchrl.py", PEERS) as torchrl:
+        for batch in BATCHES:
+            moves = min(200 * batch, 1_000_000)
+            sides: dict[str, Callable[[], float]] = {"rlgames": at_best("tictactoe", batch)}
+            for threads in (1, 2):
+                sides[f"torchrl, {threads}"] = partial(
+                    _asked, torchrl, game="tictactoe", batch=batch, moves=moves, threads=threads
+                )
+            found = in_turn(sides, rounds)
+            ours = found.pop("rlgames")
+            theirs = best(found.values())
+            body.append([str(batch), ours.text(), theirs.text(), ratio(ours, theirs)])
+    return rows(["tictactoe, batch", "rlgames", "torchrl", "ratio"], body)
+
+
+def beside_openspiel(rounds: int) -> str:
+    """Each with one core, and with two: OpenSpiel plays in two processes then."""
+    body = []
+    script = "bench_peer_openspiel.py"
+    with Worker(script, PEERS) as first, Worker(script, PEERS) as second:
+        for theirs_name, name in OPENSPIEL.items():
+            fastest = at_best(name, 4096)
+            sides: dict[str, Callable[[], float]] = {"rlgames": fastest}
+            for how in ("bots", "python"):
+                words = {"game": theirs_name, "how": how, "seconds": SECONDS}
+                sides[how] = partial(_both, first, second, **words)
+            found = in_turn(sides, rounds)
+            ours = found["rlgames"]
+            each = [f"{found[how].text()}: {ratio(ours, found[how])}" for how in ("bots", "python")]
+            body.append([theirs_name, ours.text(), *each])
+            progress(f"OpenSpiel, {theirs_name}: {each[0]}")
+    head = ["game", "rlgames, batch 4096", "OpenSpiel's bots: ratio", "from Python: ratio"]
+    return rows(head, body)
+
+
+def best(found: Iterable[Rounds]) -> Rounds:
+    return max(found, key=lambda rounds: rounds.median)
+
+
+def _row(name: str, batch: str, ours: Rounds, theirs: Rounds) -> list[str]:
+    return [name, batch, ours.text(), theirs.text(), ratio(ours, theirs)]
+
+
+def _moves(name: str, batch: int) -> int:
+    """About as many as pgx makes in SECONDS."""
+    speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6}[name]
+    return int(speed * SECONDS * min(1, batch / 1024))
+
+
+def _asked(worker: Worker, **words: str | int | float) -> float:
+    return float(worker.ask(**words)["speed"])
+
+
+def _both(*workers: Worker, **words: str | int | float) -> float:
+    """All asked at once; their speeds together."""
+    for worker in workers:
+        worker.send(**words)
+    return sum(float(worker.receive()["speed"]) for worker in workers)

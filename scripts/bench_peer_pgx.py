@@ -1,0 +1,71 @@
+"""Random legal play in pgx, games that end begun anew, as one compiled scan over many steps.
+
+Every step works out the observations, and their sum is kept, or the compiler would leave them out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from bench_tools import serve
+
+NAMES = {"tictactoe": "tic_tac_toe", "connect4": "connect_four", "2048": "2048"}
+
+
+@cache
+def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Callable[[], None]:
+    """A call plays so many steps of a batch that goes on; it has been compiled and called once.
+
+    numbers: JAX's name of a kind of random numbers, "threefry2x32", its default, or "unsafe_rbg",
+    the cheapest. nth: one of them a move is drawn, for the n-th legal one; otherwise `categorical`
+    chooses among all actions, as in the examples of pgx.
+    """
+    jax: Any = importlib.import_module("jax")
+    jnp: Any = importlib.import_module("jax.numpy")
+    pgx: Any = importlib.import_module("pgx")
+    auto_reset = importlib.import_module("pgx.experimental").auto_reset
+    env = pgx.make(NAMES[game])
+    step = jax.vmap(auto_reset(env.step, env.init))
+
+    def choose(key: Any, legal: Any) -> Any:
+        if not nth:
+            return jax.random.categorical(key, jnp.where(legal, 0.0, -1e9), axis=-1)
+        count = jnp.cumsum(legal, axis=1)
+        rank = jnp.floor(jax.random.uniform(key, (batch,)) * count[:, -1])
+        return jnp.argmax(count > rank[:, None], axis=1)
+
+    def one(carry: Any, _: None) -> Any:
+        state, key = carry
+        key, own, chance = jax.random.split(key, 3)
+        action = choose(own, state.legal_action_mask)
+        state = step(state, action, jax.random.split(chance, batch))
+        return (state, key), state.observation.sum()
+
+    key = jax.random.key(0, impl=numbers)
+    run = jax.jit(lambda carry: jax.lax.scan(one, carry, None, length=steps))
+    carry = jax.jit(jax.vmap(env.init))(jax.random.split(key, batch)), key
+
+    def go_on() -> None:
+        nonlocal carry
+        carry, seen = run(carry)
+        jax.block_until_ready((carry, seen))
+
+    go_on()
+    return go_on
+
+
+def answer(game: str, batch: int, moves: int, numbers: str, nth: bool) -> dict[str, Any]:
+    """Moves a second over about so many moves; all rows are live, and all their moves legal."""
+    steps = max(16, moves // batch)
+    go_on = compiled(game, batch, steps, numbers, nth)
+    start = time.perf_counter()
+    go_on()
+    return {"speed": batch * steps / (time.perf_counter() - start)}
+
+
+if __name__ == "__main__":
+    serve(answer)

@@ -1,0 +1,87 @@
+"""Tree search around a network, many games side by side: how fast, and how much is the network."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bench_tools import progress, rows, short
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+
+import rlgames
+
+TREES = 256
+SIMULATIONS = 32
+NETWORKS = {
+    "conv, 3 layers of 32 channels": ["policy=conv", "policy.channels=[32,32,32]"],
+    "mlp, 512 and 256 units": ["policy=mlp", "policy.layers=[512,256]"],
+}
+
+
+@contextmanager
+def timed_networks() -> Iterator[list[float]]:
+    """The seconds spent inside modules, the outermost ones only, as the one number of a list."""
+    spent, depth, begun = [0.0], 0, 0.0
+
+    def enter(*_: Any) -> None:
+        nonlocal depth, begun
+        if depth == 0:
+            begun = time.perf_counter()
+        depth += 1
+
+    def leave(*_: Any) -> None:
+        nonlocal depth
+        depth -= 1
+        if depth == 0:
+            spent[0] += time.perf_counter() - begun
+
+    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
+    try:
+        yield spent
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def search(network: list[str], threads: int, device: str = "cpu") -> tuple[float, float]:
+    """Simulations a second, and the share of the time inside the network.
+
+    Both seats search, each in half of twice as many games, so that TREES trees grow at a time.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        few = ["games=64", "batch=64", "eval_games=2", "eval_every=64", "solve_seconds=0"]
+        run = rlgames.train(
+            [
+                "game=connect4",
+                "experiment=null",
+                "reward=outcome",
+                *network,
+                *few,
+                f"out={folder}/r",
+            ]
+        )
+        words = ["search=mcts", "opponent_search=mcts", f"opponent={run}", "search.leaf=value"]
+        words += ["opponent_search.leaf=value", f"search.simulations={SIMULATIONS}"]
+        words += [f"opponent_search.simulations={SIMULATIONS}", f"threads={threads}"]
+        games = [f"games={2 * TREES}", f"batch={2 * TREES}", f"device={device}", "solve_seconds=0"]
+        with timed_networks() as inside:
+            found = rlgames.evaluate(run, [*words, *games])
+    return SIMULATIONS * found["moves_per_s"], inside[0] / found["seconds"]
+
+
+def searching(rounds: int, device: str = "cpu") -> str:
+    body = []
+    for name, network in NETWORKS.items():
+        for threads in (1, 2):
+            found = [search(network, threads, device) for _ in range(rounds)]
+            speed, share = (statistics.median(column) for column in zip(*found, strict=True))
+            body.append([name, str(threads), short(speed), f"{share:.0%}"])
+            progress(" ".join(body[-1]))
+    return rows(["network", "threads", "simulations a second", "inside the network"], body)

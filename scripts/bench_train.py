@@ -1,0 +1,205 @@
+"""Training beside hand-written loops, and how many moves each learner learns from in a second.
+
+Our figures are those that `rlgames train` logs: playing and learning together.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from bench_case import OPTIMA
+from bench_start import train_until
+from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
+
+import rlgames
+from rlgames.run_files import read_metrics
+
+SECONDS = 3.0
+"""How long a loop beside ours learns for its speed to be taken."""
+
+NEAR = 1.05
+"""Within 5 % of the optimum."""
+
+TIMES, LEAST = 25, 30.0
+"""The loop beside ours may take so many times as long to come near the optimum, and so many
+seconds at least; where it does not get there the ratio is a lower bound."""
+
+UNITS = {1: 16, 2: 64}
+"""Units of each of the two layers of the loops beside ours, by case."""
+
+CASE1 = [
+    "game=salvo",
+    "ships=[4]",
+    "shots=1",
+    "reward.scored=gain",
+    "reward.discount=0.9",
+    "encoding=signed",
+    "policy.layers=[16,16]",
+    "policy.activation=tanh",
+    "learner=reinforce",
+    "learner.lr_end=0",
+    "learner.entropy=0.02",
+    "lr=0.02",
+    "batch=1024",
+    "games=150000",
+    "log_every=15000",
+]
+"""Two layers of 16 units, as the loop written by hand has them; reaches 6.0."""
+
+NEARING = {
+    1: {
+        "policy gradient": [
+            "experiment=ramesh_case1_tuned",
+            *("reward.scored=gain", "reward.discount=0.9", "policy.layers=[64]"),
+            *("batch=64", "lr=0.02", "games=3000", "eval_every=128", "save_every=3000"),
+        ]
+    },
+    2: {
+        "occupancy": [
+            "experiment=ramesh_case2_occupancy",
+            *("games=12000", "eval_every=512", "log_every=2000"),
+        ],
+    },
+}
+"""Trainings that come near the optimum soon, by case. `occupancy` is shown the posterior odds of a
+ship in each cell, and learns where the ships lay."""
+
+SAME_SIGHT = {"policy gradient": ["experiment=ramesh_case2_tuned", "eval_every=4096"]}
+"""What comes near it in case 2 while it sees what the loops beside ours see, and takes longer."""
+
+LEARNERS = {
+    "actor_critic, tictactoe": ["experiment=tictactoe", "games=60000"],
+    "actor_critic, connect4": ["experiment=connect4", "games=12000"],
+    "actor_critic, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
+    "actor_critic, 2048": ["experiment=2048_actor_critic", "games=600"],
+    "reinforce, battleship": ["experiment=landy_tuned", "learner=reinforce", "games=20000"],
+    "occupancy, salvo case 2": ["experiment=ramesh_case2_occupancy", "games=15000"],
+    "q, tictactoe": ["experiment=tictactoe_q", "games=6000"],
+    "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
+    "td, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=1500"],
+    "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
+    "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
+    "expert, tictactoe": ["experiment=tictactoe_expert", "games=1500"],
+    "expert, connect4": ["experiment=connect4_expert", "games=1024"],
+    "expert, salvo": ["experiment=salvo_expert", "games=500"],
+}
+"""Each learner on its usual game, for as many games as take some seconds."""
+
+FOUR_TUPLES = [
+    *([4 * row + column for column in range(4)] for row in range(4)),
+    *([4 * row + column for row in range(4)] for column in range(4)),
+    *([4 * row + column + at for at in (0, 1, 4, 5)] for row in range(3) for column in range(3)),
+]
+"""The 17 tuples of four cells: rows, columns and squares."""
+
+TUPLES = {
+    "4 six-tuples": ["policy.marks=14"],
+    "17 four-tuples": [f"policy.tuples={FOUR_TUPLES}".replace(" ", ""), "policy.marks=14"],
+}
+
+
+def trained(words: list[str], seed: int) -> tuple[list[dict[str, float]], Path]:
+    """The lines of metrics.jsonl of one training, whose directory is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = [*words, "solve_seconds=0", f"seed={seed}", f"out={folder}/run"]
+        run = rlgames.train(own)
+        return read_metrics(Path(run) / "metrics.jsonl"), run
+
+
+def speed(words: list[str], seed: int = 0) -> float:
+    """Moves that a training learns from in a second, the median over the lines of its log."""
+    found, _ = trained(words, seed)
+    return statistics.median(line["time/moves_per_s"] for line in found if "train/turns" in line)
+
+
+def seconds_to(words: list[str], turns: float, seed: int) -> float:
+    """Until an evaluation took at most so many turns; those evaluations count, loading does not."""
+
+    def near(line: dict[str, float]) -> bool:
+        return line.get("eval/turns", math.inf) <= turns
+
+    _, lines = train_until([*words, f"seed={seed}"], 0.2, near)
+    return next((line["time/seconds"] for line in lines if near(line)), math.inf)
+
+
+def beside_hand(rounds: int) -> str:
+    with Worker("bench_by_hand.py") as worker:
+        return _beside(worker, "by hand", rounds, NEARING)
+
+
+def beside_sb3(rounds: int) -> str:
+    with Worker("bench_peer_sb3.py", PEERS) as worker:
+        return _beside(worker, "SB3's A2C", rounds, NEARING | {2: NEARING[2] | SAME_SIGHT})
+
+
+Nearing = dict[int, dict[str, list[str]]]
+
+
+def _beside(worker: Worker, name: str, rounds: int, nearing: Nearing) -> str:
+    """Speed on case 1, and time to within 5 % of the optimum by case."""
+    words = {"case": 1, "seconds": SECONDS, "until": 0.0, "units": UNITS[1]}
+    sides: dict[str, Callable[[], float]] = {
+        "rlgames": partial(speed, CASE1),
+        name: lambda: float(worker.ask(**words, seed=0)["speed"]),
+    }
+    found = in_turn(sides, rounds)
+    mine, other = found["rlgames"], found[name]
+    what = "moves learnt from a second, case 1"
+    body = [[what, mine.text(), other.text(), ratio(mine, other)]]
+    for case, ways in nearing.items():
+        body += _nearing(worker, case, ways, rounds if case == 1 else 1)
+    return rows(["", "rlgames", name, "ratio"], body)
+
+
+def _nearing(worker: Worker, case: int, ways: dict[str, list[str]], rounds: int) -> list[list[str]]:
+    """A row for each of our ways, beside the same rounds of the worker."""
+    near = NEAR * OPTIMA[case]
+    ours = {}
+    for how, words in ways.items():
+        ours[how] = Rounds(tuple(seconds_to(words, near, seed) for seed in range(rounds)))
+        progress(f"case {case}, {how}, within 5 %: {ours[how].text()} s")
+    limit = max(LEAST, TIMES * min(found.median for found in ours.values()))
+    asked = {"case": case, "seconds": limit, "until": near, "units": UNITS[case]}
+    theirs = [worker.ask(**asked, seed=seed) for seed in range(rounds)]
+    progress(f"case {case}, beside: {theirs}")
+    other = Rounds(tuple(found["seconds"] for found in theirs))
+    still = [found["turns"] for found in theirs if not found["reached"]]
+    said, least = f"{other.text()} s", ""
+    if still:
+        said += f", {len(still)} of {rounds} stopped at {statistics.mean(still):.2f} turns"
+        least = "at least "
+    return [
+        [
+            f"seconds to {near:.2f} turns, case {case}, {how}",
+            f"{found.text()} s",
+            said,
+            least + ratio(other, found),
+        ]
+        for how, found in ours.items()
+    ]
+
+
+def td_of_2048(rounds: int, device: str = "cpu") -> str:
+    """n-tuple networks by temporal differences."""
+    words = ["experiment=2048_ntuple", "games=1500", "log_every=500", "eval_every=1500"]
+    words += ["eval_games=1", f"device={device}"]
+    sides = {name: partial(speed, [*words, *tuples]) for name, tuples in TUPLES.items()}
+    body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
+    return rows(["network", "moves learnt from a second"], body)
+
+
+def learners(rounds: int, device: str = "cpu") -> str:
+    sides = {name: partial(speed, _brief(words, device)) for name, words in LEARNERS.items()}
+    body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
+    return rows(["learner and game", "moves learnt from a second"], body)
+
+
+def _brief(words: list[str], device: str) -> list[str]:
+    """A training of which only the speed matters: hardly any evaluation."""
+    games = next(int(word.removeprefix("games=")) for word in words if word.startswith("games="))
+    return [*words, "log_every=1", f"eval_every={games}", "eval_games=1", f"device={device}"]
