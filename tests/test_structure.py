@@ -14,7 +14,7 @@ PACKAGE = Path(config.__file__).parent
 ORDER = [
     ["untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
-    ["boards", "grids"],
+    ["boards"],
     ["policies"],
     ["players"],
     ["play", "search", "steps"],

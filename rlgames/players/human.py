@@ -41,7 +41,7 @@ class Human(Player):
         tell: Callable[[str], None] = print,
     ) -> None:
         self.game, self.advisor, self.ask, self.tell = game, advisor, ask, tell
-        self._since: str | None = None
+        self._since: State | None = None
         self._turn = 0
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
@@ -90,12 +90,12 @@ class Human(Player):
             return str(error)
         return printed(Board(self.game, state, likely.cpu(), self._since))
 
-    def _after(self, state: State, action: int) -> str:
-        """The board as the person knows it once they have moved."""
+    def _after(self, state: State, action: int) -> State:
+        """The position as the person knows it once they have moved."""
         if self.game.spec.hidden:
-            return self.game.render(state, 0)
-        moved = self.game.act(state, torch.tensor([action], device=state.done.device))
-        return self.game.render(moved, 0)
+            return state
+        moved: State = self.game.act(state, torch.tensor([action], device=state.done.device))
+        return moved
 
 
 class Announced(Player):
