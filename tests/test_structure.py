@@ -14,7 +14,7 @@ PACKAGE = Path(config.__file__).parent
 ORDER = [
     ["untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
-    ["boards"],
+    ["drawing"],
     ["policies"],
     ["players"],
     ["play", "search", "steps"],
@@ -33,14 +33,11 @@ ORDER = [
         "run_files",
         "charts",
         "run_log",
-        "pictures",
-        "sprites",
-        "diagrams",
         "interrupts",
     ],
     ["build"],
     ["holdout", "shares", "records", "agents"],
-    ["evaluation", "gallery", "examiner", "conformance"],
+    ["evaluation", "game_pictures", "examiner", "conformance"],
     ["lessons"],
     ["parts", "tally", "onlooker"],
     ["arena"],
@@ -82,7 +79,7 @@ def test_imports_point_one_way(path):
         if parts[0] == "rlgames":
             assert level(parts[1]) <= level(own), f"{own} imports {name}"
         if parts[0] == "rich":
-            assert own in ("boards", "live", "display", "tables")
+            assert own in ("drawing", "live", "display", "tables")
         if parts[0] == "hydra":
             assert own in ("config", "launchers")
         if parts[0] in ("gymnasium", "pettingzoo"):

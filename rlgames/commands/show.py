@@ -12,9 +12,9 @@ from torch import Tensor
 
 from rlgames import config
 from rlgames.agents import weighed
-from rlgames.boards import Board
 from rlgames.commands.beside import config_beside, game_and_player
 from rlgames.commands.watch import probabilities
+from rlgames.drawing.terminal import Diagram
 from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
@@ -29,7 +29,7 @@ LONGEST = 1 << 16
 """No board is written in more characters."""
 
 
-def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any], Board]:
+def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any], Diagram]:
     """What `rlgames show` does: the numbers of its JSON, and the board.
 
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
@@ -54,7 +54,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         "actions": [],
     }
     if bool(state.done[0]):
-        return report | {"over": ending(game, state, None)}, Board(game, state)
+        return report | {"over": ending(game, state, None)}, Diagram(game, state)
     likely = value = scores = None
     if player is not None:
         try:
@@ -68,7 +68,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         raise ConfigError(f"state= cannot be: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
     report["actions"] = _actions(game, state, likely, scores, exact)
-    return report, Board(game, state, likely, listed=False)
+    return report, Diagram(game, state, likely, listed=False)
 
 
 def _actions(

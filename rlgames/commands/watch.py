@@ -11,14 +11,14 @@ from torch import Tensor
 
 from rlgames import build
 from rlgames.agents import build_player, weighed
-from rlgames.boards import Board
 from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.drawing.terminal import Diagram
 from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.steps import Ply, before_chance, ending, plies
 
-Frame = tuple[str | Board, ...]
+Frame = tuple[str | Diagram, ...]
 
 
 def watch_command(
@@ -57,13 +57,13 @@ def frames(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> 
         mover = int(ply.before.mover[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[mover % len(advisors)], seen)
-        yield _told(game, ply), Board(game, seen, likely, known.get(mover))
+        yield _told(game, ply), Diagram(game, seen, likely, known.get(mover))
         if game.spec.hidden:
             known[mover] = seen
         else:
             known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
     last = game.from_seat(ply.after, mover)
-    yield ending(game, last, None), Board(game, last, None, known[mover], reveal=True)
+    yield ending(game, last, None), Diagram(game, last, None, known[mover], reveal=True)
 
 
 def probabilities(player: Player, state: State) -> Tensor | None:

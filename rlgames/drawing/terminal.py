@@ -16,6 +16,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 from torch import Tensor
 
+from rlgames.drawing import marks
 from rlgames.games.game import Game, State
 
 SHOWN = 8
@@ -27,12 +28,8 @@ LINED = 7
 LEAST = 0.005
 """A cell says nothing of less than this, half a percent."""
 
-STYLES = {"X": "bold red", "O": "bold yellow", "x": "bold red", "o": "blue", "+": "bold yellow"}
-STYLES |= {"#": "green", ".": "dim"}
-
-TILES = ["eee4da", "ede0c8", "f2b179", "f59563", "f67c5f", "f65e3b"]
-TILES += ["edcf72", "edcc61", "edc850", "edc53f", "edc22e"]
-"""The colours of 2, 4, 8 and so on up to 2048."""
+STYLES = {"first": "bold red", "second": "bold yellow", "hit": "bold red", "miss": "blue"}
+STYLES |= {"aim": "bold yellow", "ship": "green", "empty": "dim", "other": ""}
 
 SIZES = ("lined", "tidy", "narrow", "bare")
 """With lines between the cells, with room for brackets, with less room, with marks only."""
@@ -40,7 +37,7 @@ SIZES = ("lined", "tidy", "narrow", "bare")
 GAP = "   "
 
 
-class Board:
+class Diagram:
     """A position to be printed by rich, as wide as there is room for.
 
     likely: float [A], the probabilities to show, if any. since: an earlier position; cells that
@@ -167,18 +164,11 @@ def _percent(share: float, sign: str, most: float) -> Text:
 
 
 def _mark(mark: str, empty: str) -> Text:
-    if mark.isdecimal():
-        return Text(mark, _tile(int(mark)))
-    if len(mark) == 1 and mark.isalpha() and mark not in STYLES:  # one's own ships
-        return Text(mark, "bold red" if mark.isupper() else "green")
-    return Text(empty if mark == "." else mark, STYLES.get(mark, ""))
-
-
-def _tile(value: int) -> str:
-    place = value.bit_length() - 2
-    if value < 2 or value & (value - 1) or place >= len(TILES):
-        return "bold white on #3c3a32"
-    return f"bold {'#776e65' if place < 2 else 'black'} on #{TILES[place]}"
+    what = marks.kind(mark)
+    if what == "tile":
+        red, green, blue = marks.tile(mark)
+        return Text(mark, f"bold black on rgb({red},{green},{blue})")
+    return Text(empty if what == "empty" else mark, STYLES[what])
 
 
 def _row(words: list[Text], marked: list[bool], inner: int, size: str, pipe: str) -> Text:
@@ -244,7 +234,7 @@ def _beside(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
     yield joined
 
 
-def printed(*parts: str | Board) -> str:
+def printed(*parts: str | Diagram) -> str:
     """Parts one below the other as they are printed: drawn on a terminal, plain elsewhere."""
     if not sys.stdout.isatty():
         return "\n".join(part if isinstance(part, str) else part.plain() for part in parts)
@@ -254,6 +244,6 @@ def printed(*parts: str | Board) -> str:
     return drawn.get().rstrip("\n")
 
 
-def grouped(*parts: str | Board) -> RenderableType:
+def grouped(*parts: str | Diagram) -> RenderableType:
     """Parts one below the other, for rich; a text in brackets is no markup."""
     return Group(*(Text(part) if isinstance(part, str) else part for part in parts))
