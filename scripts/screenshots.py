@@ -1,7 +1,7 @@
-"""Makes the pictures of the README from a real sweep: docs/pictures/*.png.
+"""Makes the pictures of the README from real runs: docs/pictures/*.png.
 
 Beside rlgames it needs Chromium (Debian: apt-get install chromium), which it starts without a
-window. The sweep is trained once, into --out, in some two minutes on two cores. Usage:
+window. They are trained once, into --out, in some three minutes on two cores. Usage:
 
     python scripts/screenshots.py [--out outputs/screenshots] [--only tensorboard ...]
 """
@@ -22,6 +22,9 @@ from pathlib import Path
 
 from PIL import Image
 from tensorboard import program  # type: ignore[import-untyped]
+
+from rlgames import live
+from rlgames.run_files import read_metrics
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SWEEP = [
@@ -49,6 +52,10 @@ COLOURS = 128
 """Fewer than there are, so that the pictures stay small."""
 
 
+RUN = ["game=salvo", "board=4", "shots=2"]
+"""What the terminal shows, three quarters through."""
+
+
 def trained(out: Path) -> Path:
     """The sweep that the pictures show, trained or gone on with where it is not done."""
     sweep = out / "sweep"
@@ -69,7 +76,20 @@ def tensorboard(out: Path, name: str) -> None:
     photographed(f"{url}#{page}", PICTURES / f"{name}.png", width, height)
 
 
-DRAWN: dict[str, Callable[[Path, str], None]] = dict.fromkeys(PAGES, tensorboard)
+def terminal(out: Path, name: str) -> None:
+    """The live view of a training."""
+    run, page = out / "run", out / f"{name}.svg"
+    if not run.exists():
+        subprocess.run([sys.executable, "-m", "rlgames", "train", *RUN, f"out={run}"], check=True)
+    games = int(read_metrics(run / "metrics.jsonl")[-1]["games"])
+    page.write_text(live.svg(live.of_run(run, games=games * 3 // 4)), encoding="utf-8")
+    photographed(page.resolve().as_uri(), PICTURES / f"{name}.png", 994, 330)
+
+
+DRAWN: dict[str, Callable[[Path, str], None]] = {
+    "terminal": terminal,
+    **dict.fromkeys(PAGES, tensorboard),
+}
 """Every picture by its name, and what makes it: called with --out and the name."""
 
 

@@ -519,8 +519,8 @@ def test_nothing_that_a_record_or_a_run_directory_lists_is_imported(typed, tmp_p
     assert not (tmp_path / "marker").exists()
 
 
-def test_the_example_of_the_readme_runs_word_for_word(tmp_path):
-    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+def test_the_example_of_the_guide_runs_word_for_word(tmp_path):
+    text = (Path(__file__).parent.parent / "docs" / "guide.md").read_text(encoding="utf-8")
     section = text.split("## Parts of your own")[1].split("\n## ")[0]
     module, words = re.findall(r"```(?:python|sh)\n(.*?)```", section, re.DOTALL)
     (tmp_path / "mine.py").write_text(module)
