@@ -12,7 +12,7 @@ from rlgames import command_schemas, config, schemas
 
 PACKAGE = Path(config.__file__).parent
 ORDER = [
-    ["untrusted", "limits"],
+    ["errors", "untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
     ["drawing"],
     ["policies"],
@@ -21,7 +21,6 @@ ORDER = [
     ["rewards"],
     ["learners"],
     [
-        "errors",
         "schemas",
         "command_schemas",
         "catalogue",
