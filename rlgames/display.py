@@ -17,8 +17,9 @@ from rlgames.commands.evaluate import results
 from rlgames.commands.watch import Frame
 from rlgames.drawing.terminal import Diagram, grouped, printed
 from rlgames.errors import printable, silence
-from rlgames.live import Drawn, Screen, Viewer
+from rlgames.live import Drawn, Screen
 from rlgames.onlooker import Onlooker
+from rlgames.progress import Viewer
 from rlgames.training import Trained
 
 MOVES = 10

@@ -41,7 +41,7 @@ ORDER = [
     ["parts", "tally", "onlooker"],
     ["arena"],
     ["commands", "training", "sweeps", "jobs", "hparams", "envs"],
-    ["live"],
+    ["progress", "live"],
     ["display", "tables"],
     ["completion"],
     ["cli"],
