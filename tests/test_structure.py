@@ -30,6 +30,8 @@ ORDER = [
         "launchers",
         "checkpoint",
         "run_files",
+        "comparison",
+        "found_runs",
         "charts",
         "run_log",
         "interrupts",

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rlgames import errors
-from rlgames.commands.report import Mean, Report, Row
+from rlgames.comparison import Mean, Report, Row
 from rlgames.drawing import plots
 from rlgames.drawing.plots import Floats
 from rlgames.errors import ConfigError
