@@ -173,7 +173,15 @@ def positions(game: Game[Any], count: int = 40, seed: int = 7) -> State:
 def reads_its_drawings(game: Game[Any]) -> None:
     """A drawing is read back into the same position, and moves from their names."""
     public = positions(game)
+    form = game.form
     for row in range(len(public)):
+        for board in game.boards(public, row):
+            size = (len(board), *{len(line) for line in board})
+            assert size == (form.rows, form.columns), f"boards have {size} cells, not as in form"
+        aims = game.aims(public, row)
+        if aims is not None:
+            wanted = (game.spec.actions, form.rows * form.columns)
+            assert aims.shape == wanted, f"aims are {tuple(aims.shape)} rather than {wanted}"
         text = game.render(public, row)
         found = game.parse(text)
         assert game.render(found, 0) == text, f"another position is read from\n{text}"

@@ -13,12 +13,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.boards import Board, grouped, printed
 from rlgames.commands.evaluate import results
 from rlgames.commands.watch import Frame
+from rlgames.drawing.terminal import Diagram, grouped, printed
 from rlgames.errors import printable, silence
-from rlgames.live import Drawn, Screen, Viewer
+from rlgames.live import Drawn, Screen
 from rlgames.onlooker import Onlooker
+from rlgames.progress import Viewer
 from rlgames.training import Trained
 
 MOVES = 10
@@ -163,7 +164,7 @@ def film(games: Iterator[Iterator[Frame]], delay: float) -> None:
                 live.update(grouped(*frame), refresh=True)
 
 
-def position(report: dict[str, Any], board: Board) -> None:
+def position(report: dict[str, Any], board: Diagram) -> None:
     """What `rlgames show` tells of a position."""
     print(printed(board))
     if report["over"] is not None:

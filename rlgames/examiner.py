@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from rlgames import build, errors, gallery, pictures
+from rlgames import build, errors, game_pictures
 from rlgames.agents import build_player
+from rlgames.drawing import plots
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
 from rlgames.games.game import Game
 from rlgames.holdout import Split
@@ -139,7 +140,7 @@ class Examiner:
             for name, values in spread.items():
                 log.spread(played, f"values/{name}", values)
             title = f"values of boards, after {played:,} games"
-            log.picture(played, "values", pictures.png(pictures.density(title, spread)))
+            log.picture(played, "values", plots.png(plots.density(title, spread)))
         part = played * SHOWN // self.cfg.games
         if played and part != self._shown:
             self._shown = part
@@ -153,23 +154,23 @@ class Examiner:
         if logits:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
             title = f"distance to certainty by move, after {played:,} games"
-            log.picture(played, "certainty", pictures.png(pictures.over(title, doubt, 2.0)))
+            log.picture(played, "certainty", plots.png(plots.over(title, doubt, 2.0)))
         players = [self.greedy] if self.opponent is None else [self.greedy, self.opponent]
         moves, found = OpenGames(game, players, SIDE_BY_SIDE, rng).play(PLIES)
         assert moves is not None
         own = moves.of(0).state
-        rows = torch.tensor(gallery.some(len(own), POSITIONS), device=own.done.device)
-        worth = gallery.values(game, policy, own[rows], logits)
+        rows = torch.tensor(game_pictures.some(len(own), POSITIONS), device=own.done.device)
+        worth = game_pictures.values(game, policy, own[rows], logits)
         if worth is not None and bool(worth.isfinite().all()):
             log.spread(played, "values/positions", worth.numpy())
         first = moves.of_games(moves.game.new_zeros(1))
         try:
-            stills, gif = gallery.show(game, policy, logits, first, found.state[:1])
+            stills, gif = game_pictures.show(game, policy, logits, first, found.state[:1])
         except Exception as error:  # a game of one's own may not be able to draw itself
             log.log.warning("no pictures of games (%s: %s)", type(error).__name__, error)
             return
         for number, still in enumerate(stills, 1):
-            log.picture(played, f"game/position_{number}", pictures.png(still))
+            log.picture(played, f"game/position_{number}", plots.png(still))
         log.picture(played, "game/animation", gif)
 
     def better(self, figures: dict[str, float], best: list[float] | None) -> list[float] | None:

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.commands.report import COLUMNS, Report, Row, cell
+from rlgames.commands.report import COLUMNS, cell
+from rlgames.comparison import Report, Row
 from rlgames.errors import printable
 
 SPAN = 24

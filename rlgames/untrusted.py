@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rlgames.errors import printable
+
 DEPTH = 32
 """JSON is not nested deeper than this."""
 
@@ -15,13 +17,8 @@ TOLD = 300
 def shown(text: Any, most: int = TOLD) -> str:
     """A value as one printable line of at most so many characters, whatever is in it."""
     cut = str(text)[: most + 1]
-    line = "".join(mark if mark.isprintable() else _code(mark) for mark in cut)
+    line = printable("".join(" " if mark.isspace() else mark for mark in cut))
     return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def _code(mark: str) -> str:
-    """A character that a terminal might obey, by its number; a blank for white space."""
-    return " " if mark.isspace() else f"\\u{ord(mark):04x}"
 
 
 def parsed(text: str | bytes) -> Any:

@@ -9,8 +9,9 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames import build, config, diagrams, gallery
-from rlgames.diagrams import Thought
+from rlgames import build, config, game_pictures
+from rlgames.drawing import pictures
+from rlgames.drawing.pictures import Thought
 from rlgames.games.lines import Lines
 from rlgames.play import play
 from rlgames.players.player import Random
@@ -60,7 +61,7 @@ class Numbered(Policy):
 def shown(game, logits=True, players=None):
     players = players or [Random(game)] * game.spec.seats
     moves, results = play(game, players, 1, rng(2))
-    return gallery.show(game, Numbered(), logits, moves, results.state), moves
+    return game_pictures.show(game, Numbered(), logits, moves, results.state), moves
 
 
 @pytest.mark.parametrize("logits", [True, False])
@@ -71,10 +72,10 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
-    assert len(gif) <= diagrams.LARGEST
+    assert len(gif) <= pictures.LARGEST
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
-        assert film.n_frames == min(len(moves) + 1, gallery.FRAMES)  # and how it ended
+        assert film.n_frames == min(len(moves) + 1, game_pictures.FRAMES)  # and how it ended
 
 
 def test_the_options_are_all_tried():
@@ -83,9 +84,9 @@ def test_the_options_are_all_tried():
 
 def colour_of(picture, marks, row, column):
     """Of the middle of a cell's lower edge, which no mark or number covers."""
-    size = (picture.width - 2 * diagrams.MARGIN) // len(marks[0])
-    x = diagrams.MARGIN + column * size + size // 2
-    return picture.getpixel((x, diagrams.TITLE + row * size + size - size // 6))
+    size = (picture.width - 2 * pictures.MARGIN) // len(marks[0])
+    x = pictures.MARGIN + column * size + size // 2
+    return picture.getpixel((x, pictures.TITLE + row * size + size - size // 6))
 
 
 @pytest.mark.parametrize("name", ["battleship", "tictactoe", "connect4", "salvo"])
@@ -94,8 +95,8 @@ def test_the_likeliest_cell_is_the_darkest(name):
     state = game.public(game.initial(1, rng()))
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
-    thought = Thought(weights, [*map(diagrams.percent, weights)], shared=True)
-    picture = diagrams.diagram(game, state, 0, "", thought)
+    thought = Thought(weights, [*map(pictures.percent, weights)], shared=True)
+    picture = pictures.diagram(game, state, 0, "", thought)
     (marks,), aims = game.boards(state, 0), game.aims(state, 0)
     blue = {
         cell: colour_of(picture, marks, *divmod(cell, len(marks[0])))[2]
@@ -119,18 +120,18 @@ def test_arrows_show_the_likeliest_direction():
     game = built("2048")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
-    picture = diagrams.diagram(game, state, 0, "", Thought(weights, [""] * 4, shared=True))
-    middle = (diagrams.TITLE + picture.height - diagrams.MARGIN) // 2
+    picture = pictures.diagram(game, state, 0, "", Thought(weights, [""] * 4, shared=True))
+    middle = (pictures.TITLE + picture.height - pictures.MARGIN) // 2
     right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
     assert right[2] < left[2] - 30
 
 
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
-    with Image.open(io.BytesIO(diagrams.animation(many, most=1))) as film:
+    with Image.open(io.BytesIO(pictures.animation(many, most=1))) as film:
         assert film.n_frames == 2
-    assert gallery.some(1000, 5) == [0, 250, 500, 749, 999]
-    assert gallery.some(3, 5) == [0, 1, 2]
+    assert game_pictures.some(1000, 5) == [0, 250, 500, 749, 999]
+    assert game_pictures.some(3, 5) == [0, 1, 2]
 
 
 def test_nothing_hidden_shows_before_the_end():

@@ -17,9 +17,10 @@ import time
 import pytest
 from rich.console import Console
 
-from rlgames import config, live, training
-from rlgames.live import Drawn, View, blocks
+from rlgames import config, live, progress, training
+from rlgames.live import Drawn, blocks
 from rlgames.onlooker import Onlooker
+from rlgames.progress import View
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
 WORDS += ["batch=20", "log_every=40", "eval_every=100", "eval_games=20"]
@@ -137,7 +138,7 @@ def test_an_onlooker_is_told_and_a_finished_run_can_be_looked_at(tmp_path):
             assert 0 < sum(line.get(name, 0.0) for name in spent) <= 1
     assert all(any(name in line for line in lines) for name in spent)
 
-    view = live.of_run(tmp_path / "run")
+    view = progress.of_run(tmp_path / "run")
     assert (view.games, view.total) == (200, 200)
     assert [games for games, _ in view.curve] == [100, 200]
     assert (view.random, view.optimal) == (trained.random, trained.optimal)

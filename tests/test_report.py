@@ -19,7 +19,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rlgames as package
 from rlgames.commands.curves import over_runs
-from rlgames.commands.report import find, report_command, student
+from rlgames.commands.report import report_command
+from rlgames.comparison import student
+from rlgames.found_runs import find
 from rlgames.run_files import flatten, read_metrics
 
 T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 30: 2.0423, 1000: 1.9623}

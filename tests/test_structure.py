@@ -12,16 +12,15 @@ from rlgames import command_schemas, config, schemas
 
 PACKAGE = Path(config.__file__).parent
 ORDER = [
-    ["untrusted", "limits"],
+    ["errors", "untrusted", "limits"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
-    ["boards", "grids"],
+    ["drawing"],
     ["policies"],
     ["players"],
     ["play", "search", "steps"],
     ["rewards"],
     ["learners"],
     [
-        "errors",
         "schemas",
         "command_schemas",
         "catalogue",
@@ -31,21 +30,20 @@ ORDER = [
         "launchers",
         "checkpoint",
         "run_files",
+        "comparison",
+        "found_runs",
         "charts",
         "run_log",
-        "pictures",
-        "sprites",
-        "diagrams",
         "interrupts",
     ],
     ["build"],
     ["holdout", "shares", "records", "agents"],
-    ["evaluation", "gallery", "examiner", "conformance"],
+    ["evaluation", "game_pictures", "examiner", "conformance"],
     ["lessons"],
     ["parts", "tally", "onlooker"],
     ["arena"],
     ["commands", "training", "sweeps", "jobs", "hparams", "envs"],
-    ["live"],
+    ["progress", "live"],
     ["display", "tables"],
     ["completion"],
     ["cli"],
@@ -82,7 +80,7 @@ def test_imports_point_one_way(path):
         if parts[0] == "rlgames":
             assert level(parts[1]) <= level(own), f"{own} imports {name}"
         if parts[0] == "rich":
-            assert own in ("boards", "live", "display", "tables")
+            assert own in ("drawing", "live", "display", "tables")
         if parts[0] == "hydra":
             assert own in ("config", "launchers")
         if parts[0] in ("gymnasium", "pettingzoo"):

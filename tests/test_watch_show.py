@@ -98,7 +98,7 @@ def test_a_position_from_a_file_and_from_standard_input(run, typed, tmp_path, mo
         ("tictactoe", "", "empty"),
         ("tictactoe", "@nowhere", "No such file"),
         ("connect4", "X . . . . . . " + "/ . . . . . . . " * 5, "floats"),
-        ("2048", "3 . . . / . . . . / . . . . / . . . .", "not a tile"),
+        ("2048", "3 . . . / . . . . / . . . . / . . . .", "'3' is none"),
         ("salvo", "o . . . / . o . . / . . o . / . . . o", "no layout"),
         ("salvo_duel", "a b c", "first line"),
     ],

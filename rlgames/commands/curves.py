@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rlgames import errors, pictures
-from rlgames.commands.report import Mean, Report, Row
+from rlgames import errors
+from rlgames.comparison import Mean, Report, Row
+from rlgames.drawing import plots
+from rlgames.drawing.plots import Floats
 from rlgames.errors import ConfigError
-from rlgames.pictures import Floats
 from rlgames.run_files import number, read_metrics
 
 MOST = 8
@@ -52,7 +53,7 @@ def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None
     curves |= _references(found, metric, curves)
     title = f"{metric} over games" + (", mean and 95 % interval over seeds" if bands else "")
     title += f", {MOST} of {len(drawn)}" if len(drawn) > MOST else ""
-    path.write_bytes(pictures.png(pictures.chart(title, curves, bottom=None, bands=bands)))
+    path.write_bytes(plots.png(plots.chart(title, curves, bottom=None, bands=bands)))
 
 
 def _references(found: Report, metric: str, curves: dict[str, Curve]) -> dict[str, Curve]:

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import boards, build, config, errors, records
+from rlgames import build, config, errors, records
 from rlgames.agents import build_player, trained_config
 from rlgames.commands.beside import config_beside, game_and_player
 from rlgames.commands.watch import frames
+from rlgames.drawing.terminal import printed
 from rlgames.errors import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, random_play
 from rlgames.games.game import Game
@@ -76,7 +77,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
             order = seats[::-1] if turn % 2 else seats
             rng = build.stream(cfg.seed, f"trace {turn}", device)
             for frame in frames(game, order, rng):
-                print(boards.printed(*frame), end="\n\n")
+                print(printed(*frame), end="\n\n")
     keep = _recorder(cfg, game, run, opponent) if cfg.record else None
     rng = build.stream(cfg.seed, "final", device)
     found = evaluate(game, player, games, SAMPLED, rng, opponent, cfg.batch, record=keep)

@@ -10,8 +10,8 @@ from omegaconf import OmegaConf
 
 from rlgames import build, config, errors
 from rlgames.agents import build_player, load_agent, searching, weighed
-from rlgames.boards import Board, printed
 from rlgames.commands.beside import config_beside
+from rlgames.drawing.terminal import Diagram, printed
 from rlgames.errors import ConfigError
 from rlgames.play import play
 from rlgames.players.human import Announced, Human, Left
@@ -60,7 +60,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
             return 0 if left.asked else 2
         assert moves is not None
         seat = cfg.seat - 1 if two else 0
-        last = Board(game, game.from_seat(results.state, seat), reveal=True)
+        last = Diagram(game, game.from_seat(results.state, seat), reveal=True)
         print("\n" + printed(last, ending(game, results.state, seat)))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]

@@ -12,12 +12,11 @@ from torch import Tensor
 
 from rlgames import config
 from rlgames.agents import weighed
-from rlgames.boards import Board
 from rlgames.commands.beside import config_beside, game_and_player
 from rlgames.commands.watch import probabilities
+from rlgames.drawing.terminal import Diagram
 from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
-from rlgames.grids import grids, template
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import BadNumber
@@ -30,7 +29,7 @@ LONGEST = 1 << 16
 """No board is written in more characters."""
 
 
-def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any], Board]:
+def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any], Diagram]:
     """What `rlgames show` does: the numbers of its JSON, and the board.
 
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
@@ -55,7 +54,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         "actions": [],
     }
     if bool(state.done[0]):
-        return report | {"over": ending(game, state, None)}, Board(game, state)
+        return report | {"over": ending(game, state, None)}, Diagram(game, state)
     likely = value = scores = None
     if player is not None:
         try:
@@ -69,7 +68,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         raise ConfigError(f"state= cannot be: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
     report["actions"] = _actions(game, state, likely, scores, exact)
-    return report, Board(game, state, likely, listed=False)
+    return report, Diagram(game, state, likely, listed=False)
 
 
 def _actions(
@@ -117,25 +116,18 @@ def the_position(game: Game[State], typed: str | None) -> State:
     start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
     if typed is None:
         return start
-    text, drawn = _text(typed), game.render(start, 0)
-    position: State
+    text = _text(typed)
     try:
-        position = game.parse(text)
+        position: State = game.parse(text)
         return position
     except ValueError as error:
-        why = error
-    try:
-        position = game.parse(template(game, drawn, text))
-        return position
-    except ValueError as error:
-        # The rows are as they should be: then what stands in them is wrong.
-        why = error if not str(error).startswith("not a board") else why
-    found = grids(drawn, *game.spec.observation[1:])
-    rows = drawn.splitlines()
-    if found is not None and len(found[1]) == 1:
-        rows = [" ".join(row) for row in found[1][0].marks]
+        why = shown(error)
+    boards = game.boards(start, 0)
+    rows = game.render(start, 0).splitlines()
+    if len(boards) == 1 and not game.caption(start, 0):  # its labels need not be typed
+        rows = [" ".join(row) for row in boards[0]]
     example = " / ".join(" ".join(row.split()) for row in rows)
-    raise ConfigError(f"state= is no position: {shown(why)}", f"as in: state='{example}'") from None
+    raise ConfigError(f"state= is no position: {why}", f"as in: state='{example}'")
 
 
 def _text(typed: str) -> str:

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from rlgames import build
 from rlgames.agents import build_player, weighed
-from rlgames.boards import Board
 from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.drawing.terminal import Diagram
 from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.steps import Ply, before_chance, ending, plies
 
-Frame = tuple[str | Board, ...]
+Frame = tuple[str | Diagram, ...]
 
 
 def watch_command(
@@ -52,18 +52,18 @@ def frames(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> 
     """One game: the board before each move, with the mover's probabilities and the move in words,
     and then the last board."""
     advisors = [weighed(player) for player in players]
-    known: dict[int, str] = {}  # the board as each seat knew it last
+    known: dict[int, State] = {}  # the position as each seat knew it last
     for ply in plies(game, players, rng):
         mover = int(ply.before.mover[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[mover % len(advisors)], seen)
-        yield _told(game, ply), Board(game, seen, likely, known.get(mover))
+        yield _told(game, ply), Diagram(game, seen, likely, known.get(mover))
         if game.spec.hidden:
-            known[mover] = game.render(seen, 0)
+            known[mover] = seen
         else:
-            known = dict.fromkeys(range(game.spec.seats), game.render(before_chance(game, ply), 0))
+            known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
     last = game.from_seat(ply.after, mover)
-    yield ending(game, last, None), Board(game, last, None, known[mover], reveal=True)
+    yield ending(game, last, None), Diagram(game, last, None, known[mover], reveal=True)
 
 
 def probabilities(player: Player, state: State) -> Tensor | None:

@@ -331,9 +331,9 @@ class Battleship(Game[BattleshipState]):
     def aims(self, state: BattleshipState, row: int) -> Tensor:
         return self._targets & ~state.shot[row]
 
-    def render(self, state: BattleshipState, row: int, reveal: bool = False) -> str:
-        (sea,) = self.boards(state, row, reveal)
-        return " ".join(sea[0]) if self.rows == 1 else board.draw(sea)
+    @property
+    def form(self) -> board.Form:
+        return board.Form(1, self.columns) if self.rows == 1 else super().form
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:
         if "sunk" in self.show or "first_hit" in self.show:
@@ -355,13 +355,7 @@ class Battleship(Game[BattleshipState]):
 
     def _read(self, text: str) -> list[str]:
         """The marks of the cells, as many of each as a game can have."""
-        if self.rows == 1:
-            marks = text.split()
-            if len(marks) != self.columns:
-                raise ValueError(f"not a line of {self.columns} marks")
-            board.check(marks, ".ox+")
-        else:
-            marks = board.read(text, self.rows, self.columns, ".ox+")
+        (marks,) = board.read(text, self.form, ".ox+")
         hits, aimed = marks.count("x"), marks.count("+")
         shots = hits + marks.count("o")
         if hits > self.ship_cells:

@@ -1,4 +1,4 @@
-"""Boards as text: columns are letters, rows are numbers, cells are single marks.
+"""Boards of marks and their text; columns are letters and rows numbers unless a game says more.
 
   A B C
 1 . x .
@@ -7,14 +7,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+Board = list[list[str]]
+"""The marks of all cells, row by row from the top; "." is an empty one."""
+
+BETWEEN = "   |"
+"""What is written between two boards."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the boards of a game are written: so many rows and columns of marks, each at least that
+    wide, with labels left of the rows, above the columns and below them, where there are any."""
+
+    rows: int
+    columns: int
+    left: list[str] = field(default_factory=list)
+    above: list[str] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+    width: int = 1
+
+
+def lettered(rows: int, columns: int) -> Form:
+    """Cells have names: A1, B1 and so on."""
+    numbers, letters = [str(row + 1) for row in range(rows)], [*map(_letters, range(columns))]
+    return Form(rows, columns, left=numbers, above=letters)
+
 
 def cell_name(cell: int, columns: int) -> str:
     """A cell, in row-major order, as a person writes it: B1."""
     return f"{_letters(cell % columns)}{cell // columns + 1}"
-
-
-Board = list[list[str]]
-"""The marks of all cells, row by row from the top; "." is an empty one."""
 
 
 def split(marks: list[str], columns: int) -> Board:
@@ -22,28 +46,57 @@ def split(marks: list[str], columns: int) -> Board:
     return [marks[start : start + columns] for start in range(0, len(marks), columns)]
 
 
-def draw(rows: Board) -> str:
-    """The marks of all cells under the columns' letters."""
-    head = "   " + " ".join(_letters(column)[-1] for column in range(len(rows[0])))
-    return "\n".join([head] + [f"{r + 1:2d} {' '.join(row)}" for r, row in enumerate(rows)])
+def draw(boards: Sequence[Board], form: Form) -> str:
+    """Boards side by side, with their labels."""
+    blocks = [_lines(board, form) for board in boards]
+    return "\n".join(BETWEEN.join(parts) for parts in zip(*blocks, strict=True))
 
 
-def read(text: str, rows: int, columns: int, marks: str) -> list[str]:
-    """The marks that draw was given; raises ValueError for any other text."""
-    lines = [line.split() for line in text.splitlines() if line.strip()]
-    found = [line[1:] for line in lines if line[0].isdigit()]
-    if len(found) != rows or any(len(line) != columns for line in found):
-        raise ValueError(f"not a board of {rows} rows of {columns} marks")
-    cells = [mark for line in found for mark in line]
-    check(cells, marks)
-    return cells
+def _lines(board: Board, form: Form) -> list[str]:
+    width = max(form.width, *(len(mark) for row in board for mark in row))
+
+    def line(label: str, words: list[str]) -> str:
+        # Of a label that is too long the end is written.
+        row = " ".join(f"{word[-width:]:>{width}}" for word in words)
+        return f"{label:>2} {row}" if form.left else row
+
+    rows = [
+        line(label, row) for label, row in zip(form.left or [""] * form.rows, board, strict=True)
+    ]
+    above, below = ([line("", labels)] if labels else [] for labels in (form.above, form.below))
+    return [*above, *rows, *below]
 
 
-def check(cells: list[str], marks: str) -> None:
-    """Raises ValueError for a cell that is none of the marks."""
-    wrong = [mark for mark in cells if len(mark) != 1 or mark not in marks]
+def read(text: str, form: Form, *marks: Collection[str]) -> list[list[str]]:
+    """The marks of each board in row-major order, from the text that draw makes, with labels or
+    without them; marks: those that each board can have.
+
+    Raises ValueError, saying what is wrong, for any other text.
+    """
+    lines = [line.split("|") for line in text.splitlines() if line.strip()]
+    if any(len(line) != len(marks) for line in lines):
+        raise ValueError(f"not {len(marks)} board{'s' * (len(marks) > 1)} side by side")
+    blocks = [[line[number].split() for line in lines] for number in range(len(marks))]
+    return [_read(block, form, known) for block, known in zip(blocks, marks, strict=True)]
+
+
+def _read(lines: list[list[str]], form: Form, marks: Collection[str]) -> list[str]:
+    above, below = ([label[-form.width :] for label in each] for each in (form.above, form.below))
+    lines = lines[1:] if above and lines[:1] == [above] else lines
+    lines = lines[:-1] if below and lines[-1:] == [below] else lines
+    if all(line[:1] == [label] for line, label in zip(lines, form.left, strict=False)):
+        lines = [line[bool(form.left) :] for line in lines]
+    if any(len(line) != form.columns for line in lines):
+        raise ValueError(f"not a board of {form.rows} rows of {form.columns} marks")
+    if len(lines) != form.rows:
+        raise ValueError(f"{len(lines)} rows; the board has {form.rows}")
+    cells = [mark for line in lines for mark in line]
+    known = [*marks]
+    wrong = [mark for mark in cells if mark not in known]
     if wrong:
-        raise ValueError(f"{wrong[0]!r} is none of the marks {' '.join(marks)}")
+        some = " ".join(known[:8]) + " ..." * (len(known) > 8)
+        raise ValueError(f"{wrong[0]!r} is none of the marks {some}")
+    return cells
 
 
 def _letters(column: int) -> str:

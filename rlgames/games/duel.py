@@ -226,17 +226,12 @@ class Duel(Game[DuelState]):
         ]
         return [board.split(marks, self.columns) for marks in (there, here)]
 
-    def render(self, state: DuelState, row: int, reveal: bool = False) -> str:
-        seat = int(state.mover[row])
-        boards = [board.draw(sea).splitlines() for sea in self.boards(state, row, reveal)]
-        width = max(len(line) for line in boards[0])
-        lines = [f"{left:<{width}}   |{right}" for left, right in zip(*boards, strict=True)]
-        afloat = state.afloat[row].tolist()
-        head = (
+    def caption(self, state: DuelState, row: int) -> str:
+        seat, afloat = int(state.mover[row]), state.afloat[row].tolist()
+        return (
             f"seat {seat + 1}, turn {int(state.turn[row]) + 1}, "
             f"afloat: yours {afloat[seat]}, theirs {afloat[1 - seat]}"
         )
-        return "\n".join([head, *lines])
 
     def parse_all(self, texts: Sequence[str]) -> DuelState:
         return DuelState.cat([self._parse(text) for text in texts])
@@ -251,17 +246,8 @@ class Duel(Game[DuelState]):
         seat, turn, mine, theirs = (int(word) for word in found.groups())
         if turn < 1:
             raise ValueError("turns are counted from 1")
-        halves = [line.split("|") for line in rest.splitlines() if line.strip()]
-        if any(len(half) != 2 for half in halves):
-            raise ValueError("not two boards side by side")
         letters = LETTERS[: len(self.fleet)]
-        there = board.read("\n".join(half[0] for half in halves), self.rows, self.columns, ".ox+")
-        here = board.read(
-            "\n".join(half[1] for half in halves),
-            self.rows,
-            self.columns,
-            ".o" + letters + letters.upper(),
-        )
+        there, here = board.read(rest, self.form, ".ox+", ".o" + letters + letters.upper())
         own = [letters.index(mark.lower()) + 1 if mark not in ".o" else 0 for mark in here]
         if [own.count(ship + 1) for ship in range(len(self.fleet))] != self.fleet:
             raise ValueError(f"the own fleet is not ships={self.fleet}")

@@ -14,7 +14,8 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from rlgames.games.board import Board
+from rlgames.games import board
+from rlgames.games.board import Board, Form
 from rlgames.games.subsets import MOST_MEMBERS, Subsets, nth_member
 
 
@@ -251,18 +252,35 @@ class Game(ABC, Generic[S]):
         """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
         raise NotImplementedError(f"in {self.spec.name} actions do not hit or miss what is hidden")
 
-    @abstractmethod
-    def render(self, state: S, row: int, reveal: bool = False) -> str:
-        """One position as text; reveal shows the hidden truth too."""
-
     def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
-        """One position as boards of marks, for pictures; none where only render can tell it."""
+        """One position as boards of marks, at least one; reveal shows the hidden truth too.
+
+        None in a game that has no boards, and writes its positions by render.
+        """
         return []
+
+    @property
+    def form(self) -> Form:
+        """How the boards are written."""
+        _, rows, columns = self.spec.observation
+        return board.lettered(rows, columns)
+
+    def caption(self, state: S, row: int) -> str:
+        """What is known of a position beside its boards, in one line."""
+        return ""
 
     def aims(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
         actions are no cells."""
         return torch.eye(self.spec.actions, dtype=torch.bool) if self.spec.cells else None
+
+    def render(self, state: S, row: int, reveal: bool = False) -> str:
+        """One position as text: its caption, if any, and its boards."""
+        boards = self.boards(state, row, reveal)
+        if not boards:
+            raise NotImplementedError(f"{self.spec.name} says neither boards nor render")
+        caption = self.caption(state, row)
+        return (caption + "\n" if caption else "") + board.draw(boards, self.form)
 
     def parse(self, text: str) -> S:
         """One public position from the text that render makes of it.

@@ -234,12 +234,10 @@ class Lines(Game[LinesState]):
         lowest = (state.occupied[row] + self._bottom) & self._column
         return (self._cell & lowest[:, None]) != 0
 
-    def render(self, state: LinesState, row: int, reveal: bool = False) -> str:
-        (rows,) = self.boards(state, row)
-        if not self.gravity:
-            return board.draw(rows)
-        lines = [" ".join(line) for line in rows]
-        return "\n".join([*lines, " ".join(str((c + 1) % 10) for c in range(self.columns))])
+    @property
+    def form(self) -> board.Form:
+        numbers = [str(column + 1) for column in range(self.columns)]
+        return board.Form(self.rows, self.columns, below=numbers) if self.gravity else super().form
 
     def parse_all(self, texts: Sequence[str]) -> LinesState:
         sides = torch.tensor([self._read(text) for text in texts])  # own stones, the other's
@@ -252,14 +250,7 @@ class Lines(Game[LinesState]):
 
     def _read(self, text: str) -> tuple[int, int]:
         """The mover's stones and the other's, as bits."""
-        if self.gravity:
-            lines = [line.split() for line in text.splitlines() if line.strip()]
-            if len(lines) != self.rows + 1 or any(len(line) != self.columns for line in lines):
-                raise ValueError(f"not a board of {self.rows} rows of {self.columns} marks")
-            cells = [mark for line in lines[:-1] for mark in line]
-            board.check(cells, ".XO")
-        else:
-            cells = board.read(text, self.rows, self.columns, ".XO")
+        (cells,) = board.read(text, self.form, ".XO")
         bits = self._cell.tolist()
         first, second = (
             sum(bit for bit, mark in zip(bits, cells, strict=True) if mark == side) for side in "XO"

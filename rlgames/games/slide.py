@@ -207,25 +207,15 @@ class Slide(Game[SlideState]):
     def boards(self, state: SlideState, row: int, reveal: bool = False) -> list[board.Board]:
         return [board.split([WORDS[e] for e in state.tiles[row].tolist()], self.columns)]
 
-    def render(self, state: SlideState, row: int, reveal: bool = False) -> str:
-        (rows,) = self.boards(state, row)
-        width = max(4, *(len(word) for line in rows for word in line))
-        return "\n".join(" ".join(word.rjust(width) for word in line) for line in rows)
+    @property
+    def form(self) -> board.Form:
+        return board.Form(self.rows, self.columns, width=4)
 
     def parse_all(self, texts: Sequence[str]) -> SlideState:
-        exponents = torch.tensor([self._read(text) for text in texts])
+        form = self.form
+        boards = [board.read(text, form, EXPONENTS)[0] for text in texts]
+        exponents = torch.tensor([[EXPONENTS[word] for word in words] for words in boards])
         return self.of(exponents.view(-1, self.rows, self.columns))
-
-    def _read(self, text: str) -> list[int]:
-        """The exponents of a board's cells."""
-        lines = [line.split() for line in text.splitlines() if line.strip()]
-        if len(lines) != self.rows or any(len(line) != self.columns for line in lines):
-            raise ValueError(f"not a board of {self.rows}x{self.columns} tiles")
-        words = [word for line in lines for word in line]
-        try:
-            return [EXPONENTS[word] for word in words]
-        except KeyError as error:
-            raise ValueError(f"{error} is not a tile; write . for none, or 2, 4, 8, ...") from None
 
     def name_action(self, state: SlideState, row: int, action: int) -> str:
         return ACTIONS[action]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.boards import Board, printed
+from rlgames.drawing.terminal import Diagram, printed
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
@@ -41,7 +41,7 @@ class Human(Player):
         tell: Callable[[str], None] = print,
     ) -> None:
         self.game, self.advisor, self.ask, self.tell = game, advisor, ask, tell
-        self._since: str | None = None
+        self._since: State | None = None
         self._turn = 0
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
@@ -58,7 +58,7 @@ class Human(Player):
         seats = f", you are seat {int(state.mover[0]) + 1}" if game.spec.seats > 1 else ""
         score = float(state.score[0, int(state.mover[0])])
         scored = f", score {score:g}" if game.spec.goal == "score" else ""
-        board = Board(game, state, since=self._since)
+        board = Diagram(game, state, since=self._since)
         self.tell("\n" + printed(f"turn {int(state.turn[0]) + 1}{seats}{scored}", board))
         while True:
             try:
@@ -88,14 +88,14 @@ class Human(Player):
             likely = self.advisor.probabilities(state)[0]
         except NotImplementedError as error:
             return str(error)
-        return printed(Board(self.game, state, likely.cpu(), self._since))
+        return printed(Diagram(self.game, state, likely.cpu(), self._since))
 
-    def _after(self, state: State, action: int) -> str:
-        """The board as the person knows it once they have moved."""
+    def _after(self, state: State, action: int) -> State:
+        """The position as the person knows it once they have moved."""
         if self.game.spec.hidden:
-            return self.game.render(state, 0)
-        moved = self.game.act(state, torch.tensor([action], device=state.done.device))
-        return self.game.render(moved, 0)
+            return state
+        moved: State = self.game.act(state, torch.tensor([action], device=state.done.device))
+        return moved
 
 
 class Announced(Player):

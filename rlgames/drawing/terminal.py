@@ -1,8 +1,7 @@
-"""Boards as a person sees them: what `render` writes, with the likely moves on it.
+"""Positions on a terminal: the boards of a game, with the likely moves on them.
 
-A board is found in the text of any game that writes it as Spec.observation's rows and columns of
-marks. Where the actions are cells their probabilities stand in the cells, where they are columns
-above them, and otherwise in a list beside the board, which is all that other games get.
+Where actions take cells their probabilities stand in the cells. Where an action is not one cell
+they are listed beside the board, or beside the text of a game that has no boards.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+import torch
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 from torch import Tensor
 
+from rlgames.drawing import marks
 from rlgames.games.game import Game, State
-from rlgames.grids import grids
 
 SHOWN = 8
 """So many of the likeliest moves are listed."""
@@ -28,12 +28,8 @@ LINED = 7
 LEAST = 0.005
 """A cell says nothing of less than this, half a percent."""
 
-STYLES = {"X": "bold red", "O": "bold yellow", "x": "bold red", "o": "blue", "+": "bold yellow"}
-STYLES |= {"#": "green", ".": "dim"}
-
-TILES = ["eee4da", "ede0c8", "f2b179", "f59563", "f67c5f", "f65e3b"]
-TILES += ["edcf72", "edcc61", "edc850", "edc53f", "edc22e"]
-"""The colours of 2, 4, 8 and so on up to 2048."""
+STYLES = {"first": "bold red", "second": "bold yellow", "hit": "bold red", "miss": "blue"}
+STYLES |= {"aim": "bold yellow", "ship": "green", "empty": "dim", "other": ""}
 
 SIZES = ("lined", "tidy", "narrow", "bare")
 """With lines between the cells, with room for brackets, with less room, with marks only."""
@@ -41,11 +37,11 @@ SIZES = ("lined", "tidy", "narrow", "bare")
 GAP = "   "
 
 
-class Board:
+class Diagram:
     """A position to be printed by rich, as wide as there is room for.
 
-    likely: float [A], the probabilities to show, if any. since: an earlier text of the board;
-    cells that were different are marked. reveal: show the hidden truth too. listed: list the
+    likely: float [A], the probabilities to show, if any. since: an earlier position; cells that
+    were different are marked. reveal: show the hidden truth too. listed: list the
     likeliest moves where they have no place on the board.
     """
 
@@ -54,22 +50,22 @@ class Board:
         game: Game[Any],
         state: State,
         likely: Tensor | None = None,
-        since: str | None = None,
+        since: State | None = None,
         reveal: bool = False,
         listed: bool = True,
     ) -> None:
-        _, rows, columns = game.spec.observation
-        self.game, self.state, self.columns, self.listed = game, state, columns, listed
-        self.text = game.render(state, 0, reveal=reveal)
+        self.game, self.state, self.listed = game, state, listed
+        self.text, self.form = game.render(state, 0, reveal), game.form
+        self.boards = game.boards(state, 0, reveal)
         self.shares = [] if likely is None else likely.tolist()
-        self.caption, self.grids = grids(self.text, rows, columns) or ([], [])
-        earlier = grids(since, rows, columns) if since else None
+        aims = game.aims(state, 0)
+        self.aims = None if aims is None else aims.cpu()
         # What is revealed was there before.
-        visible = grids(game.render(state, 0), rows, columns) or ([], [])
-        pairs = zip(visible[1], earlier[1] if earlier else [], strict=False)
+        visible = game.boards(state, 0)
+        earlier = visible if since is None else game.boards(since, 0)
         self.changed = [
-            [mark != old for mark, old in zip(chain(*now.marks), chain(*then.marks), strict=True)]
-            for now, then in pairs
+            [mark != old for mark, old in zip(chain(*now), chain(*then), strict=True)]
+            for now, then in zip(visible, earlier, strict=True)
         ]
 
     def likeliest(self) -> list[tuple[str, float]]:
@@ -88,91 +84,67 @@ class Board:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, ascii_only = options.max_width, options.ascii_only
-        count = range(len(self.grids))
+        count = range(len(self.boards))
         sizes = {size: [self._draw(number, size, ascii_only) for number in count] for size in SIZES}
         # Better small side by side than one below the other.
-        sides = [size for size in SIZES if self.grids and _width(sizes[size]) <= width]
-        rooms = [size for size in SIZES if self.grids and max(map(_widest, sizes[size])) <= width]
+        sides = [size for size in SIZES if self.boards and _width(sizes[size]) <= width]
+        rooms = [size for size in SIZES if self.boards and max(map(_widest, sizes[size])) <= width]
         size = next(iter([*sides, *rooms]), "bare")
         drawn = sizes[size] if rooms else [[Text(line) for line in self.text.splitlines()]]
-        yield from map(Text, self.caption if self.grids else [])
+        if rooms and (caption := self.game.caption(self.state, 0)):
+            yield Text(caption)
         listed = self._list(ascii_only) if self._needs_list(size) else []
         for block in _beside([*drawn, listed] if listed else drawn, width):
             yield from block
 
     def on_cells(self) -> list[float] | None:
-        """What the actions that take each cell are likely together; None where actions are not
-        empty cells or sets of them."""
-        marks = list(chain(*self.grids[0].marks))
-        if self.game.spec.cells:
-            taken = any(p >= LEAST and m != "." for p, m in zip(self.shares, marks, strict=False))
-            return self.shares if self.shares and not taken else None
-        names = self.grids[0].names()
-        cells = dict.fromkeys(names.values(), 0.0)
-        for action, share in enumerate(self.shares):
-            words = self.game.name_action(self.state, 0, action).split() if share else []
-            if not all(word in names for word in words):
-                return None
-            for word in words:
-                cells[names[word]] += share
-        return list(cells.values()) if self.shares and cells else None
-
-    def on_columns(self) -> bool:
-        """Whether actions are columns, and named below the board."""
-        foot, actions = self.grids[0].foot, range(len(self.shares))
-        return (
-            bool(foot)
-            and len(foot) == len(actions)
-            and all(
-                self.game.name_action(self.state, 0, action).endswith(foot[action])
-                for action in actions
-            )
-        )
+        """What the actions that take each cell are likely together; None where actions do not take
+        empty cells."""
+        if self.aims is None or not self.shares or not self.boards:
+            return None
+        cells: list[float] = (torch.tensor(self.shares) @ self.aims.float()).tolist()
+        pairs = zip(cells, chain(*self.boards[0]), strict=True)
+        return None if any(share >= LEAST and mark != "." for share, mark in pairs) else cells
 
     def _needs_list(self, size: str) -> bool:
         if not self.shares or not self.listed:
             return False
-        one = self.game.spec.cells and size != "bare" and self.on_cells() is not None
-        return not one and (size == "bare" or not self.on_columns())
+        single = self.aims is not None and int(self.aims.sum(1).max()) <= 1
+        return size == "bare" or not single or self.on_cells() is None
 
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
         """One of the boards, with the probabilities if it is the first."""
-        grid = self.grids[number]
-        lined = size == "lined" and len(grid.marks) <= LINED
-        words, above = self._words(number, size, " " if lined else "." if ascii_only else "·")
-        inner = max(word.cell_len for row in [*words, above] for word in row)
+        form = self.form
+        lined = size == "lined" and form.rows <= LINED
+        words = self._words(number, size, " " if lined else "." if ascii_only else "·")
+        inner = max(word.cell_len for row in words for word in row)
         # An equal distance to both sides looks best.
         inner += size in ("lined", "tidy") and not inner % 2
-        side = max(map(len, grid.left), default=-1) + 1
-        pad, edges = Text(" " * side), _edges(self.columns, inner + 2, ascii_only)
+        side = max(map(len, form.left), default=-1) + 1
+        pad, edges = Text(" " * side), _edges(form.columns, inner + 2, ascii_only)
         pipe = "" if not lined else "|" if ascii_only else "│"
-        changed = self.changed[number] if self.changed else [False] * (len(words) * self.columns)
-        lines = [pad + _labels(grid.head, inner, size, lined)] if grid.head else []
-        if above:
-            lines.append(pad + _row(above, [False] * len(above), inner, size, " " * lined))
+        lines = [pad + _labels(form.above, inner, size, lined)] if form.above else []
         for row, row_words in enumerate(words):
             if lined:
                 lines.append(pad + Text(edges[min(row, 1)], "dim"))
-            marks = changed[row * self.columns : (row + 1) * self.columns]
-            label = f"{grid.left[row]:>{side - 1}} " if grid.left else ""
-            lines.append(Text().append(label, "dim") + _row(row_words, marks, inner, size, pipe))
+            changed = self.changed[number][row * form.columns : (row + 1) * form.columns]
+            label = f"{form.left[row]:>{side - 1}} " if form.left else ""
+            lines.append(Text().append(label, "dim") + _row(row_words, changed, inner, size, pipe))
         if lined:
             lines.append(pad + Text(edges[2], "dim"))
-        return [*lines, pad + _labels(grid.foot, inner, size, lined)] if grid.foot else lines
+        return [*lines, pad + _labels(form.below, inner, size, lined)] if form.below else lines
 
-    def _words(self, number: int, size: str, empty: str) -> tuple[list[list[Text]], list[Text]]:
-        """What stands in the cells, and above the columns."""
-        words = [[_mark(mark, empty) for mark in row] for row in self.grids[number].marks]
-        if number or size == "bare" or not self.shares:
-            return words, []
-        sign, cells = "" if size == "narrow" else "%", self.on_cells()
+    def _words(self, number: int, size: str, empty: str) -> list[list[Text]]:
+        """What stands in the cells."""
+        words = [[_mark(mark, empty) for mark in row] for row in self.boards[number]]
+        cells = None if number or size == "bare" else self.on_cells()
         if cells is not None:
+            sign = "" if size == "narrow" else "%"
             for place, share in enumerate(cells):
-                row, column = divmod(place, self.columns)
+                row, column = divmod(place, self.form.columns)
                 if share >= LEAST:
                     words[row][column] = _percent(share, sign, max(cells))
-        above = self.shares if self.on_columns() else []
-        return words, [_percent(share, sign, max(above)) for share in above]
+        return words
 
     def _list(self, ascii_only: bool) -> list[Text]:
         """The likeliest moves with bars, which a black and white terminal shows as well."""
@@ -192,18 +164,11 @@ def _percent(share: float, sign: str, most: float) -> Text:
 
 
 def _mark(mark: str, empty: str) -> Text:
-    if mark.isdecimal():
-        return Text(mark, _tile(int(mark)))
-    if len(mark) == 1 and mark.isalpha() and mark not in STYLES:  # one's own ships
-        return Text(mark, "bold red" if mark.isupper() else "green")
-    return Text(empty if mark == "." else mark, STYLES.get(mark, ""))
-
-
-def _tile(value: int) -> str:
-    place = value.bit_length() - 2
-    if value < 2 or value & (value - 1) or place >= len(TILES):
-        return "bold white on #3c3a32"
-    return f"bold {'#776e65' if place < 2 else 'black'} on #{TILES[place]}"
+    what = marks.kind(mark)
+    if what == "tile":
+        red, green, blue = marks.tile(mark)
+        return Text(mark, f"bold black on rgb({red},{green},{blue})")
+    return Text(empty if what == "empty" else mark, STYLES[what])
 
 
 def _row(words: list[Text], marked: list[bool], inner: int, size: str, pipe: str) -> Text:
@@ -269,7 +234,7 @@ def _beside(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
     yield joined
 
 
-def printed(*parts: str | Board) -> str:
+def printed(*parts: str | Diagram) -> str:
     """Parts one below the other as they are printed: drawn on a terminal, plain elsewhere."""
     if not sys.stdout.isatty():
         return "\n".join(part if isinstance(part, str) else part.plain() for part in parts)
@@ -279,6 +244,6 @@ def printed(*parts: str | Board) -> str:
     return drawn.get().rstrip("\n")
 
 
-def grouped(*parts: str | Board) -> RenderableType:
+def grouped(*parts: str | Diagram) -> RenderableType:
     """Parts one below the other, for rich; a text in brackets is no markup."""
     return Group(*(Text(part) if isinstance(part, str) else part for part in parts))

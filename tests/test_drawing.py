@@ -8,8 +8,7 @@ import torch
 from rich.console import Console
 
 from rlgames import build, config
-from rlgames.boards import Board
-from rlgames.grids import grids, template
+from rlgames.drawing.terminal import Diagram
 from rlgames.players.player import Random
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
@@ -54,12 +53,12 @@ GAMES = config.options("game")
 def test_every_board_is_found_and_no_line_is_too_long(name):
     game = game_of(name)
     state, before = after(game, 3)
-    board = Board(game, state, shares(game, state), game.render(game.public(before), 0))
-    assert board.grids
+    board = Diagram(game, state, shares(game, state), game.public(before))
+    assert board.boards
     for width in (120, 80, 40, 20):
         text = drawn(board, width, color_system=None)
         assert max(map(len, text.splitlines())) <= width
-        for row in board.grids[0].marks:
+        for row in board.boards[0]:
             assert all(mark in text for mark in row if mark != ".")
 
 
@@ -67,7 +66,7 @@ def test_every_board_is_found_and_no_line_is_too_long(name):
 def test_a_board_needs_no_colour_and_no_more_than_ascii(name):
     game = game_of(name)
     state, _ = after(game, 2)
-    board = Board(game, state, shares(game, state))
+    board = Diagram(game, state, shares(game, state))
     colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
     assert not re.search(colours, drawn(board, no_color=True, color_system="truecolor"))
     assert drawn(board, encoding="ascii", color_system=None).isascii()
@@ -77,7 +76,7 @@ def test_a_board_needs_no_colour_and_no_more_than_ascii(name):
 def test_percentages_on_the_board_add_up(name):
     game = game_of(name)
     state, _ = after(game, 2)
-    board = Board(game, state, shares(game, state))
+    board = Diagram(game, state, shares(game, state))
     told = [int(text) for text in re.findall(r"(\d+)%", drawn(board, color_system=None))]
     assert abs(sum(told) - 100) <= len(told) / 2 + 1
     assert max(told) == round(100 * max(board.shares))
@@ -86,7 +85,7 @@ def test_percentages_on_the_board_add_up(name):
 def test_sets_of_cells_are_added_up_in_each_cell():
     game = game_of("salvo")
     state, _ = after(game, 1)
-    board = Board(game, state, shares(game, state))
+    board = Diagram(game, state, shares(game, state))
     assert sum(board.on_cells()) == pytest.approx(game.shots)
     named = dict.fromkeys(("A1", "B3"), 0.0)
     for action, share in enumerate(board.shares):
@@ -99,15 +98,15 @@ def test_sets_of_cells_are_added_up_in_each_cell():
 def test_the_last_move_is_marked():
     game = game_of("tictactoe")
     state, before = after(game, 2)
-    assert drawn(Board(game, state), color_system=None).count("[") == 0
-    text = drawn(Board(game, state, since=game.render(before, 0)), color_system=None)
+    assert drawn(Diagram(game, state), color_system=None).count("[") == 0
+    text = drawn(Diagram(game, state, since=before), color_system=None)
     assert re.findall(r"\[ *(.) *\]", text) == ["O"]
 
 
 def test_the_likeliest_moves_add_up():
     game = game_of("salvo")
     state, _ = after(game, 0)
-    moves = Board(game, state, shares(game, state)).likeliest()
+    moves = Diagram(game, state, shares(game, state)).likeliest()
     assert sum(share for _, share in moves) == pytest.approx(1)
     assert moves[-1][0] == "others"
     assert [share for _, share in moves[:-1]] == sorted((s for _, s in moves[:-1]), reverse=True)
@@ -115,25 +114,26 @@ def test_the_likeliest_moves_add_up():
 
 def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
     class Spoken(type(game_of("tictactoe"))):
+        def boards(self, state, row, reveal=False):
+            return []
+
         def render(self, state, row, reveal=False):
             return f"[bold]{int(state.turn[row])} stones lie on the board"
 
     game = Spoken(3, 3, 3, gravity=False)
     state, _ = after(game, 2)
-    text = drawn(Board(game, state, shares(game, state)), color_system=None)
+    text = drawn(Diagram(game, state, shares(game, state)), color_system=None)
     assert "[bold]2 stones lie" in text
     assert len(re.findall(r"[ABC][123] .*%", text)) == 7
 
 
-def test_marks_find_their_places_in_a_board():
+def test_a_board_is_read_without_its_labels_too():
     for name in ("tictactoe", "connect4", "2048"):
         game = game_of(name)
         state, _ = after(game, 3)
         text = game.render(state, 0)
-        (grid,) = grids(text, *game.spec.observation[1:])[1]
-        bare = "\n".join(" ".join(row) for row in grid.marks)
-        again = game.parse(template(game, game.render(game.initial(1, torch.Generator()), 0), bare))
-        assert game.render(again, 0) == text
-    for wrong in ("", ". .\n. .", ". . .\n. . .", ". . .\n" * 4):
-        with pytest.raises(ValueError, match="row"):
-            template(game, text, wrong)
+        bare = "\n".join(" ".join(row) for row in game.boards(state, 0)[0])
+        assert game.render(game.parse(bare), 0) == text
+        for wrong in ("", ". .\n. .", ". . .\n. . .", ". . .\n" * 4, text + "\n" + text):
+            with pytest.raises(ValueError, match="row"):
+                game.parse(wrong)

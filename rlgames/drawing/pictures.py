@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from rlgames import sprites
+from rlgames.drawing import sprites
 from rlgames.games.board import Board
 from rlgames.games.game import Game, State
 

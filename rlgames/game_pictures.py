@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from rlgames import diagrams
-from rlgames.diagrams import Thought
+from rlgames.drawing import pictures
+from rlgames.drawing.pictures import Thought
 from rlgames.games.game import Game, State
 from rlgames.play import Moves
 from rlgames.policies.policy import Policy
@@ -37,7 +37,7 @@ def thoughts(game: Game[Any], policy: Policy, state: State, logits: bool) -> lis
     scores = masked(policy.scores(game, state)[0].nan_to_num(), legal).double()
     if logits:
         weights = scores.softmax(1).cpu().numpy()
-        return [Thought(row, [*map(diagrams.percent, row)], shared=True) for row in weights]
+        return [Thought(row, [*map(pictures.percent, row)], shared=True) for row in weights]
     low, high = scores.where(legal, torch.inf).amin(1, True), scores.amax(1, True)
     weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).cpu().numpy()
     pairs = zip(weights, scores.tolist(), strict=True)
@@ -75,23 +75,23 @@ def show(
     frames = [_frame(game, moves, *each) for each in zip(shown, thought, strict=True)]
     end = game.from_seat(final, 0)
     frames.append(
-        diagrams.diagram(game, end, 0, _end(game, end, len(moves)), reveal=True, width=SMALL)
+        pictures.diagram(game, end, 0, _end(game, end, len(moves)), reveal=True, width=SMALL)
     )
-    return stills, diagrams.animation(frames)
+    return stills, pictures.animation(frames)
 
 
 def _still(game: Game[Any], policy: Policy, logits: bool, moves: Moves, ply: int) -> Image.Image:
     (thought,) = thoughts(game, policy, moves.state[ply : ply + 1], logits)
     title, action = _title(game, moves, ply), int(moves.action[ply])
     told = f"{thought.weights[action]:.0%} sure" if logits else f"worth {thought.words[action]}"
-    return diagrams.diagram(game, moves.state, ply, f"{title} ({told})", thought, action)
+    return pictures.diagram(game, moves.state, ply, f"{title} ({told})", thought, action)
 
 
 def _frame(game: Game[Any], moves: Moves, ply: int, thought: Thought) -> Image.Image:
     mine = int(moves.player[ply]) == 0
     title, action = _title(game, moves, ply), int(moves.action[ply])
     shown = thought if mine else None
-    return diagrams.diagram(game, moves.state, ply, title, shown, action, width=SMALL)
+    return pictures.diagram(game, moves.state, ply, title, shown, action, width=SMALL)
 
 
 def _title(game: Game[Any], moves: Moves, ply: int) -> str:

@@ -1,4 +1,4 @@
-"""Small charts for TensorBoard and the run's directory."""
+"""Plots of curves and of how numbers are spread, for TensorBoard and the run's directory."""
 
 from __future__ import annotations
 

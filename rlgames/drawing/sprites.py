@@ -1,4 +1,4 @@
-"""Small pictures that diagrams are put together from: cells, arrows and words.
+"""Small pictures that those of positions are put together from: cells, arrows and words.
 
 Each is drawn once and kept, its shapes four times as large, so that their edges are smooth.
 """
@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-Colour = tuple[int, int, int]
+from rlgames.drawing import marks
+from rlgames.drawing.marks import Colour
 
 SHADES = 15
 """So many colours a cell can have by how likely it is, beside that of none."""
@@ -17,13 +18,8 @@ SHADES = 15
 PAPER, INK, FAINT = (255, 255, 255), (45, 52, 64), (130, 138, 150)
 CELL, LIKELY, CHOSEN = (227, 234, 242), (255, 166, 43), (208, 52, 44)
 SHIP, HIT, MISS = (120, 130, 145), (214, 69, 65), (126, 160, 196)
-STONES = {"X": (38, 101, 178), "O": (224, 90, 40)}
-TILES: tuple[Colour, ...] = (
-    *((238, 228, 218), (237, 224, 200), (242, 177, 121), (245, 149, 99), (246, 124, 95)),
-    *((246, 94, 59), (237, 207, 114), (237, 204, 97), (237, 200, 80), (237, 197, 63)),
-    *((237, 194, 46), (94, 218, 146), (36, 187, 100), (113, 180, 213), (94, 160, 220)),
-)
-"""Of 2, 4, 8 and so on."""
+GROUNDS = {"hit": HIT, "miss": MISS, "ship": SHIP}
+STONES = {"first": (38, 101, 178), "second": (224, 90, 40)}
 
 DIRECTIONS = {"up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 """Actions of these names are arrows, by what they add to x and y."""
@@ -33,9 +29,11 @@ DIRECTIONS = {"up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 def cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
     """weight: 0 to SHADES."""
     image = Image.new("RGB", (size, size), PAPER)
-    image.paste(shade(weight) if mark == "." else _ground(mark), mask=_shape("cell", size))
-    if mark in STONES:
-        image.paste(STONES[mark], mask=_shape("stone", size))
+    what = marks.kind(mark)
+    ground = marks.tile(mark) if what == "tile" else GROUNDS.get(what, CELL)
+    image.paste(shade(weight) if what == "empty" else ground, mask=_shape("cell", size))
+    if what in STONES:
+        image.paste(STONES[what], mask=_shape("stone", size))
     elif mark in ("x", "o", "+"):
         image.paste(CHOSEN if mark == "+" else PAPER, mask=_shape(mark, size))
     if chosen:
@@ -70,15 +68,6 @@ def _shape(name: str, size: int) -> Image.Image:
     elif name == "+":
         draw.ellipse((near, near, far, far), None, 255, edge)
     return image.reduce(4)
-
-
-def _ground(mark: str) -> Colour:
-    """The colour of a cell by its mark: a number is a tile, a letter a ship, struck if large."""
-    if mark.isdecimal():
-        return TILES[min(max(int(mark).bit_length() - 2, 0), len(TILES) - 1)]
-    if mark.isalpha() and mark not in ("x", "o", *STONES):
-        return HIT if mark.isupper() else SHIP
-    return {"x": HIT, "o": MISS, "#": SHIP}.get(mark, CELL)
 
 
 def _blend(one: Colour, other: Colour, share: float) -> Colour:
@@ -116,8 +105,8 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 def palette() -> Image.Image:
     """The colours of an animation: all that are drawn with, and between them and what is behind."""
     shades = [shade(weight) for weight in range(SHADES + 1)]
-    behind = {PAPER: (INK, HIT, SHIP, MISS, *STONES.values(), *TILES), CHOSEN: shades[::3]}
-    behind |= {INK: (*shades[::5], *TILES[:2]), CELL: tuple(STONES.values())}
+    behind = {PAPER: (INK, HIT, SHIP, MISS, *STONES.values(), *marks.TILES), CHOSEN: shades[::3]}
+    behind |= {INK: (*shades[::5], *marks.TILES[:2]), CELL: tuple(STONES.values())}
     between = [_blend(a, b, t) for b, own in behind.items() for a in own for t in (0.0, 0.35, 0.7)]
     colours = list(dict.fromkeys([PAPER, CHOSEN, *shades, *between]))[:256]
     image = Image.new("P", (1, 1))
