@@ -193,8 +193,8 @@ def td_of_2048(rounds: int, device: str = "cpu") -> str:
     for name, tuples in TUPLES.items():
         for batch in SIDE_BY_SIDE:
             words = ["experiment=2048_ntuple", f"batch={batch}", *tuples, f"device={device}"]
-            words += [f"games={4 * batch}", f"log_every={batch}", "eval_games=1"]
-            words += [f"eval_every={4 * batch}"]
+            words += [f"games={2 * batch}", f"log_every={batch // 2}", "eval_games=1"]
+            words += [f"eval_every={2 * batch}"]
             sides[f"{name}, {batch} games at once"] = partial(speed, words)
     body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
     return rows(["network", "moves learnt from a second"], body)
