@@ -31,26 +31,37 @@ def boards(rows, columns, most, count=200):
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4)])
-def test_a_board_is_worth_what_its_tuples_hold_from_every_side(rows, columns):
-    """Against reading each view of the board apart; cells beyond the marks count as the last."""
+def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
+    """Against reading each view of the board apart, where several see the same cells the one from
+    which their number is least; cells beyond the marks count as the last."""
     game = Slide(rows, columns)
     tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 5
     policy = filled(game, tuples, marks)
     exponents = boards(rows, columns, 7)
     found = policy.value(game, game.of(exponents))
-    for row, board in enumerate(exponents):
-        views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
-        if rows == columns:
-            views += [view.T for view in views]
-        total = 0.0
-        for view in views:
-            cells = view.flatten().clamp(max=marks - 1).tolist()
-            first = 0
-            for each in tuples:
-                place = sum(cells[cell] * marks**n for n, cell in enumerate(each))
-                total += float(policy.values[first + place])
-                first += marks ** len(each)
+    cells = torch.arange(rows * columns).view(rows, columns)
+    views = [cells, cells.flip(0), cells.flip(1), cells.flip(0, 1)]
+    if rows == columns:
+        views += [view.T for view in views]
+    for row, board in enumerate(exponents.flatten(1).clamp(max=marks - 1).tolist()):
+        total, first = 0.0, 0
+        for each in tuples:
+            least = {}
+            for view in views:
+                seen = view.flatten()[each].tolist()
+                number = sum(board[cell] * marks**n for n, cell in enumerate(seen))
+                where = frozenset(seen)
+                least[where] = min(number, least.get(where, number))
+            total += sum(float(policy.values[first + number]) for number in least.values())
+            first += marks ** len(each)
         assert float(found[row]) == pytest.approx(total, rel=1e-5)
+
+
+def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each():
+    game = Slide(4, 4)
+    tuples = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 4, 5], [1, 2, 5, 6], [5, 6, 9, 10]]
+    policy = Ntuple(game, 1.0, tuples, 14, 0.0)
+    assert policy.places(game, game.of(boards(4, 4, 14))).shape == (200, 8 + 9)
 
 
 def test_turned_boards_are_worth_the_same():

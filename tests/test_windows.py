@@ -1,5 +1,7 @@
 """Windows of games: what is played on, what is begun anew, what is learnt from an open game."""
 
+import json
+
 import pytest
 import torch
 
@@ -151,7 +153,7 @@ def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_pa
         cfg = config.load("train", [*words, f"out={tmp_path / name}"])
         training.train(cfg)
         lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
-        found.append([config.json.loads(line) for line in lines])
+        found.append([json.loads(line) for line in lines])
     for one, other in zip(*found, strict=True):
         assert {k: v for k, v in one.items() if not k.startswith("time/")} == {
             k: v for k, v in other.items() if not k.startswith("time/")

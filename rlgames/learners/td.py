@@ -31,26 +31,28 @@ class SharedValues(nn.Module):
         self.sizes: Tensor
         for name in ("errors", "sizes") if coherent else ():
             self.register_buffer(name, torch.zeros_like(self.values))
-        self._count = torch.zeros_like(self.values)
-        self._total = torch.zeros_like(self.values)
+        self._one_of = torch.zeros_like(self.values, dtype=torch.int64)
 
     def move(self, places: Tensor, error: Tensor, lr: float) -> None:
         """Move the values at places, int64 [B, K], by up to lr of the errors of their sums, [B]."""
-        place = places.reshape(-1)
+        place = places.reshape(-1).long()
         share = (error / places.shape[1]).repeat_interleave(places.shape[1])
-        # Sorting the places to find those that are alike takes longer.
-        count = self._count.index_add_(0, place, torch.ones_like(share)).index_select(0, place)
-        mean = self._total.index_add_(0, place, share).index_select(0, place) / count
-        self._count[place] = 0
-        self._total[place] = 0
+        # Those at the same place go by the number of any one of them. Sorting takes longer.
+        number = torch.arange(len(place), device=place.device)
+        one_of = self._one_of.scatter_(0, place, number).index_select(0, place)
+        count = torch.zeros_like(share).scatter_add_(0, one_of, torch.ones_like(share))
+        total = torch.zeros_like(share).scatter_add_(0, one_of, share)
+        alone = count.nonzero()[:, 0]
+        place, count, total = (each.index_select(0, alone) for each in (place, count, total))
+        mean = total / count
         rate: Tensor | float = lr
         if self.coherent:
             errors, sizes = self.errors.index_select(0, place), self.sizes.index_select(0, place)
             rate = lr * torch.where(sizes > 0, errors.abs() / sizes, 1.0)
-            self.errors[place] = errors + mean
-            self.sizes[place] = sizes + mean.abs()
+            self.errors.scatter_(0, place, errors + mean)
+            self.sizes.scatter_(0, place, sizes + mean.abs())
         step = (1 - (1 - rate) ** count) * mean
-        self.values[place] = self.values.index_select(0, place) + step
+        self.values.scatter_add_(0, place, step)
 
 
 class Td(Learner):

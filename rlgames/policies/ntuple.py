@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import torch
@@ -20,9 +21,9 @@ SHAPES = ((3, 3), (4, 2))
 
 class Ntuple(AfterstateValues):
     """Each tuple of cells has a table with a value for all that these cells can hold; a board is
-    worth the sum of what it finds in every table, looking at it from each side of each of the
-    board's symmetries (Szubert and Jaskowski 2014). What the whole board holds is looked up once,
-    from the side from which its number is least.
+    worth the sum of what it finds in every table, wherever the board's symmetries lay the tuple
+    (Szubert and Jaskowski 2014). Where several lay it on the same cells, these are looked up once,
+    from the side from which the number of what they hold is least.
 
     tuples: cells of each tuple, counted from 0 in rows from the top; None: all ways that SHAPES
         lie on the board, or the whole board where it has no more than six cells. marks: how many
@@ -48,45 +49,51 @@ class Ntuple(AfterstateValues):
         tuples = default_tuples(game.rows, game.columns, symmetries) if tuples is None else tuples
         self.marks = min(marks, game.spec.marks)
         _check(tuples, self.marks, entries, game.num_cells)
-        views = [symmetries[:, cells].tolist() for cells in tuples]
-        # For every tuple and symmetry, what each cell's exponent is multiplied by.
-        steps = torch.zeros(len(tuples), len(symmetries), game.num_cells, dtype=torch.float64)
-        for number, of_tuple in enumerate(views):
-            for side, cells in enumerate(of_tuple):
-                for place, cell in enumerate(cells):
-                    steps[number, side, cell] = self.marks**place
         contents = [self.marks ** len(cells) for cells in tuples]
         sizes = torch.tensor([min(each, entries or each) for each in contents])
         first = sizes.cumsum(0) - sizes
         self._shared = max(contents) > int(sizes.max())
-        self._whole = torch.tensor([len(cells) == game.num_cells for cells in tuples])
         self._steps: Tensor
         self._sizes: Tensor
         self._first: Tensor
+        # By how many sides see the same cells: of each look, its tuple and the steps of its sides.
+        looks: dict[int, list[tuple[int, Tensor]]] = {}
+        for number, cells in enumerate(tuples):
+            for sides in _looks(symmetries[:, cells], self.marks, game.num_cells):
+                looks.setdefault(len(sides), []).append((number, sides))
+        ordered = sorted(looks.items())
+        self._looks = [(sides, len(found)) for sides, found in ordered]
+        steps = [torch.stack([s for _, s in found], 1).flatten(0, 1) for _, found in ordered]
+        tuple_of = torch.tensor([number for _, found in ordered for number, _ in found])
         # Products of floats are many times as fast as sums of whole numbers, and exact so far.
         exact = torch.float32 if max(contents) <= 1 << 24 else torch.float64
-        self.register_buffer("_steps", steps.flatten(0, 1).T.to(exact), persistent=False)
-        for name, each in (("_sizes", sizes), ("_first", first)):
-            sides = each[None, :, None].expand(1, -1, len(symmetries))
-            self.register_buffer(name, self._looked_up(sides)[0], persistent=False)
-        share = start / len(self._first)
+        self.register_buffer("_steps", torch.cat(steps).T.to(exact), persistent=False)
+        self.register_buffer("_sizes", sizes[tuple_of], persistent=False)
+        self.register_buffer("_first", first[tuple_of].int(), persistent=False)
+        share = start / len(tuple_of)
         self.register_buffer("values", torch.full((int(sizes.sum()),), share))
 
     def places(self, game: Game[Any], afterstate: Any) -> Tensor:
-        """Int64 [B, K], K = tuples × symmetries, but 1 for a tuple of the whole board."""
+        """Int32 [B, K]: a place for each of the ways that each tuple lies on the board."""
         tiles = afterstate.tiles.clamp(max=self.marks - 1).to(self._steps.dtype)
-        contents = (tiles @ self._steps).view(len(tiles), len(self._whole), -1)
-        places = self._looked_up(contents).long()
-        if self._shared:
-            places %= self._sizes
+        of_sides = (tiles @ self._steps).split([sides * looks for sides, looks in self._looks], 1)
+        # A minimum of columns is ten times as fast as amin.
+        least = [
+            reduce(torch.minimum, found.split(looks, 1))
+            for found, (_, looks) in zip(of_sides, self._looks, strict=True)
+        ]
+        contents = torch.cat(least, 1)
+        places = (contents.long() % self._sizes).int() if self._shared else contents.int()
         return places + self._first
 
-    def _looked_up(self, contents: Tensor) -> Tensor:
-        """[B, K]: of the contents of each tuple from each side, [B, T, G], those with values."""
-        if not self._whole.any():
-            return contents.flatten(1)
-        parts, whole = contents[:, ~self._whole], contents[:, self._whole]
-        return torch.cat([parts.flatten(1), whole.amin(2)], 1)
+
+def _looks(views: Tensor, marks: int, cells: int) -> list[Tensor]:
+    """For each set of cells that a tuple lies on, what every cell's exponent is multiplied by from
+    each side that sees it, float64 [sides, cells]; views: int64 [G, n]."""
+    weight = (marks ** torch.arange(views.shape[1], dtype=torch.float64)).expand(views.shape)
+    steps = torch.zeros(len(views), cells, dtype=torch.float64).scatter_(1, views, weight)
+    _, look = views.sort(1)[0].unique(dim=0, return_inverse=True)
+    return [steps[look == number] for number in range(int(look.max()) + 1)]
 
 
 def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:

@@ -118,10 +118,10 @@ class AfterstateValues(ValueFunction):
 
     @abstractmethod
     def places(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Int64 [B, K]: which of the values make up that of each afterstate."""
+        """Int32 or int64 [B, K]: which of the values make up that of each afterstate."""
 
     def at(self, places: Tensor) -> Tensor:
-        """Float32 [B]: the values of afterstates with these places, int64 [B, K]."""
+        """Float32 [B]: the values of afterstates with these places, [B, K]."""
         # Twice as fast as indexing with a matrix.
         return self.values.index_select(0, places.reshape(-1)).view(places.shape).sum(1)
 
