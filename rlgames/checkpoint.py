@@ -21,7 +21,7 @@ from rlgames import limits
 from rlgames.errors import ConfigError
 from rlgames.untrusted import parsed, shown
 
-FORMAT = 2
+FORMAT = 3
 MOST_HEADER = 1 << 24
 MOST_BYTES = 1 << 34
 """Larger headers and files are not read."""

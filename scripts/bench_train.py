@@ -102,7 +102,7 @@ TUPLES = {
     ],
 }
 
-SIDE_BY_SIDE = (512, 2048)
+SIDE_BY_SIDE = (512, 4096)
 """Games played at once: as experiment=2048_ntuple has it, and more, which is faster a move."""
 
 

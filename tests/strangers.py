@@ -10,7 +10,7 @@ import traceback
 from safetensors.torch import save_file
 
 from rlgames import config, training
-from rlgames.checkpoint import Checkpoint, _digest
+from rlgames.checkpoint import FORMAT, Checkpoint, _digest
 
 QUICK = ["experiment=null", "games=8", "batch=4", "eval_games=4", "solve_seconds=0", "save_every=4"]
 NETWORK = ["policy=mlp", "policy.layers=[2]", "learner=actor_critic"]
@@ -47,7 +47,7 @@ def forge(path, tensors, header):
 
 def plain_header(found: Checkpoint):
     return {
-        "format": "2",
+        "format": str(FORMAT),
         "config": json.dumps(found.config),
         "games": str(found.games),
         "state": "{}",

@@ -382,7 +382,7 @@ def test_a_run_as_an_opponent_has_its_game_compared_before_it_is_built(file, typ
 
 
 def test_text_is_shown_in_one_printable_line_of_bounded_length():
-    assert shown(ESCAPE) == "\\u001b[31m\\u0007 [bold red]x\\u202e"
+    assert shown(ESCAPE) == "\\x1b[31m\\x07 [bold red]x\\u202e"
     assert shown("Größe 日本") == "Größe 日本"
     assert len(shown("\0" * 10**6)) == 300
     assert len(shown("x" * 10**6, 40)) == 40

@@ -9,7 +9,7 @@ from runs import as_it_ended, metrics_of, same
 
 from rlgames import build, config, parts, training
 from rlgames.agents import load_agent
-from rlgames.checkpoint import Checkpoint
+from rlgames.checkpoint import FORMAT, Checkpoint
 from rlgames.commands.resume import resume_command
 from rlgames.errors import ConfigError
 from rlgames.interrupts import Interrupted
@@ -223,10 +223,11 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     path.write_bytes(data)
     found = Checkpoint.read(path)
     with monkeypatch.context() as patched:
-        patched.setattr("rlgames.checkpoint.FORMAT", 3)
+        patched.setattr("rlgames.checkpoint.FORMAT", FORMAT + 1)
         found.write(path)
     said = typed("resume", "run")
-    assert "was written by a newer version of rlgames (format 3, here 2)" in said.stderr
+    told = f"was written by a newer version of rlgames (format {FORMAT + 1}, here {FORMAT})"
+    assert told in said.stderr
 
 
 def test_every_so_often_a_checkpoint_is_kept(tmp_path):
