@@ -18,7 +18,7 @@ test-engines: .venv/installed
 	$(BIN)/python -m pytest tests/test_cross_play.py
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
 
 check: .venv/installed
 	$(BIN)/ruff format --check .
