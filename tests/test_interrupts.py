@@ -110,7 +110,7 @@ def test_killed_while_saving(stage, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_random_times(kills, tmp_path):
     """The last checkpoint always loads, and is never behind by more than save_every."""
     chance, killed = random.Random(1), 0
