@@ -4,7 +4,7 @@ BIN := .venv/bin
 PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow check bench bench-peers reproduce strength pictures clean
+.PHONY: demo test test-engines test-slow test-long check bench bench-peers reproduce strength pictures clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -18,7 +18,10 @@ test-engines: .venv/installed
 	$(BIN)/python -m pytest tests/test_cross_play.py
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
+
+test-long: .venv/installed
+	$(BIN)/python -m pytest -n 2 -m long
 
 check: .venv/installed
 	$(BIN)/ruff format --check .

@@ -32,6 +32,10 @@ class Limit(TorchDispatchMode):
     Raises TooLarge before the memory is asked for.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and torch would import its compiler, in a second
+
     def __init__(self, numbers: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.numbers, self.left = numbers, COPIES * (numbers + SLACK)

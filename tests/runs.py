@@ -1,5 +1,9 @@
-"""Runs as processes of their own, and what is left of them."""
+"""Runs as processes of their own, and what is left of them.
 
+All that a command imports as it runs is imported here, or each fork would, in a second or two.
+"""
+
+import importlib
 import json
 import os
 import pty
@@ -16,6 +20,13 @@ import torch
 from rlgames import cli, jobs
 from rlgames.checkpoint import Checkpoint
 from rlgames.run_files import read_metrics
+
+PARTS = [f"rlgames.{name}" for name in ("display", "games.slide", "live", "tables", "training")]
+COMMANDS = ["arena", "evaluate", "listing", "play", "report", "resume", "show", "solve", "sweep"]
+OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
+OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
+for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHERS):
+    importlib.import_module(module)
 
 
 class Process:

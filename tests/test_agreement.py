@@ -154,7 +154,7 @@ def play_slides(game, state, moves):
     return books
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     rows=st.integers(1, 4),
     columns=st.integers(2, 4),

@@ -50,7 +50,10 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train game=2048 ta", ["target="]),
         ("rlgames train experiment=ramesh_case1 sho", ["shots=", "show="]),
         ("rlgames train experiment=hickman lin", ["line="]),
-        ("rlgames train learner=td learner.", ["learner.lr_end=", "learner.rates="]),
+        (
+            "rlgames train learner=td learner.",
+            ["learner.backup=", "learner.lr_end=", "learner.rates="],
+        ),
         (
             "rlgames train learner=td learner.rates=c",
             ["learner.rates=constant ", "learner.rates=coherence "],

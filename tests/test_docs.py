@@ -8,7 +8,6 @@ A comment before a block says what is done otherwise here:
     <!-- tests leave this out: a server -->      nothing, for this reason
 """
 
-import importlib
 import os
 import re
 import shlex
@@ -99,7 +98,6 @@ def in_a_fork(act, *arguments):
 
 @pytest.mark.parametrize("name", ["tutorial", "adding-a-game", "notebook"])
 def test_what_a_document_shows_works(name, tmp_path):
-    importlib.import_module("torch._dynamo")  # or each fork would, which takes a second
     assert in_a_fork(run, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0
 
 

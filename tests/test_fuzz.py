@@ -266,7 +266,7 @@ def test_files_changed_at_random_are_refused_or_read(tmp_path):
     assert int(told.split()[0]) >= 2000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_100_000_files_changed_at_random_are_refused_or_read(tmp_path):
     count = {fuzz_bytes: 130, fuzz_parts: 40, fuzz_record: 30, fuzz_config: 1}
     sources(tmp_path)

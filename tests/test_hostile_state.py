@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import os
+import random
 import shutil
 
 import pytest
@@ -217,12 +218,12 @@ ODD += [reshaped, filled(0), filled(1), filled(100), lambda tensor: tensor[:1], 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_every_part_of_a_state_changed_is_refused_or_harmless(name, made, tmp_path):
-    """Each part replaced by each odd value; what is not refused is gone on from to its end."""
+    """Each part replaced by some odd values; what is not refused is gone on from to its end."""
     path, cfg, found = made(name)
     shutil.copytree(path, tmp_path / "run")
     places = {place for whole in flat(found.state) for place in prefixes(whole)}
     for place in sorted(places):
-        for value in ODD:
+        for value in random.Random(place).sample(ODD, 8):
             try:
                 state = edited(made, name, place, value)
             except (AttributeError, TypeError, RuntimeError, IndexError):

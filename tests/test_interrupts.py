@@ -110,12 +110,12 @@ def test_killed_while_saving(stage, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_random_times(kills, tmp_path):
     """The last checkpoint always loads, and is never behind by more than save_every."""
     chance, killed = random.Random(1), 0
     for seed in range(kills):
-        words = ["train", *WORDS, "games=3000", f"seed={seed}", "out=run"]
+        words = ["train", *WORDS, "games=2000", f"seed={seed}", "out=run"]
         whole, folder = tmp_path / f"whole-{seed}", tmp_path / str(seed)
         for path in (whole, folder):
             path.mkdir()
@@ -134,7 +134,7 @@ def killed_until_done(folder, words, most, chance):
     played = 0
     for kills in range(most):
         process = Process(folder, *words)
-        time.sleep(chance.uniform(0.2, 1.2))
+        time.sleep(chance.uniform(0.2, 0.8))
         process.send(signal.SIGKILL)
         code, told = process.wait()
         if code == 0:

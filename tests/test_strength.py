@@ -7,7 +7,7 @@ import pytest
 import rlgames
 from rlgames.run_files import read_metrics
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def greedy(folder, *overrides):

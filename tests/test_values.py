@@ -428,9 +428,8 @@ def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_q_never_loses_tic_tac_toe_to_random_play(seed, tmp_path):
-    report = reached(["experiment=tictactoe_q", f"seed={seed}", f"out={tmp_path}/run"])
+def test_q_never_loses_tic_tac_toe_to_random_play(tmp_path):
+    report = reached(["experiment=tictactoe_q", f"out={tmp_path}/run"])
     assert report["loss"]["count"] == 0
 
 
