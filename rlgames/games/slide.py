@@ -213,7 +213,8 @@ class Slide(Game[SlideState]):
 
     def parse_all(self, texts: Sequence[str]) -> SlideState:
         form = self.form
-        boards = [board.read(text, form, EXPONENTS)[0] for text in texts]
+        marks = dict(list(EXPONENTS.items())[: self.num_cells + 2])  # others no game can make
+        boards = [board.read(text, form, marks)[0] for text in texts]
         exponents = torch.tensor([[EXPONENTS[word] for word in words] for words in boards])
         return self.of(exponents.view(-1, self.rows, self.columns))
 

@@ -47,7 +47,7 @@ class Computed:
 
 class Tabled:
     """Boards of at most four rows and columns, with a row in its tables for all that a line of
-    cells can hold while exponents are less than marks."""
+    cells can hold while exponents are less than marks; larger ones are taken for the largest."""
 
     def __init__(self, rows: int, columns: int, marks: int) -> None:
         length, cells = max(rows, columns), rows * columns
