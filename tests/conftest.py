@@ -7,7 +7,7 @@ import sys
 import pytest
 from runs import Process
 
-from rlgames import catalogue, cli, schemas
+from rlgames import build, catalogue, cli, schemas
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -75,4 +75,5 @@ def own_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield ["plugins=[striped]", f"--config-dir={tmp_path}/folder"]
     schemas.SCHEMAS["game"].pop("strip", None)
+    build.GAMES.pop("strip", None)
     sys.modules.pop("striped", None)
