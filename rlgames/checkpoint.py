@@ -92,6 +92,8 @@ class Checkpoint:
 
         Raises BadCheckpoint for anything else than a whole, regular file in this format.
         """
+        if not path.exists():
+            raise BadCheckpoint(f"there is no run or checkpoint at {path}")
         if not path.is_file():
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:

@@ -76,6 +76,11 @@ def answer(words: list[str]) -> int:
     """Run a command line and say what went wrong; the exit code."""
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
+    if words[:1] in (["--version"], ["version"]):
+        from rlgames import __version__
+
+        print(f"rlgames {__version__}")
+        return 0
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview(COMMANDS))
         return 0
@@ -114,7 +119,9 @@ def run(command: str, words: list[str]) -> int:
     words = with_parts(words)
     for word in words:
         if word[:1] == "-" and word not in FLAGS and not _is_path(word):
-            raise ConfigError(f"no flag is called {word!r}", nearest(word, [*FLAGS]))
+            key = word.lstrip("-").partition("=")[0]
+            keyed = f"write {key}=value" if key in known_keys(command) else ""
+            raise ConfigError(f"no flag is called {word!r}", keyed or nearest(word, [*FLAGS]))
     if "-h" in words or "--help" in words:
         takes_runs = command in (*BESIDE_A_RUN, *OF_MANY_RUNS)
         print(command_help(command, COMMANDS, words, takes_runs))
@@ -318,7 +325,8 @@ def solve(cfg: object) -> int:
     elif found["optimal"] is None:
         print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
     else:
-        what = {"turns": "turns", "score": "points", "outcome": "for the first seat (1: it wins)"}
+        seat = "for the first seat (1: it wins, 0: a draw, -1: it loses)"
+        what = {"turns": "turns", "score": "points", "outcome": seat}
         print(
             f"optimum {found['optimal']:.6f} {what[goal]}, from {found['states']:,} positions "
             f"in {found['seconds']:.1f} s"

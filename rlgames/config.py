@@ -69,7 +69,10 @@ def load(command: str, overrides: list[str]) -> DictConfig:
     words = _with_experiment(command, readable(with_parts(overrides)))
     for override in parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
-            raise ConfigError(f"{override.input_line} names several values", "add -m to sweep")
+            line = str(override.input_line)
+            name, _, values = line.partition("=")
+            listed = "" if "(" in values else f", or write a list as {name}=[{values}]"
+            raise ConfigError(f"{line} names several values", f"add -m to sweep{listed}")
     try:
         config = _with_own_settings(command, words, _compose(command, words))
         names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]

@@ -19,6 +19,8 @@ class ConfigError(Exception):
     def __init__(self, error: str, hint: str = "") -> None:
         super().__init__(error)
         self.error, self.hint = error, hint
+        if hint:
+            self.add_note(hint)  # for whoever reads a traceback
 
 
 class UnknownPart(ConfigError):

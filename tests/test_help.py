@@ -147,6 +147,8 @@ def test_the_help_of_training_fits_on_two_screens():
         (["train", "--hlep"], "did you mean --help?"),
         (["train", "--multi"], "did you mean --multirun?"),
         (["train", "board4=3"], "did you mean board?"),
+        (["train", "--game", "salvo"], "write game=value"),
+        (["train", "game=salvo", "ships=4,2"], "write a list as ships=[4,2]"),
     ],
 )
 def test_mistyped_words_are_answered_with_the_nearest(words, told, typed):

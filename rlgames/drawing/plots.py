@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -82,12 +83,14 @@ def chart(
             x, (lower, upper) = curves[name][0], bands[name]
             edge = [*zip(x, lower, strict=True), *zip(x[::-1], upper[::-1], strict=True)]
             _shade(image, [at(a, b) for a, b in edge], COLOURS[number % len(COLOURS)])
-    for tick in np.linspace(low, high, 6):
+    step, ticks = _ticks(low, high)
+    for tick in ticks:
         start, end = at(left, tick), at(right, tick)
         draw.line((start, end), GREY)
-        draw.text((4, start[1] - 6), _tick(tick), BLACK)
-    for tick in np.linspace(left, right, 6):
-        draw.text((at(tick, 0)[0], height - BOTTOM + 8), _tick(tick), BLACK, anchor="ma")
+        draw.text((4, start[1] - 6), _tick(tick, step), BLACK)
+    step, ticks = _ticks(left, right)
+    for tick in ticks:
+        draw.text((at(tick, 0)[0], height - BOTTOM + 8), _tick(tick, step), BLACK, anchor="ma")
     draw.text((LEFT, 6), title, BLACK)
     for number, (x, y) in enumerate(curves.values()):
         points: Sequence[tuple[float, float]] = [at(a, b) for a, b in zip(x, y, strict=True)]
@@ -102,8 +105,18 @@ def chart(
     return image
 
 
-def _tick(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+def _ticks(low: float, high: float) -> tuple[float, list[float]]:
+    """A step of 1, 2 or 5 times a power of ten, and its multiples from low to high, at most 7."""
+    least = (high - low) / 6
+    unit = 10.0 ** math.floor(math.log10(least))
+    step = next(step for step in (unit, 2 * unit, 5 * unit, 10 * unit) if step >= least * 0.999999)
+    first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
+    return step, [number * step for number in range(first, last + 1)]
+
+
+def _tick(value: float, step: float) -> str:
+    """A multiple of the step, with as many digits as it needs."""
+    return f"{value:,.{max(0, -math.floor(math.log10(step) + 1e-6))}f}"
 
 
 def _legend(names: list[str], across: int) -> list[list[str]]:
