@@ -93,7 +93,7 @@ class Checkpoint:
         Raises BadCheckpoint for anything else than a whole, regular file in this format.
         """
         if not path.exists():
-            raise BadCheckpoint(f"there is no run or checkpoint at {path}")
+            raise BadCheckpoint(f"there is no checkpoint at {path}")
         if not path.is_file():
             raise BadCheckpoint(f"{path} is not a checkpoint file")
         try:
@@ -208,7 +208,10 @@ def _check_format(path: Path, header: dict[str, str]) -> None:
             "install that version",
         )
     if found < FORMAT:
-        raise BadCheckpoint(f"{path} is of format {found}, and only {FORMAT} can be read")
+        raise BadCheckpoint(
+            f"{path} is of format {found}, and only {FORMAT} can be read",
+            "an older version of rlgames wrote it; train anew, or install that version",
+        )
 
 
 def _object(text: str) -> dict[str, Any]:

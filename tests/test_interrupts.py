@@ -350,7 +350,7 @@ def test_what_a_run_that_died_at_once_left_is_no_hindrance(tmp_path):
     assert run(tmp_path, *words, prepare=killing)[0] == -9
     code, told = run(tmp_path, "resume", "run")
     assert code == 2
-    assert "not a checkpoint file" in told
+    assert "there is no checkpoint at run" in told
     code, told = run(tmp_path, *words)
     assert code == 0, told
 

@@ -220,7 +220,7 @@ def test_goes_on_with_the_same_run_only(tmp_path, monkeypatch, typed):
     said = typed("resume", "run", "board=4", "policy=conv")
     assert "board=4 differs" in said.stderr
     assert "policy=conv differs" in said.stderr
-    for path, told in {"run/checkpoints": "not a checkpoint", "none": "there is no run at"}.items():
+    for path, told in {"run/checkpoints": "no checkpoint at", "none": "there is no run at"}.items():
         assert told in typed("resume", path).stderr
     assert "resume needs a run" in typed("resume").stderr
 
