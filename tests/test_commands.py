@@ -358,7 +358,7 @@ def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path,
         done = typed("train", "-m", f"game={order}", *small, f"out={order}")
         assert done.returncode == 0, done.stderr + done.stdout
         for job, name in enumerate(order.split(",")):
-            text = (tmp_path / order / str(job) / "config.yaml").read_text()
+            text = (tmp_path / order / f"{job}_game={name}" / "config.yaml").read_text()
             assert ("scored: outcome" in text) == (name == "tictactoe")
 
 
