@@ -224,7 +224,7 @@ class ActorCriticConfig(GradientConfig):
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
-    rates: str = key("constant", of=("constant", "coherence"))
+    rates: str = key("constant", of=("constant", "coherence", "counts"))
     backup: str = key("sampled", of=("sampled", "expected"))
 
 

@@ -81,23 +81,65 @@ def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     assert sum(int(cells[n]) * 9**n for n in range(8)) in places
 
 
-def test_the_whole_board_is_looked_up_once_from_the_side_with_the_least_number():
-    """Beside a tuple that is looked at from all eight sides; contents share 1000 entries."""
+def least_numbers(exponents):
+    """Of each board what its cells say in the base of 11, from the side where that is least."""
+    found = []
+    for board in exponents:
+        views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
+        sides = [turned for view in views for turned in (view, view.T)]
+        found.append(min(sum(int(c) * 11**n for n, c in enumerate(s.flatten())) for s in sides))
+    return found
+
+
+def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is_met():
+    """Beside a tuple that is looked at from all eight sides, and with room for 1000 boards."""
     game = Slide(3, 3)
     policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, entries=1000)
-    assert len(policy.values) == 11**2 + 1000
     exponents = boards(3, 3, 11)
-    places = policy.places(game, game.of(exponents))
-    assert places.shape == (200, 8 + 1)
-    for board, found in zip(exponents, places[:, 8].tolist(), strict=True):
-        views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
-        numbers = [
-            sum(int(cell) * 11**n for n, cell in enumerate(view.flatten()))
-            for turned in views
-            for view in (turned, turned.T)
-        ]
-        assert found == 11**2 + min(numbers) % 1000
-    assert policy.value(game, game.of(exponents)).tolist() == pytest.approx([18.0] * 200)
+    met, new = game.of(exponents[:100]), game.of(exponents[100:])
+    claimed = policy.claim(game, met)
+    assert claimed.shape == (100, 8 + 1)
+    own = dict(zip(least_numbers(exponents[:100]), claimed[:, 8].tolist(), strict=True))
+    assert len(set(own.values())) == len(own)
+    assert policy.places(game, met).equal(claimed)
+    assert policy.claim(game, met).equal(claimed)
+    nowhere = 11**2 + 1000
+    assert policy.places(game, new)[:, 8].tolist() == [
+        own.get(number, nowhere) for number in least_numbers(exponents[100:])
+    ]
+    policy.values[claimed[:, 8]] = 5.0
+    assert policy.value(game, met).tolist() == pytest.approx([16.0 + 5.0] * 100)
+    assert policy.values[nowhere] == 2.0
+    turned = game.of(exponents[:100].flip(1).transpose(1, 2))
+    assert policy.places(game, turned)[:, 8].equal(claimed[:, 8])
+
+
+def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
+    game = Slide(3, 3)
+    policy = Ntuple(game, 1.0, [list(range(9))], 11, 7.0, entries=40)
+    exponents = boards(3, 3, 11)
+    policy.values.fill_(1.0)
+    first = policy.claim(game, game.of(exponents[:150]))
+    assert int(first.max()) < 40  # the place after them is for boards that nobody learns
+    assert len(first.unique()) >= 35
+    for board in exponents[150:]:
+        last = game.of(board[None])
+        assert policy.places(game, last).tolist() == [[40]]
+        claimed = policy.claim(game, last)
+        assert policy.places(game, last).equal(claimed)
+        assert policy.value(game, last).tolist() == [7.0]
+
+
+def test_what_was_moved_often_takes_less_of_an_error():
+    """Parts of 1 ÷ (1 + times): first halves, then, where one of two moved four times, 1 to 5."""
+    policy = Ntuple(Slide(2, 2), 1.0, [[0, 1]], 4, 0.0)
+    values = SharedValues(policy, "counts")
+    values.move(torch.tensor([[0, 1]]), torch.tensor([8.0]), 1.0)
+    assert policy.values[:2].tolist() == [4.0, 4.0]
+    assert values.times[:3].tolist() == [1.0, 1.0, 0.0]
+    values.times[0] = 4.0
+    values.move(torch.tensor([[0, 2]]), torch.tensor([12.0]), 1.0)
+    assert policy.values[:3].tolist() == pytest.approx([4.0 + 2.0, 4.0, 10.0])
 
 
 def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
@@ -148,13 +190,13 @@ def test_what_a_gain_counts_is_scaled_as_the_reward_is():
     assert torch.allclose(part, one / 100)
 
 
-@pytest.mark.parametrize("coherent", [False, True])
-def test_values_move_as_a_slow_loop_moves_them(coherent):
+@pytest.mark.parametrize("rates", ["constant", "coherence"])
+def test_values_move_as_a_slow_loop_moves_them(rates):
     """The mean over those who share a value, and how far by how many they are."""
     game = Slide(2, 2)
     policy = Ntuple(game, 1.0, [[0, 1], [0, 3]], 4, 8.0)
     assert policy.value(game, game.initial(1, rng())).tolist() == [8.0]
-    shared = SharedValues(policy, coherent)
+    shared, coherent = SharedValues(policy, rates), rates == "coherence"
     values = policy.values.tolist()
     errors, sizes = [0.0] * len(values), [0.0] * len(values)
     for step in range(20):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,24 +19,29 @@ from rlgames.schedule import Schedule
 
 
 class SharedValues(nn.Module):
-    """Moves values that many afterstates share.
+    """Moves values that many afterstates share; rates as in Td.
 
-    errors, sizes: float32 [W], of each value the sum of its errors and of their sizes.
+    errors, sizes: float32 [W], of each value the sum of its errors and of their sizes. times:
+    float32 [W], how often each was moved.
     """
 
-    def __init__(self, policy: AfterstateValues, coherent: bool) -> None:
+    KEPT: ClassVar = {"constant": (), "coherence": ("errors", "sizes"), "counts": ("times",)}
+    """What is kept of every value besides, by rates."""
+
+    def __init__(self, policy: AfterstateValues, rates: str) -> None:
         super().__init__()
-        self.values, self.coherent = policy.values, coherent
+        self.values, self.rates = policy.values, rates
         self.errors: Tensor
         self.sizes: Tensor
-        for name in ("errors", "sizes") if coherent else ():
+        self.times: Tensor
+        for name in self.KEPT[rates]:
             self.register_buffer(name, torch.zeros_like(self.values))
         self._one_of = torch.zeros_like(self.values, dtype=torch.int64)
 
     def move(self, places: Tensor, error: Tensor, lr: float) -> None:
         """Move the values at places, int64 [B, K], by up to lr of the errors of their sums, [B]."""
         place = places.reshape(-1).long()
-        share = (error / places.shape[1]).repeat_interleave(places.shape[1])
+        share = (error[:, None] * self._part(places)).view(-1)
         # Those at the same place go by the number of any one of them. Sorting takes longer.
         number = torch.arange(len(place), device=place.device)
         one_of = self._one_of.scatter_(0, place, number).index_select(0, place)
@@ -46,13 +51,22 @@ class SharedValues(nn.Module):
         place, count, total = (each.index_select(0, alone) for each in (place, count, total))
         mean = total / count
         rate: Tensor | float = lr
-        if self.coherent:
+        if self.rates == "counts":
+            self.times.scatter_add_(0, place, torch.ones_like(mean))
+        if self.rates == "coherence":
             errors, sizes = self.errors.index_select(0, place), self.sizes.index_select(0, place)
             rate = lr * torch.where(sizes > 0, errors.abs() / sizes, 1.0)
             self.errors.scatter_(0, place, errors + mean)
             self.sizes.scatter_(0, place, sizes + mean.abs())
         step = (1 - (1 - rate) ** count) * mean
         self.values.scatter_add_(0, place, step)
+
+    def _part(self, places: Tensor) -> Tensor:
+        """Float32 [B, K]: the part of an error that each of its values takes; 1 in all."""
+        if self.rates != "counts":
+            return torch.full(places.shape, 1 / places.shape[1], device=places.device)
+        part = 1 / (1 + self.times.index_select(0, places.reshape(-1)).view(places.shape))
+        return part / part.sum(1, keepdim=True)
 
 
 class Td(Learner):
@@ -71,7 +85,11 @@ class Td(Learner):
         add, of what the best next move gains and leads to. The dice add no noise, and moves made
         to explore do no harm. For one seat that is paid what it gains.
     rates: "constant", or "coherence": of every value apart, lr times how much its errors so far
-        agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with.
+        agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with. Or
+        "counts": values of one sum take parts of its error in proportion to 1 ÷ (1 + how often
+        each was moved), where otherwise the parts are alike: what is met everywhere settles, and
+        what is met seldom learns how this afterstate differs from others (the gain of a Kalman
+        filter that takes values for independent and the target for exact).
     """
 
     teaches = AfterstateValues
@@ -98,7 +116,7 @@ class Td(Learner):
         self.game, self.policy, self.reward = game, policy, reward
         self.expected = backup == "expected"
         self.lr = Schedule(lr, lr_end)
-        self.values = SharedValues(policy, coherent=rates == "coherence")
+        self.values = SharedValues(policy, rates)
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self.values.state_dict()}
@@ -110,7 +128,7 @@ class Td(Learner):
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
         afterstate = self.game.act(moves.state, moves.action)
-        places = self.policy.places(self.game, afterstate)
+        places = self.policy.claim(self.game, afterstate)
         paid = self.reward.of_moves(moves, results)
         if not torch.isfinite(paid).all():
             raise BadNumber("a reward is not a finite number")

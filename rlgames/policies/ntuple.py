@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlgames.games.game import Game
 from rlgames.games.slide import Slide
@@ -29,7 +29,7 @@ class Ntuple(AfterstateValues):
         lie on the board, or the whole board where it has no more than six cells. marks: how many
         exponents are told apart; larger tiles count as the largest. start: the value of a board
         that was never met. entries: the most values that a tuple's table has; where it could hold
-        more contents they share them, content n having value n mod entries; None: no limit.
+        more contents, those that are learnt get one each as they are met (see Met); None: no limit.
     Raises ValueError for other games than 2048, cells that are not there and tables too large.
     """
 
@@ -50,11 +50,13 @@ class Ntuple(AfterstateValues):
         self.marks = min(marks, game.spec.marks)
         _check(tuples, self.marks, entries, game.num_cells)
         contents = [self.marks ** len(cells) for cells in tuples]
-        sizes = torch.tensor([min(each, entries or each) for each in contents])
+        large = {n for n, each in enumerate(contents) if entries is not None and each > entries}
+        self.met = nn.ModuleDict({str(number): Met(entries or 0) for number in sorted(large)})
+        sizes = torch.tensor(
+            [self._met(n).nowhere + 1 if n in large else each for n, each in enumerate(contents)]
+        )
         first = sizes.cumsum(0) - sizes
-        self._shared = max(contents) > int(sizes.max())
         self._steps: Tensor
-        self._sizes: Tensor
         self._first: Tensor
         # By how many sides see the same cells: of each look, its tuple and the steps of its sides.
         looks: dict[int, list[tuple[int, Tensor]]] = {}
@@ -68,13 +70,35 @@ class Ntuple(AfterstateValues):
         # Products of floats are many times as fast as sums of whole numbers, and exact so far.
         exact = torch.float32 if max(contents) <= 1 << 24 else torch.float64
         self.register_buffer("_steps", torch.cat(steps).T.to(exact), persistent=False)
-        self.register_buffer("_sizes", sizes[tuple_of], persistent=False)
         self.register_buffer("_first", first[tuple_of].int(), persistent=False)
-        share = start / len(tuple_of)
-        self.register_buffer("values", torch.full((int(sizes.sum()),), share))
+        self._share = start / len(tuple_of)
+        self.register_buffer("values", torch.full((int(sizes.sum()),), self._share))
+        columns = enumerate(tuple_of.tolist())
+        self._large = [(column, number) for column, number in columns if number in large]
 
     def places(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: a place for each of the ways that each tuple lies on the board."""
+        contents = self._contents(afterstate)
+        places = contents.int()
+        for column, number in self._large:
+            places[:, column] = self._met(number).places(contents[:, column].long())
+        return places + self._first
+
+    def claim(self, game: Game[Any], afterstate: Any) -> Tensor:
+        contents = self._contents(afterstate)
+        places = contents.int()
+        for column, number in self._large:
+            places[:, column], new = self._met(number).claim(contents[:, column].long())
+            self.values.index_fill_(0, self._first[column] + new, self._share)
+        return places + self._first
+
+    def _met(self, number: int) -> Met:
+        met = self.met[str(number)]
+        assert isinstance(met, Met)
+        return met
+
+    def _contents(self, afterstate: Any) -> Tensor:
+        """Float32 or float64 [B, K]: the number of what the cells hold at each look."""
         tiles = afterstate.tiles.clamp(max=self.marks - 1).to(self._steps.dtype)
         of_sides = (tiles @ self._steps).split([sides * looks for sides, looks in self._looks], 1)
         # A minimum of columns is ten times as fast as amin.
@@ -82,9 +106,62 @@ class Ntuple(AfterstateValues):
             reduce(torch.minimum, found.split(looks, 1))
             for found, (_, looks) in zip(of_sides, self._looks, strict=True)
         ]
-        contents = torch.cat(least, 1)
-        places = (contents.long() % self._sizes).int() if self._shared else contents.int()
-        return places + self._first
+        return torch.cat(least, 1)
+
+
+SLOTS = 4
+"""Places of a bucket: few contents find theirs taken, and one line of the cache has them all."""
+
+
+class Met(nn.Module):
+    """Places for contents that are too many to have one each before they are met: a hash table.
+
+    A content has one of the slots of its bucket from when it is first learnt, and until then the
+    place after all of them, nowhere. Where its bucket is full it takes another's slot over.
+
+    keys: int64 [buckets, SLOTS], 1 more than the content that has each place, 0 for a free one.
+    """
+
+    def __init__(self, entries: int) -> None:
+        super().__init__()
+        buckets = max(1, entries // SLOTS)
+        self.nowhere = buckets * SLOTS
+        self.keys: Tensor
+        self._numbers: Tensor
+        self.register_buffer("keys", torch.zeros(buckets, SLOTS, dtype=torch.int64))
+        self.register_buffer("_numbers", torch.arange(1.0, SLOTS + 1), persistent=False)
+
+    def places(self, content: Tensor) -> Tensor:
+        """Int64 [B]: the places of contents, int64 [B]."""
+        bucket = self._bucket(content)
+        mine = self.keys.index_select(0, bucket) == content[:, None] + 1
+        slot = (mine.float() @ self._numbers).long()  # from 1; 0 where there is none
+        return torch.where(slot > 0, bucket * SLOTS + slot - 1, self.nowhere)
+
+    def claim(self, content: Tensor) -> tuple[Tensor, Tensor]:
+        """Places of contents, int64 [B], that are about to be learnt, and those that are new."""
+        rows = (self.places(content) == self.nowhere).nonzero()[:, 0]
+        asking, keys = content.index_select(0, rows).unique(), self.keys.view(-1)
+        new = [asking[:0]]
+        # Of several that ask for one slot one gets it, and the others ask again.
+        for turn in range(2 * SLOTS):
+            bucket = self._bucket(asking)
+            free = self.keys.index_select(0, bucket) == 0
+            slot = torch.where(free.any(1), free.byte().argmax(1), (asking + turn) % SLOTS)
+            place = bucket * SLOTS + slot
+            keys.scatter_(0, place, asking + 1)
+            new.append(place)
+            asking = asking[keys[place] != asking + 1]
+            if not len(asking):
+                break
+        places = self.places(content)
+        # Those that lost theirs to others of this claim share it: nowhere is for nobody to learn.
+        other = self._bucket(content) * SLOTS + content % SLOTS
+        return torch.where(places == self.nowhere, other, places), torch.cat(new)
+
+    def _bucket(self, content: Tensor) -> Tensor:
+        # The product's upper bits depend on all of the content (Fibonacci hashing).
+        return ((content * -7046029254386353131) >> 24) % len(self.keys)
 
 
 def _looks(views: Tensor, marks: int, cells: int) -> list[Tensor]:
@@ -124,5 +201,5 @@ def _check(tuples: list[list[int]], marks: int, entries: int | None, cells: int)
     if not tuples or needed > MOST_ENTRIES:
         raise ValueError(
             f"{len(tuples)} tuples with policy.marks={marks} need {needed:.3g} values, and 1 to "
-            f"{MOST_ENTRIES:,} can be; with policy.entries=1000000 large tuples share theirs"
+            f"{MOST_ENTRIES:,} can be; policy.entries=1000000 gives them to what is met"
         )

@@ -120,6 +120,10 @@ class AfterstateValues(ValueFunction):
     def places(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int32 or int64 [B, K]: which of the values make up that of each afterstate."""
 
+    def claim(self, game: Game[Any], afterstate: State) -> Tensor:
+        """The same for afterstates that are about to be learnt: makes those places that lack."""
+        return self.places(game, afterstate)
+
     def at(self, places: Tensor) -> Tensor:
         """Float32 [B]: the values of afterstates with these places, [B, K]."""
         # Twice as fast as indexing with a matrix.
