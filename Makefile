@@ -11,17 +11,17 @@ demo: .venv/installed
 	$(BIN)/rlgames eval "$$(ls -td outputs/salvo/*/ | head -n 1)" trace=1
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest tests/test_cross_play.py
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 test-long: .venv/installed
-	$(BIN)/python -m pytest -n 2 -m long
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 check: .venv/installed
 	$(BIN)/ruff format --check .

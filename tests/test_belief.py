@@ -262,7 +262,7 @@ def test_the_largest_board():
         assert played_out(solution, few, [1, 2, 3], shots) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_ship_of_4_and_one_of_2_on_5x5():
     layouts = layouts_of(5, 5, [4, 2])
     assert len(layouts) == 592

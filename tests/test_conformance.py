@@ -79,7 +79,7 @@ def test_games_of_experiments_follow_their_contract():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_rules_follow_the_contract_or_are_refused(name, data):
     words = data.draw(some_rules(name))

@@ -397,8 +397,8 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     assert found.policy.steep is None
     assert config.load("eval", [given, "player=careful"]).player.samples == 120
     words = [given, "experiment=quick", "eval_games=5", "solve_seconds=0", "out=sweep"]
-    done = typed("train", "-m", *words, "policy=little,mlp")
-    assert "2 of 2 jobs done" in done.stdout, done.stderr
+    done = typed("train", "-m", *words, "policy=little")
+    assert "1 of 1 jobs done" in done.stdout, done.stderr
     assert "name them yourself" in refused(typed("train", given, "experiment=own"))
     for text, told in (
         ("name: [", "parsing"),
@@ -418,21 +418,20 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         assert "--config-dir DIR" in refused(typed("train", *words))
 
 
+HYDRAS = """# @package _global_
+hydra:
+  callbacks: {any: {_target_: evil.main}}
+  sweeper: {_target_: evil.main}
+  launcher: {_target_: evil.main}
+  job_logging: {handlers: {any: {class: evil.main}}}
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings",
-    [
-        "callbacks: {any: {_target_: evil.main}}",
-        "sweeper: {_target_: evil.main}",
-        "launcher: {_target_: evil.main}",
-        "job_logging: {handlers: {any: {class: evil.main}}}",
-    ],
-)
-def test_options_of_a_folder_have_nothing_imported(settings, typed, tmp_path):
+def test_options_of_a_folder_have_nothing_imported(typed, tmp_path):
     (tmp_path / "evil.py").write_text(EVIL)
     (tmp_path / "more" / "experiment").mkdir(parents=True)
-    text = f"# @package _global_\nhydra:\n  {settings}\n"
-    (tmp_path / "more" / "experiment" / "sly.yaml").write_text(text)
+    (tmp_path / "more" / "experiment" / "sly.yaml").write_text(HYDRAS)
     words = ["--config-dir=more", "experiment=sly", "plugins=[mine]", *SMALL]
     assert "1 of 1 jobs done" in typed("train", "-m", *words, "out=sweep").stdout
     run = package.train([*words, "out=run"])  # of which Hydra makes nothing
@@ -442,10 +441,10 @@ def test_options_of_a_folder_have_nothing_imported(settings, typed, tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_takes_them(typed, tmp_path):
-    words = ["plugins=[mine]", "policy=flat,mlp", "reward=hasty", *SMALL, "out=sweep"]
+    words = ["plugins=[mine]", "policy=flat", "reward=hasty", *SMALL, "out=sweep"]
     done = typed("train", "-m", *words)
-    assert "2 of 2 jobs done" in done.stdout, done.stderr
-    found = (tmp_path / "sweep" / "0_policy=flat" / "config.yaml").read_text()
+    assert "1 of 1 jobs done" in done.stdout, done.stderr
+    found = (tmp_path / "sweep" / "0" / "config.yaml").read_text()
     assert "name: flat" in found
 
 

@@ -427,13 +427,13 @@ def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
     assert reached(words, games="all")["moves"]["mean"] == pytest.approx(6.0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_q_never_loses_tic_tac_toe_to_random_play(tmp_path):
     report = reached(["experiment=tictactoe_q", f"out={tmp_path}/run"])
     assert report["loss"]["count"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "least"), [("adp", 2), ("adp_tuned", 12), ("q", 3)])
 def test_2048_by_values_against_random_play(name, least, tmp_path):
     report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
