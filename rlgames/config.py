@@ -27,7 +27,7 @@ from rlgames import catalogue
 from rlgames.catalogue import conf_dir, kind_of, option_file, options, span
 from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
 from rlgames.errors import ConfigError, UnknownPart, json_text, nearest
-from rlgames.plugins import MODULE, with_parts
+from rlgames.plugins import listed, with_parts
 from rlgames.schemas import SCHEMAS, SEATED, SHARED, defaults, schema_of
 from rlgames.untrusted import shown
 
@@ -71,8 +71,8 @@ def load(command: str, overrides: list[str]) -> DictConfig:
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             line = str(override.input_line)
             name, _, values = line.partition("=")
-            listed = "" if "(" in values else f", or write a list as {name}=[{values}]"
-            raise ConfigError(f"{line} names several values", f"add -m to sweep{listed}")
+            as_list = "" if "(" in values else f", or write a list as {name}=[{values}]"
+            raise ConfigError(f"{line} names several values", f"add -m to sweep{as_list}")
     try:
         config = _with_own_settings(command, words, _compose(command, words))
         names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
@@ -338,16 +338,13 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
     except (ArithmeticError, LookupError, OmegaConfBaseException, TypeError, ValueError) as error:
         raise ConfigError(f"the checkpoint's config cannot be read: {error}") from None
     except UnknownPart as error:
-        needed = values.get("plugins")
-        needed = [str(name) for name in needed] if isinstance(needed, list) else []
-        known = all(name in sys.modules for name in needed)
-        if known or not all(MODULE.fullmatch(name) for name in needed):
+        needed = listed(values.get("plugins"))
+        if not needed or all(str(name) in sys.modules for name in values["plugins"]):
             raise
-        listed = f"plugins=[{','.join(needed)}]"
         raise UnknownPart(
             f"{error.error} here",
-            f"it was trained with {listed}, name them yourself if you trust them: "
-            f"rlgames eval RUN {listed}",
+            f"it was trained with {needed}, name them yourself if you trust them: "
+            f"rlgames eval RUN {needed}",
         ) from None
 
 

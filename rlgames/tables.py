@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rlgames import plugins
 from rlgames.commands.report import COLUMNS, cell
-from rlgames.comparison import Report, Row
+from rlgames.comparison import Report, Row, as_text
 from rlgames.errors import printable
 
 SPAN = 24
@@ -64,10 +65,30 @@ def _folded(
 
 
 def markdown(found: Report) -> None:
+    found = _essence(found)
     names, rows = _cells(found)
     for row in (names, ["---"] * len(names), *rows):
         print("| " + " | ".join(_marked(text) for text in row) + " |")
     print("\n" + "\n\n".join(map(_marked, (_title(found), *_advice(found)))))
+
+
+def _essence(found: Report) -> Report:
+    """The report for a page that is read: the settings that differ between runs of one game, and
+    the figures that these are about or judged by."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for run in found.runs:
+        alike.setdefault(as_text(run.settings.get("game")), []).append(run.settings)
+
+    def differs(key: str) -> bool:
+        values = [{as_text(of[key]) for of in runs if key in of} for runs in alike.values()]
+        return key == "game" or any(len(each) > 1 for each in values)
+
+    judged = {name for run in found.runs for name in (run.figure, run.best_by)}
+    return replace(
+        found,
+        keys=[key for key in found.keys if differs(key)],
+        figures=[name for name in found.figures if name in judged],
+    )
 
 
 def separated(found: Report) -> None:
@@ -146,7 +167,8 @@ def _advice(found: Report) -> list[str]:
     lines = []
     for run in found.best:
         game = f" of {_word(run.settings.get('game'))}" if len(found.best) > 1 else ""
-        lines.append(f"the best{game}: rlgames eval {printable(shlex.quote(str(run.path)))}")
+        typed = plugins.command("eval", run.path, run.config.get("plugins"))
+        lines.append(f"the best{game}: {printable(typed)}")
     return lines
 
 
