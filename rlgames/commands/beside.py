@@ -75,3 +75,14 @@ def game_and_player(cfg: DictConfig, run: Path | None) -> tuple[Game[Any], Playe
         return agent.game, searching(agent, agent.game, search, run)
     game = build.build_game(cfg).to(device)
     return game, build_player(cfg.player, cfg, game, search) if "player" in cfg else None
+
+
+def player_name(
+    node: DictConfig | None, run: Path | None = None, search: DictConfig | None = None
+) -> str:
+    """What a player is called where it is looked at: a run by its path, random where no node names
+    anybody, and behind a plus how it looks ahead."""
+    if run is None and node is not None and node.name == "run":
+        run = Path(node.path)
+    name = str(run) if run is not None else "random" if node is None else str(node.name)
+    return errors.printable(name) + ("" if search is None else f"+{search.name}")
