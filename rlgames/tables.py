@@ -35,8 +35,8 @@ def terminal(found: Report) -> None:
     if Console(width=WIDE).measure(table).maximum > console.width:
         table = _table(found, *_folded(found, names, rows))
     console.print(table)
-    for line in _advice(found):
-        print(line)
+    for told, typed in _advice(found):
+        print(told, typed)
 
 
 def _table(found: Report, names: list[str], rows: list[list[str]]) -> Table:
@@ -69,7 +69,8 @@ def markdown(found: Report) -> None:
     names, rows = _cells(found)
     for row in (names, ["---"] * len(names), *rows):
         print("| " + " | ".join(_marked(text) for text in row) + " |")
-    print("\n" + "\n\n".join(map(_marked, (_title(found), *_advice(found)))))
+    advice = [f"{_marked(told)} {_as_code(typed)}" for told, typed in _advice(found)]
+    print("\n" + "\n\n".join([_marked(_title(found)), *advice]))
 
 
 def _essence(found: Report) -> Report:
@@ -162,14 +163,20 @@ def _title(found: Report) -> str:
     return told
 
 
-def _advice(found: Report) -> list[str]:
-    """How to evaluate the best run, of each game where there are several."""
+def _advice(found: Report) -> list[tuple[str, str]]:
+    """How to evaluate the best run, of each game where there are several: what it is, and what to
+    type."""
     lines = []
     for run in found.best:
         game = f" of {_word(run.settings.get('game'))}" if len(found.best) > 1 else ""
         typed = plugins.command("eval", run.path, run.config.get("plugins"))
-        lines.append(f"the best{game}: {printable(typed)}")
+        lines.append((f"the best{game}:", printable(typed)))
     return lines
+
+
+def _as_code(text: str) -> str:
+    """Text that Markdown shows as it is, and that can be copied from its source too."""
+    return f"`{text}`" if "`" not in text else _marked(text)
 
 
 def _marked(text: str) -> str:

@@ -117,6 +117,7 @@ def test_every_format_says_the_same(sweep, typed):
     lines = [line.strip("| ").split(" | ") for line in told.splitlines()[:4]]
     assert lines[0] == ["lr", "status", "runs", "turns", "optimal", "gap", "seconds", "run"]
     assert lines[2] == cells
+    assert told.splitlines()[-1] == "the best: `rlgames eval sweep/3`"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
     assert float(rows[0]["turns"]) == mean
     assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
