@@ -343,8 +343,7 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
             raise
         raise UnknownPart(
             f"{error.error} here",
-            f"it was trained with {needed}, name them yourself if you trust them: "
-            f"rlgames eval RUN {needed}",
+            f"it was trained with {needed}, name them yourself if you trust them",
         ) from None
 
 
