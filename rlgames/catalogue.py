@@ -121,14 +121,14 @@ def group_keys(command: str) -> list[Key]:
             group,
             typed_as(listed.get(group)),
             "",
-            _fitting(command, group),
+            fitting(command, group),
             told.get(group, ""),
         )
         for group in groups_of(command)
     ]
 
 
-def _fitting(command: str, group: str) -> tuple[str, ...]:
+def fitting(command: str, group: str) -> tuple[str, ...]:
     """The options of a group that a command takes."""
     found = options(SHARED.get(group, group))
     in_training = (command, group) == ("train", "opponent")

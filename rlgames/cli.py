@@ -122,7 +122,8 @@ def wants_json(words: list[str]) -> bool:
 def run(command: str, words: list[str]) -> int:
     """Run one command; raises ConfigError for bad input."""
     if command not in COMMANDS:
-        raise ConfigError(f"no command is called {command!r}", nearest(command, list(COMMANDS)))
+        known = [*COMMANDS, "--help", "--version"]
+        raise ConfigError(f"no command is called {command!r}", nearest(command, known))
     if command == "completion":
         return completion(words)
     words = with_parts(words)
@@ -147,9 +148,9 @@ def run(command: str, words: list[str]) -> int:
         if command not in BESIDE_A_RUN:
             raise ConfigError(f"{command} takes no run, and {words[0]} is one")
         if not target.exists():
-            from rlgames.found_runs import nearest as nearest_directory
+            from rlgames.found_runs import nearest_directory
 
-            raise ConfigError(f"there is no run at {words[0]}", nearest_directory(target))
+            raise ConfigError(f"there is no run at {words[0]}", nearest_directory(words[0]))
         words = words[1:]
     multirun = any(word in ("-m", "--multirun") for word in words)
     words = [path_quoted(word) for word in words if word not in ("-m", "--multirun")]

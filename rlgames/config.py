@@ -24,7 +24,7 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames import catalogue
-from rlgames.catalogue import conf_dir, kind_of, option_file, options, span
+from rlgames.catalogue import conf_dir, fitting, kind_of, option_file, options, span
 from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
 from rlgames.errors import ConfigError, UnknownPart, json_text, nearest
 from rlgames.plugins import listed, with_parts
@@ -66,7 +66,7 @@ def add_option(group: str, name: str, schema: type) -> None:
 
 def load(command: str, overrides: list[str]) -> DictConfig:
     """Compose and check a command's config; raises ConfigError for bad input."""
-    words = _with_experiment(command, readable(with_parts(overrides)))
+    words = _with_experiment(command, readable(with_parts(overrides), command))
     for override in parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             line = str(override.input_line)
@@ -108,7 +108,7 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
     return config
 
 
-def readable(overrides: list[str]) -> list[str]:
+def readable(overrides: list[str], command: str = "train") -> list[str]:
     """The words as Hydra reads them.
 
     Numbers that name an option are quoted (game=2048), and a player may be the path of a run.
@@ -117,7 +117,7 @@ def readable(overrides: list[str]) -> list[str]:
     for word in overrides:
         name, equals, value = word.partition("=")
         if name in SEATED and equals:
-            words += _seated(name, value)
+            words += _seated(name, value, command)
         elif name in SHARED and equals:
             words.append(f"{SHARED[name]}@{word}")
         elif name in SCHEMAS or name == "experiment":
@@ -139,7 +139,7 @@ def _choices(value: str) -> list[str]:
     return [part.strip("'\" ") for part in value.split(",")]
 
 
-def _seated(name: str, value: str) -> list[str]:
+def _seated(name: str, value: str, command: str) -> list[str]:
     """The words for player=, opponent= and the like: an option of the group, or a run's path."""
     group = name if name == "player" else f"player@{name}"
     if value in ("run", "null", ""):
@@ -154,9 +154,12 @@ def _seated(name: str, value: str) -> list[str]:
                 f"{name}={value}: a sweep over players takes names, and {one} is a run",
                 f"sweep once more with {name}={one}",
             )
+        from rlgames.found_runs import nearest_directory
+
+        names = [player for player in fitting(command, name) if player != "run"]
         raise ConfigError(
             f"no player is called {value!r}, and there is no run there",
-            nearest(value, options("player")),
+            nearest_directory(path) or nearest(value, names),
         )
     return [f"{group}=run", f"{name}.path={quoted(path)}"]
 

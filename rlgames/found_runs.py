@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
@@ -25,7 +26,7 @@ def find(where: list[str]) -> list[Path]:
     for name in where:
         top = Path(name)
         if not top.exists():
-            raise ConfigError(f"there is no directory {name}", nearest(top))
+            raise ConfigError(f"there is no directory {name}", nearest_directory(name))
         own = list(_inside(top))
         if not own:
             raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")
@@ -33,11 +34,13 @@ def find(where: list[str]) -> list[Path]:
     return list(found.values())
 
 
-def nearest(where: Path) -> str:
+def nearest_directory(name: str) -> str:
     """A hint for a directory that is not there: another one beside it, if its name is near."""
-    beside = where.parent
-    names = [str(p) for p in beside.iterdir() if p.is_dir()] if beside.is_dir() else []
-    hint = errors.nearest(str(where), names)
+    folder, stroke, _ = name.rpartition("/")
+    found: list[str] = []
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder + stroke or ".") as entries:
+        found = [f"{folder}{stroke}{entry.name}" for entry in entries if entry.is_dir()]
+    hint = errors.nearest(name, found)
     return hint if hint.startswith("did you mean") else ""
 
 

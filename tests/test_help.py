@@ -157,6 +157,7 @@ def test_the_help_of_training_fits_on_two_screens():
         (["completion", "zhs"], "did you mean zsh?"),
         (["eval", "--help", "opponent=randm"], "did you mean random?"),
         (["train", "--hlep"], "did you mean --help?"),
+        (["--verison"], "did you mean --version?"),
         (["train", "--multi"], "did you mean --multirun?"),
         (["train", "board4=3"], "did you mean board?"),
         (["train", "--game", "salvo"], "write game=value"),

@@ -62,7 +62,8 @@ def test_who_sits_where_and_what_the_marks_mean_is_told(run, typed):
         assert any(line in game for line in [*ended, "a draw after "])
         assert "\nX: seat 1\n" in game
         assert "\nX: seat 1, O: seat 2\n" in game
-    assert f"turn 2, seat 2, {run}+mcts" in typed("watch", str(run), "search=mcts").stdout
+    ahead = typed("watch", str(run), "search=mcts", "search.simulations=2").stdout
+    assert f"turn 2, seat 2, {run}+mcts: " in ahead
     traced = typed("eval", str(run), "games=2", "trace=1", "solve_seconds=0").stdout
     assert "turn 2, seat 2, random: " in traced
     assert "X: seat 1, O: seat 2\n" in traced
@@ -85,6 +86,11 @@ def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
         assert "the newest run in it is outputs/a\n" in done.stderr
     assert "newest" not in typed("eval", "outputs/c").stderr
     assert "did you mean outputs?" in typed("eval", "output").stderr
+    random = ["watch", "player=random", "game=tictactoe"]
+    assert "as in: rlgames watch outputs/a, or with player=random game=" in typed("watch").stderr
+    assert "did you mean outputs?" in typed(*random, "opponent=outputz").stderr
+    listed = typed(*random, "opponent=nobody").stderr
+    assert "corner, density, exact, human, hunt_target, random, win_or_block" in listed
 
 
 def test_a_position_as_json(run, typed):

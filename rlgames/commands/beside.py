@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rlgames import build, config, errors, plugins
 from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.command_schemas import GROUPS, known_keys
 from rlgames.errors import ConfigError
+from rlgames.found_runs import newest
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.untrusted import shown
@@ -22,7 +24,13 @@ def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictC
     if run is None:
         cfg = config.load(command, overrides)
         if "game" not in cfg:
-            raise ConfigError(f"{command} needs a run or a game", "as in: game=tictactoe")
+            latest = newest(Path("outputs"))
+            example = "RUN" if latest is None else shlex.quote(str(latest))
+            player = "player=random " if "player" in GROUPS[command] else ""
+            raise ConfigError(
+                f"{command} needs a run or a game",
+                f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
+            )
         return cfg
     own = trained_config(run)
     fixed = [f"game={own.game.name}"]
