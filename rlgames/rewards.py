@@ -52,8 +52,6 @@ class Reward:
         start = game.initial(1, torch.Generator())
         if scored == "outcome" and game.spec.seats == 1:
             raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
-        if scored == "turns" and game.spec.seats > 1:
-            raise ValueError(f"{game.spec.name} is for two, and turns do not tell who wins")
         if len(draws) != 2:
             raise ValueError(f"reward.draws={list(draws)} should name two numbers, one a seat")
         if scored not in ("gain", "log_gain", "outcome", "turns", "score", *game.measures(start)):
