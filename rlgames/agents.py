@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from omegaconf import DictConfig
 from rlgames import build, checkpoint, config
 from rlgames.checkpoint import Checkpoint
 from rlgames.errors import ConfigError
+from rlgames.found_runs import newest
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
@@ -26,7 +28,11 @@ def checkpoint_path(run: Path) -> Path:
     for name in ("best.safetensors", "latest.safetensors"):
         if (run / "checkpoints" / name).is_file():
             return run / "checkpoints" / name
-    raise ConfigError(f"{run} holds no checkpoint", "name a run directory or a checkpoint file")
+    inside = newest(run)
+    found = "" if inside is None else f"; the newest run in it is {shlex.quote(str(inside))}"
+    raise ConfigError(
+        f"{run} holds no checkpoint", f"name a run directory or a checkpoint file{found}"
+    )
 
 
 def trained_config(run: Path) -> DictConfig:

@@ -201,8 +201,8 @@ def build_policy(
 def build_learner(
     config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
 ) -> Learner:
-    """Raises ConfigError for moves that would be drawn from values as if these were logits, and
-    for a game that does not tell what is learnt."""
+    """Raises ConfigError for moves that would be drawn from values as if these were logits, for a
+    reward that does not tell who wins, and for a game that does not tell what is learnt."""
     name = config.learner.name
     from_search = issubclass(LEARNERS[name], Expert)
     if from_search and config.get("search") is None:
@@ -219,6 +219,12 @@ def build_learner(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
+    reward = build_reward(config, game)
+    if reward.scored == "turns" and game.spec.goal == "outcome" and name != "clone":
+        raise ConfigError(
+            f"{game.spec.name} is won or lost, and reward={config.reward.name} counts turns only",
+            "reward=outcome fits",
+        )
     check_weights(config.policy.name, sum(weights.numel() for weights in policy.buffers()))
     if config.learner.get("memory"):
         check_kept_moves(config, game, rng.device)
@@ -227,7 +233,7 @@ def build_learner(
             game,
             policy,
             sampling,
-            build_reward(config, game),
+            reward,
             rng,
             lr=config.lr,
             **arguments(config.learner),

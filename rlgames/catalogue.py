@@ -16,7 +16,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from rlgames.command_schemas import COMMANDS, GROUPS
-from rlgames.schemas import POSITIVE, SCHEMAS, SHARED, defaults
+from rlgames.schemas import IN_TRAINING, POSITIVE, SCHEMAS, SHARED, defaults
 
 
 def conf_dir() -> Path:
@@ -121,11 +121,18 @@ def group_keys(command: str) -> list[Key]:
             group,
             typed_as(listed.get(group)),
             "",
-            tuple(options(SHARED.get(group, group))),
+            fitting(command, group),
             told.get(group, ""),
         )
         for group in groups_of(command)
     ]
+
+
+def fitting(command: str, group: str) -> tuple[str, ...]:
+    """The options of a group that a command takes."""
+    found = options(SHARED.get(group, group))
+    in_training = (command, group) == ("train", "opponent")
+    return tuple(name for name in found if in_training or name not in IN_TRAINING)
 
 
 def chosen(command: str, words: list[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from rlgames.errors import (
     stop,
 )
 from rlgames.help import command_help, overview
-from rlgames.interrupts import Interrupted
+from rlgames.interrupts import Interrupted, out_of_imports
 from rlgames.plugins import with_parts
 
 COMMANDS = {
@@ -60,8 +60,10 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a locale may lack a character
+    words = sys.argv[1:]
     try:
-        code = answer(sys.argv[1:])
+        with out_of_imports(lambda: interrupted(words)):
+            code = answer(words)
         sys.stdout.flush()
     except BrokenPipeError:
         silence()
@@ -93,7 +95,7 @@ def answer(words: list[str]) -> int:
         told = f"interrupted{end.told and ', '}{end.told}"
         return stop(ConfigError(told), as_json, end.code)
     except KeyboardInterrupt:
-        return stop(ConfigError("interrupted"), as_json, 130)
+        return interrupted(words)
     except EOFError as error:  # a person was asked and is no longer there
         return stop(ConfigError(str(error)), as_json, 2)
     except BrokenPipeError:
@@ -102,6 +104,13 @@ def answer(words: list[str]) -> int:
         if os.environ.get(TRACEBACK):
             raise
         return stop(explained(error), as_json, 3)
+
+
+def interrupted(words: list[str]) -> int:
+    """Say that Ctrl-C has ended the command that these words are; the exit code."""
+    code = stop(ConfigError("interrupted"), wants_json(words), 130)
+    sys.stdout.flush()
+    return code
 
 
 def wants_json(words: list[str]) -> bool:
@@ -113,7 +122,8 @@ def wants_json(words: list[str]) -> bool:
 def run(command: str, words: list[str]) -> int:
     """Run one command; raises ConfigError for bad input."""
     if command not in COMMANDS:
-        raise ConfigError(f"no command is called {command!r}", nearest(command, list(COMMANDS)))
+        known = [*COMMANDS, "--help", "--version"]
+        raise ConfigError(f"no command is called {command!r}", nearest(command, known))
     if command == "completion":
         return completion(words)
     words = with_parts(words)
@@ -138,7 +148,9 @@ def run(command: str, words: list[str]) -> int:
         if command not in BESIDE_A_RUN:
             raise ConfigError(f"{command} takes no run, and {words[0]} is one")
         if not target.exists():
-            raise ConfigError(f"there is no run at {words[0]}")
+            from rlgames.found_runs import nearest_directory
+
+            raise ConfigError(f"there is no run at {words[0]}", nearest_directory(words[0]))
         words = words[1:]
     multirun = any(word in ("-m", "--multirun") for word in words)
     words = [path_quoted(word) for word in words if word not in ("-m", "--multirun")]

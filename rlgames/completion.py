@@ -128,7 +128,7 @@ def _words(
     if words[:1] == ["help"]:
         words = words[1:]
     if not words:
-        yield from (f"{command} " for command in [*commands, "help", "--help"])
+        yield from (f"{command} " for command in [*commands, "help", "--help", "--version"])
         return
     command, typed = words[0], words[1:]
     if command not in COMMANDS:
@@ -186,8 +186,7 @@ def _values(
     seated = name in groups_of(command) and SHARED.get(name, name) == "player"
     if seated:
         yield from _runs(value)
-    absent = ("run", *(() if command == "train" else IN_TRAINING)) if seated else ()
-    yield from (f"{head}{choice} " for choice in key.choices if choice not in absent)
+    yield from (f"{head}{choice} " for choice in key.choices if not (seated and choice == "run"))
 
 
 def _runs(begun: str) -> Iterator[str]:

@@ -24,10 +24,10 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames import catalogue
-from rlgames.catalogue import conf_dir, kind_of, option_file, options, span
+from rlgames.catalogue import conf_dir, fitting, kind_of, option_file, options, span
 from rlgames.command_schemas import COMMANDS, GROUPS, known_keys
 from rlgames.errors import ConfigError, UnknownPart, json_text, nearest
-from rlgames.plugins import MODULE, with_parts
+from rlgames.plugins import listed, with_parts
 from rlgames.schemas import SCHEMAS, SEATED, SHARED, defaults, schema_of
 from rlgames.untrusted import shown
 
@@ -66,13 +66,13 @@ def add_option(group: str, name: str, schema: type) -> None:
 
 def load(command: str, overrides: list[str]) -> DictConfig:
     """Compose and check a command's config; raises ConfigError for bad input."""
-    words = _with_experiment(command, readable(with_parts(overrides)))
+    words = _with_experiment(command, readable(with_parts(overrides), command))
     for override in parse(words):
         if override.is_sweep_override() and not override.key_or_group.startswith("hydra"):
             line = str(override.input_line)
             name, _, values = line.partition("=")
-            listed = "" if "(" in values else f", or write a list as {name}=[{values}]"
-            raise ConfigError(f"{line} names several values", f"add -m to sweep{listed}")
+            as_list = "" if "(" in values else f", or write a list as {name}=[{values}]"
+            raise ConfigError(f"{line} names several values", f"add -m to sweep{as_list}")
     try:
         config = _with_own_settings(command, words, _compose(command, words))
         names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
@@ -108,7 +108,7 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
     return config
 
 
-def readable(overrides: list[str]) -> list[str]:
+def readable(overrides: list[str], command: str = "train") -> list[str]:
     """The words as Hydra reads them.
 
     Numbers that name an option are quoted (game=2048), and a player may be the path of a run.
@@ -117,7 +117,7 @@ def readable(overrides: list[str]) -> list[str]:
     for word in overrides:
         name, equals, value = word.partition("=")
         if name in SEATED and equals:
-            words += _seated(name, value)
+            words += _seated(name, value, command)
         elif name in SHARED and equals:
             words.append(f"{SHARED[name]}@{word}")
         elif name in SCHEMAS or name == "experiment":
@@ -139,7 +139,7 @@ def _choices(value: str) -> list[str]:
     return [part.strip("'\" ") for part in value.split(",")]
 
 
-def _seated(name: str, value: str) -> list[str]:
+def _seated(name: str, value: str, command: str) -> list[str]:
     """The words for player=, opponent= and the like: an option of the group, or a run's path."""
     group = name if name == "player" else f"player@{name}"
     if value in ("run", "null", ""):
@@ -154,9 +154,12 @@ def _seated(name: str, value: str) -> list[str]:
                 f"{name}={value}: a sweep over players takes names, and {one} is a run",
                 f"sweep once more with {name}={one}",
             )
+        from rlgames.found_runs import nearest_directory
+
+        names = [player for player in fitting(command, name) if player != "run"]
         raise ConfigError(
             f"no player is called {value!r}, and there is no run there",
-            nearest(value, options("player")),
+            nearest_directory(path) or nearest(value, names),
         )
     return [f"{group}=run", f"{name}.path={quoted(path)}"]
 
@@ -338,16 +341,12 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
     except (ArithmeticError, LookupError, OmegaConfBaseException, TypeError, ValueError) as error:
         raise ConfigError(f"the checkpoint's config cannot be read: {error}") from None
     except UnknownPart as error:
-        needed = values.get("plugins")
-        needed = [str(name) for name in needed] if isinstance(needed, list) else []
-        known = all(name in sys.modules for name in needed)
-        if known or not all(MODULE.fullmatch(name) for name in needed):
+        needed = listed(values.get("plugins"))
+        if not needed or all(str(name) in sys.modules for name in values["plugins"]):
             raise
-        listed = f"plugins=[{','.join(needed)}]"
         raise UnknownPart(
             f"{error.error} here",
-            f"it was trained with {listed}, name them yourself if you trust them: "
-            f"rlgames eval RUN {listed}",
+            f"it was trained with {needed}, name them yourself if you trust them",
         ) from None
 
 

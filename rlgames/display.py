@@ -39,7 +39,7 @@ def training(total: int) -> Iterator[Onlooker]:
 
 
 class Plain(Onlooker):
-    """Prints a line after an evaluation, one for each tenth of the games."""
+    """Prints a line after an evaluation, one for each tenth of the games, of what is new."""
 
     shown = ("turns", "score", "points", "exploitability")
 
@@ -56,6 +56,7 @@ class Plain(Onlooker):
                 print(f"{games:>10,} of {self._total:,} games: {self._line()}", flush=True)
             except BrokenPipeError:  # nobody reads along any more; the run goes on
                 silence()
+            self._latest = {}
 
     def _line(self) -> str:
         latest, shown = self._latest, self.shown

@@ -266,7 +266,8 @@ def values_of_boards(
     """What the boards that a move can lead to are worth to its mover: float32 [N] by kind.
 
     "won": the move wins the game; "other". They are all boards that can be reached where graph
-    lists them, else those of 200 random games; each board counts once.
+    lists them, else those of 200 random games; each board counts once. A kind that has none is
+    left out.
     """
     if graph is None:
         moves, _ = play(game, [Random(game)], 200, rng)
@@ -290,7 +291,8 @@ def values_of_boards(
                 )
             )
     kinds = {"won": True, "other": False}
-    return {
+    values = {
         name: torch.tensor([worth for (_, won), worth in found.items() if won == kind])
         for name, kind in kinds.items()
     }
+    return {name: worths for name, worths in values.items() if len(worths)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import platform
@@ -25,17 +26,28 @@ def find(where: list[str]) -> list[Path]:
     for name in where:
         top = Path(name)
         if not top.exists():
-            beside = top.parent
-            names = [str(p) for p in beside.iterdir() if p.is_dir()] if beside.is_dir() else []
-            names = names if len(names) <= 20 else []
-            raise ConfigError(
-                f"there is no directory {name}", errors.nearest(name, names) if names else ""
-            )
+            raise ConfigError(f"there is no directory {name}", nearest_directory(name))
         own = list(_inside(top))
         if not own:
             raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")
         found |= {path.resolve(): path for path in own if path.resolve() not in found}
     return list(found.values())
+
+
+def nearest_directory(name: str) -> str:
+    """A hint for a directory that is not there: another one beside it, if its name is near."""
+    folder, stroke, _ = name.rpartition("/")
+    found: list[str] = []
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder + stroke or ".") as entries:
+        found = [f"{folder}{stroke}{entry.name}" for entry in entries if entry.is_dir()]
+    hint = errors.nearest(name, found)
+    return hint if hint.startswith("did you mean") else ""
+
+
+def newest(top: Path) -> Path | None:
+    """The run in a directory that was written to last, of those that have a checkpoint."""
+    runs = [run for run in _inside(top) if any((run / "checkpoints").glob("*.safetensors"))]
+    return max(runs, key=lambda run: (run / "checkpoints").stat().st_mtime, default=None)
 
 
 def _inside(top: Path) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rlgames.catalogue import (
     Key,
@@ -40,7 +40,8 @@ def overview(commands: Commands) -> str:
         for name, (what, example) in commands.items():
             lines += [f"  {name:12}{what}", " " * 14 + example]
     title = "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs"
-    return "\n".join([title, "", *lines, "", "rlgames COMMAND --help: its groups and its keys"])
+    closing = "rlgames COMMAND --help: its groups and its keys; rlgames --version: its version"
+    return "\n".join([title, "", *lines, "", closing])
 
 
 def command_help(
@@ -88,16 +89,16 @@ def _groups(command: str) -> list[str]:
     lines: list[str] = []
     groups = group_keys(command)
     for folder in dict.fromkeys(SHARED.get(group.name, group.name) for group in groups):
-        for group in groups:
-            if SHARED.get(group.name, group.name) == folder:
-                lines += _key(group)
+        alike = [group for group in groups if SHARED.get(group.name, group.name) == folder]
+        lines += [line for group in alike for line in _key(group)]
         if folder in SCHEMAS:
-            lines += _options(folder)
+            lines += _options(folder, {name for group in alike for name in group.choices})
     return lines
 
 
-def _options(folder: str) -> list[str]:
-    return [line for name in options(folder) for line in _row(f"    {name}", about(folder, name))]
+def _options(folder: str, names: Collection[str]) -> list[str]:
+    rows = (_row(f"    {name}", about(folder, name)) for name in sorted(names))
+    return [line for row in rows for line in row]
 
 
 def _names(command: str, words: Sequence[str] = ()) -> dict[str, Key]:
@@ -121,7 +122,8 @@ def _explained(command: str, words: Sequence[str]) -> list[list[str]]:
             several = parts if {*parts} <= {*known[name].choices} else [whole]
             sections += [_option(command, name, option, known[name]) for option in several]
         elif name in groups:
-            sections.append([*_key(known[name]), *_options(SHARED.get(name, name))])
+            listed = _options(SHARED.get(name, name), known[name].choices)
+            sections.append([*_key(known[name]), *listed])
         else:
             keys += _in_full(known[name])
     return [*sections, keys] if keys else sections
@@ -132,7 +134,7 @@ def _option(command: str, group: str, option: str, known: Key) -> list[str]:
     folder = SHARED.get(group, group)
     if option not in known.choices:
         if folder != "player" or not os.path.exists(option):  # a run, otherwise
-            raise ConfigError(f"no {group} is called {option!r}", nearest(option, options(folder)))
+            raise ConfigError(f"no {group} is called {option!r}", nearest(option, [*known.choices]))
         option = "run"
     lines = [f"{group}={option}: {about(folder, option)}"]
     if folder == "experiment":

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
+
+
+def importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported where the program stands. Some modules swallow whatever
+    is raised then, by a bare `except:`."""
+    while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def out_of_imports(tell: Callable[[], object]) -> Iterator[None]:
+    """While it is entered, Ctrl-C ends the process at once where a module is being imported, once
+    tell has said so; elsewhere it raises KeyboardInterrupt, as usual."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not importing(frame):
+            raise KeyboardInterrupt
+        tell()
+        os._exit(128 + number)
+
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is not signal.default_int_handler:  # as nohup and & have it, or in a thread
+        yield
+        return
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -27,7 +58,8 @@ class Interrupted(KeyboardInterrupt):
 
 class Interrupts:
     """While it is entered, SIGINT and SIGTERM raise Interrupted where the program stands, or at
-    the end of the shielded block that it is in; a second signal raises at once.
+    the end of the shielded block that it is in, or, in an import, of the next one; a second signal
+    raises at once.
 
     pending: a signal that a shield holds back. twice: whether there was a second one.
     first: called at once by the first signal.
@@ -59,7 +91,7 @@ class Interrupts:
         self.pending = number
         if self._first and not self.twice:
             self._first()
-        if self.twice or not self._shields:
+        if self.twice or not (self._shields or importing(frame)):
             self._raise()
 
     def _raise(self) -> None:

@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
+from rlgames.errors import printable
 from rlgames.progress import View
 
 SHARES = {"playing": "cyan", "learning": "magenta", "evaluating": "yellow", "saving": "blue"}
@@ -59,7 +60,7 @@ def _bar(view: View, now: float, width: int, plain: bool) -> list[Text]:
     left = view.left(now)
     words = f"{int(share * 100):3d} % "
     rest = "" if left is None else f" {_clock(left)} left"
-    if view.games >= view.total:
+    if view.games >= view.total or view.directory is not None:
         rest = f" {_clock(now - view.begun)}"
     room = width if width < NARROW else width - len(words) - len(rest)
     done = int(share * room)
@@ -81,7 +82,9 @@ def _speed(view: View) -> Text:
     speed = view.latest.get("time/games_per_s")
     if speed is not None:
         text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
-    if view.doing not in ("playing", "learning", ""):
+    if view.directory is not None:
+        text.append(f", done, in {printable(str(view.directory))}", "green")
+    elif view.doing not in ("playing", "learning", ""):
         text.append(f", {view.doing}", "yellow")
     return text
 

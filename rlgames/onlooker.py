@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class Onlooker:
     """Is told of everything as soon as it has happened, between two batches; this one looks away.
@@ -21,6 +23,9 @@ class Onlooker:
 
     def saved(self, games: int, best: bool) -> None:
         """A checkpoint was written, the best one or the latest, after so many games."""
+
+    def done(self, directory: Path) -> None:
+        """The run has come to its end, and lies in this directory."""
 
     def remembers(self, lines: list[dict[str, float]]) -> None:
         """What the log of a run that goes on holds: `games` and metrics in each line."""

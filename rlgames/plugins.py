@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -14,6 +15,18 @@ from rlgames.errors import ConfigError, nearest
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 """What plugins= may name."""
+
+
+def listed(names: object) -> str:
+    """Modules as they are typed; nothing for what a file holds in the place of their names."""
+    words = [str(name) for name in names] if isinstance(names, list) else []
+    named = words and all(MODULE.fullmatch(word) for word in words)
+    return f"plugins=[{','.join(words)}]" if named else ""
+
+
+def command(name: str, run: Path, modules: object, *words: str) -> str:
+    """A command as it is typed for a run, with the modules that it needs."""
+    return " ".join(filter(None, ["rlgames", name, shlex.quote(str(run)), *words, listed(modules)]))
 
 
 def with_parts(words: list[str]) -> list[str]:

@@ -20,6 +20,7 @@ class View:
     Onlooker.judged. curve: after how many games the greedy policy came to what in the figure.
     latest: the newest of each metric. evaluated, saved, best: after how many games there was the
     last evaluation, the last checkpoint and the best one. saved_at: when there was the last one.
+    directory: where the run lies, once it is done.
     """
 
     total: int
@@ -36,6 +37,7 @@ class View:
     saved: int | None = None
     saved_at: float = 0.0
     best: int | None = None
+    directory: Path | None = None
 
     def told(self, games: int, metrics: dict[str, float]) -> View:
         """The view once so many games have been played, and these metrics logged."""
@@ -114,6 +116,9 @@ class Viewer(Onlooker):
             self.view = replace(self.view, best=games)
         else:
             self.view = replace(self.view, saved=games, saved_at=time.time())
+
+    def done(self, directory: Path) -> None:
+        self.view = replace(self.view, doing="", directory=directory)
 
 
 def of_run(directory: Path, games: int | None = None) -> View:

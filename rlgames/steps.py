@@ -49,8 +49,11 @@ def before_chance(game: Game[Any], ply: Ply) -> State:
     return moved
 
 
-def ending(game: Game[Any], state: State, seat: int | None) -> str:
-    """How a game went in words, for whoever sat in a seat, or for one who looked on."""
+def ending(
+    game: Game[Any], state: State, seat: int | None, names: Sequence[str] = ("seat 1", "seat 2")
+) -> str:
+    """How a game went in words, for whoever sat in a seat, or for one who looked on, who knows the
+    players by these names."""
     turns, score = int(state.turn[0]), state.score[0].tolist()
     how = "the whole fleet is sunk"
     if game.spec.goal == "score":
@@ -59,11 +62,7 @@ def ending(game: Game[Any], state: State, seat: int | None) -> str:
         best = max(score)
         winner = score.index(best)
         how = (
-            f"seat {winner + 1} wins"
-            if seat is None
-            else "you win"
-            if seat == winner
-            else "you lose"
+            f"{names[winner]} wins" if seat is None else "you win" if seat == winner else "you lose"
         )
         how = "a draw" if min(score) == best else how
     return f"{how} after {turns} turns"

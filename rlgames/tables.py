@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rlgames import plugins
 from rlgames.commands.report import COLUMNS, cell
-from rlgames.comparison import Report, Row
+from rlgames.comparison import Report, Row, as_text
 from rlgames.errors import printable
 
 SPAN = 24
@@ -34,8 +35,8 @@ def terminal(found: Report) -> None:
     if Console(width=WIDE).measure(table).maximum > console.width:
         table = _table(found, *_folded(found, names, rows))
     console.print(table)
-    for line in _advice(found):
-        print(line)
+    for told, typed in _advice(found):
+        print(told, typed)
 
 
 def _table(found: Report, names: list[str], rows: list[list[str]]) -> Table:
@@ -64,10 +65,31 @@ def _folded(
 
 
 def markdown(found: Report) -> None:
+    found = _essence(found)
     names, rows = _cells(found)
     for row in (names, ["---"] * len(names), *rows):
         print("| " + " | ".join(_marked(text) for text in row) + " |")
-    print("\n" + "\n\n".join(map(_marked, (_title(found), *_advice(found)))))
+    advice = [f"{_marked(told)} {_as_code(typed)}" for told, typed in _advice(found)]
+    print("\n" + "\n\n".join([_marked(_title(found)), *advice]))
+
+
+def _essence(found: Report) -> Report:
+    """The report for a page that is read: the settings that differ between runs of one game, and
+    the figures that these are about or judged by."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for run in found.runs:
+        alike.setdefault(as_text(run.settings.get("game")), []).append(run.settings)
+
+    def differs(key: str) -> bool:
+        values = [{as_text(of[key]) for of in runs if key in of} for runs in alike.values()]
+        return key == "game" or any(len(each) > 1 for each in values)
+
+    judged = {name for run in found.runs for name in (run.figure, run.best_by)}
+    return replace(
+        found,
+        keys=[key for key in found.keys if differs(key)],
+        figures=[name for name in found.figures if name in judged],
+    )
 
 
 def separated(found: Report) -> None:
@@ -141,13 +163,20 @@ def _title(found: Report) -> str:
     return told
 
 
-def _advice(found: Report) -> list[str]:
-    """How to evaluate the best run, of each game where there are several."""
+def _advice(found: Report) -> list[tuple[str, str]]:
+    """How to evaluate the best run, of each game where there are several: what it is, and what to
+    type."""
     lines = []
     for run in found.best:
         game = f" of {_word(run.settings.get('game'))}" if len(found.best) > 1 else ""
-        lines.append(f"the best{game}: rlgames eval {printable(shlex.quote(str(run.path)))}")
+        typed = plugins.command("eval", run.path, run.config.get("plugins"))
+        lines.append((f"the best{game}:", printable(typed)))
     return lines
+
+
+def _as_code(text: str) -> str:
+    """Text that Markdown shows as it is, and that can be copied from its source too."""
+    return f"`{text}`" if "`" not in text else _marked(text)
 
 
 def _marked(text: str) -> str:

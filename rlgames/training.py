@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import signal
 import struct
 import time
@@ -18,7 +17,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, checkpoint, config, errors, ranks
+from rlgames import build, checkpoint, config, errors, plugins, ranks
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
 from rlgames.evaluation import Evaluation, random_play
 from rlgames.games.game import Game
@@ -295,7 +294,7 @@ class Run:
 
     @property
     def how_to_go_on(self) -> str:
-        return f"rlgames resume {shlex.quote(str(self.log.directory))}"
+        return plugins.command("resume", self.log.directory, list(self.cfg.plugins))
 
     @property
     def over(self) -> bool:
@@ -463,6 +462,7 @@ class Run:
         figures |= {name: value for name, value in references.items() if value is not None}
         self._finish("done", figures)
         self.done = True
+        self.onlooker.done(self.log.directory)
         return Trained(
             self.log.directory,
             parts.game,

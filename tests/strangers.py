@@ -14,13 +14,14 @@ from rlgames.checkpoint import FORMAT, Checkpoint, _digest
 
 QUICK = ["experiment=null", "games=8", "batch=4", "eval_games=4", "solve_seconds=0", "save_every=4"]
 NETWORK = ["policy=mlp", "policy.layers=[2]", "learner=actor_critic"]
+STONES = ["game=tictactoe", "reward=outcome"]
 SMALL = ["board=2", "line=2"]
 RUNS = {
-    "plain": ["game=tictactoe", *NETWORK],
-    "past": ["game=tictactoe", *SMALL, *NETWORK, "opponent=past", "opponent.every=4"],
-    "q": ["game=tictactoe", *SMALL, *NETWORK[:2], "learner=q", "sampling=epsilon_greedy"],
-    "table": ["game=tictactoe", *SMALL, "policy=table", "learner=td"],
-    "clone": ["game=tictactoe", *SMALL, *NETWORK[:2], "learner=clone", "teacher=random"],
+    "plain": [*STONES, *NETWORK],
+    "past": [*STONES, *SMALL, *NETWORK, "opponent=past", "opponent.every=4"],
+    "q": [*STONES, *SMALL, *NETWORK[:2], "learner=q", "sampling=epsilon_greedy"],
+    "table": [*STONES, *SMALL, "policy=table", "learner=td"],
+    "clone": [*STONES, *SMALL, *NETWORK[:2], "learner=clone", "teacher=random"],
     "open": ["game=2048", "board=2", "columns=2", "policy=ntuple", "learner=td", "window=3"],
     "sea": ["game=salvo", "board=3", "ships=[2]", "shots=2", *NETWORK, "window=2"],
 }

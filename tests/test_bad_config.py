@@ -38,6 +38,7 @@ def refused(done, *hints):
         (["device=cuda:99"], ["device=cuda:99 is not here", "use device="]),
         (["out=a${x}b"], ["'x' not found", "${…}"]),
         (["policy.init=${y}"], ["'y' not found"]),
+        (["game=tictactoe", "reward=turns"], ["tictactoe is won or lost", "reward=outcome fits"]),
         (["game=tictactoe", "opponent=" + 300 * "x"], ["no player"]),
     ],
 )

@@ -1,6 +1,7 @@
 """Games as pictures: every game has them, and they show what the policy thinks."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ import rlgames as package
 from rlgames import build, config, game_pictures
 from rlgames.drawing import pictures
 from rlgames.drawing.pictures import Thought
+from rlgames.evaluation import values_of_boards
 from rlgames.games.lines import Lines
 from rlgames.play import play
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
+from rlgames.policies.table import Table
 from rlgames.sweeps import Job, Sweep
 
 GAMES = {
@@ -180,3 +183,21 @@ def test_a_jobs_name_is_a_file_name(tmp_path):
         assert len(path.name) <= 100
         assert path.name.isascii()
         assert path.name.isprintable()
+
+
+class Misere(Lines):
+    """A line loses, so that no move wins."""
+
+    def act(self, state, action):
+        after = super().act(state, action)
+        return replace(after, score=2 * state.score - after.score)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kinds"), [(Lines, {"won", "other"}), (Misere, {"other"})], ids=["lines", "misere"]
+)
+def test_boards_of_a_kind_that_there_is_not_are_left_out(kind, kinds):
+    """TensorBoard takes no histogram of nothing."""
+    game = kind(2, 2, 2, False)
+    found = values_of_boards(game, Table(game, 1.0, 0.0), None, rng())
+    assert {*found} == kinds

@@ -43,6 +43,7 @@ def test_the_overview_has_a_line_for_each_command_with_what_it_does_and_an_examp
         assert re.fullmatch(rf"  {name} +{re.escape(what)} +{re.escape(example)}", line)
     examples = [example for _, example in cli.COMMANDS.values()]
     assert len({line.index(text) for line, text in zip(lines, examples, strict=True)}) == 1
+    assert "rlgames --version" in overview(cli.COMMANDS).splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["train", "solve"])
@@ -112,17 +113,28 @@ def test_help_shows_every_group_and_key_of_a_command(command):
 
 @pytest.mark.parametrize(("group", "option"), EVERY)
 def test_help_shows_every_key_of_an_option(group, option):
-    command = {"player": "eval", "hparams_search": "train"}.get(group, "train")
-    text = command_help(command, cli.COMMANDS, [f"{group}={option}"])
-    assert text.startswith(f"{group}={option}: {catalogue.about(group, option)}")
+    typed = "opponent" if group == "player" else group
+    text = command_help("train", cli.COMMANDS, [f"{typed}={option}"])
+    assert text.startswith(f"{typed}={option}: {catalogue.about(group, option)}")
     values = yaml.safe_load(catalogue.option_file(group, option).read_text(encoding="utf-8"))
     for item in fields(schemas.SCHEMAS[group][option]):
         if item.name != "name":
-            key = item.name if group == "game" else f"{group}.{item.name}"
+            key = item.name if group == "game" else f"{typed}.{item.name}"
             default, told = explained(text, key)
             assert default == catalogue.typed_as(values[item.name])
             assert all(str(choice) in told for choice in item.metadata.get("of", ()))
             assert len(told.split()) > 2
+
+
+@pytest.mark.parametrize("command", ["eval", "play", "watch", "show"])
+def test_help_lists_no_player_that_a_command_does_not_take(command, typed):
+    asked = "player" if command == "show" else "opponent"
+    for words in ([], [asked]):
+        listed = re.findall(r"^    (\w+)", command_help(command, cli.COMMANDS, words), re.MULTILINE)
+        assert "random" in listed
+        assert not {"self", "past"} & {*listed}
+    assert "there is: corner" in typed(command, "--help", f"{asked}=self").stderr
+    assert {"self", "past"} <= {*command_help("train", cli.COMMANDS, []).split()}
 
 
 def test_the_help_of_training_fits_on_two_screens():
@@ -145,6 +157,7 @@ def test_the_help_of_training_fits_on_two_screens():
         (["completion", "zhs"], "did you mean zsh?"),
         (["eval", "--help", "opponent=randm"], "did you mean random?"),
         (["train", "--hlep"], "did you mean --help?"),
+        (["--verison"], "did you mean --version?"),
         (["train", "--multi"], "did you mean --multirun?"),
         (["train", "board4=3"], "did you mean board?"),
         (["train", "--game", "salvo"], "write game=value"),

@@ -3,11 +3,13 @@
 A run here is a forked process that does what `rlgames …` does, and is sent real signals.
 """
 
+import importlib
 import os
 import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +22,7 @@ from rlgames import checkpoint, parts, training
 from rlgames.checkpoint import Checkpoint
 from rlgames.commands.resume import resume_command
 from rlgames.errors import ConfigError
+from rlgames.interrupts import Interrupted, Interrupts
 from rlgames.learners.actor_critic import ActorCritic
 from rlgames.run_files import read_metrics
 
@@ -423,3 +426,49 @@ def test_ignored_signals_stay_ignored(whole, tmp_path):
     code, told = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=ignoring)
     assert code == 0, told
     same(as_it_ended(whole), as_it_ended(tmp_path / "run"))
+
+
+SWALLOWING = """
+import os, signal
+
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    while True:
+        pass
+except:
+    pass
+"""
+"""A module that is sent a signal while it is imported, and swallows what that raises."""
+
+
+def test_control_c_in_an_import_that_swallows_it_ends_the_command(tmp_path):
+    (tmp_path / "swallowing.py").write_text(SWALLOWING)
+    (tmp_path / "mine.py").write_text("import swallowing")
+    for words, told in (
+        (["games"], "rlgames: interrupted\n"),
+        (["games", "format=json"], '{"error": "interrupted", "hint": ""}\n'),
+    ):
+        assert run(tmp_path, *words, "plugins=[mine]") == (130, told)
+
+
+def test_a_signal_in_an_import_is_kept_for_the_next_shielded_block(tmp_path, monkeypatch):
+    (tmp_path / "swallowing.py").write_text(SWALLOWING.replace("while True:\n        pass", ""))
+    monkeypatch.syspath_prepend(tmp_path)
+    with Interrupts() as interrupts:
+        importlib.import_module("swallowing")
+        with pytest.raises(Interrupted), interrupts.shielded():
+            pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9, 1.3, 1.8])
+def test_control_c_while_torch_is_imported_ends_the_command(seconds, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlgames", "train", *WORDS, "games=100000000", "out=run"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=30)
+    assert (process.returncode, told.splitlines()[-1][:20]) == (130, "rlgames: interrupted")
+    assert "Traceback" not in told

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from rlgames import config, live, progress, training
+from rlgames import config, display, live, progress, training
 from rlgames.live import Drawn, blocks
 from rlgames.onlooker import Onlooker
 from rlgames.progress import View
@@ -103,8 +104,31 @@ def test_neither_colour_nor_more_than_ascii_is_needed():
     assert drawn(View(10, 0.0), color_system=None).strip().startswith("0 %")
 
 
+def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
+    viewer = progress.Viewer(20)
+    viewer.told(20, {})
+    viewer.doing("evaluating")
+    assert "20 games, evaluating" in drawn(viewer.view, color_system=None)
+    viewer.done(Path("outputs/a\x1brun"))
+    text = drawn(viewer.view, color_system=None)
+    assert "20 games, done, in outputs/a\\x1brun" in text
+    assert "evaluating" not in text
+
+
+def test_a_plain_line_tells_what_is_new(capsys):
+    lines = display.Plain(100)
+    lines.told(10, {"train/turns": 9.0, "time/games_per_s": 500.0})
+    lines.told(10, {"eval/turns": 8.0})
+    lines.told(15, {"eval/turns": 7.5})
+    lines.told(20, {"eval/turns": 7.0})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "        10 of 100 games: 500 games/s, turns 9.00, greedy turns 8.000"
+    assert second == "        20 of 100 games: greedy turns 7.000"
+
+
 class Told(Onlooker):
     def __init__(self):
+        self.directory = None
         self.games, self.bounds, self.files, self.what = [], None, [], set()
 
     def judged(self, figure, random, optimal):
@@ -119,6 +143,9 @@ class Told(Onlooker):
     def doing(self, what):
         self.what.add(what)
 
+    def done(self, directory):
+        self.directory = directory
+
 
 def test_an_onlooker_is_told_and_a_finished_run_can_be_looked_at(tmp_path):
     told = Told()
@@ -130,6 +157,7 @@ def test_an_onlooker_is_told_and_a_finished_run_can_be_looked_at(tmp_path):
     assert told.bounds[1:] == (trained.random, trained.optimal)
     assert {(100, True), (200, False)} <= set(told.files)
     assert {"playing", "learning", "evaluating", "saving", "solving"} <= told.what
+    assert told.directory == tmp_path / "run"
 
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
     spent = ("time/playing", "time/learning", "time/evaluating", "time/saving")

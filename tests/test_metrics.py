@@ -18,8 +18,8 @@ SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
 RUNS = {
     "actor_critic": [*SEA, *NETWORK, "holdout=0.2"],
-    "reinforce": ["game=connect4", "rows=3", "columns=4", "line=3", *NETWORK],
-    "td": ["game=tictactoe", "policy=table", "sampling=epsilon_greedy"],
+    "reinforce": ["game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK],
+    "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
     "td_lambda": [*TILES, *NETWORK, "reward=score", "sampling=argmax"],
     "adp": [*TILES, "policy=basis", "reward=score", "sampling=epsilon_greedy"],
     "q": [*SEA, *NETWORK, "sampling=epsilon_greedy", "learner.memory=64", "learner.minibatch=8"],

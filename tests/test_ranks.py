@@ -186,7 +186,7 @@ def test_one_that_is_killed_ends_the_others(tmp_path):
     ],
 )
 def test_what_several_cannot_do_is_refused(words, told, tmp_path):
-    for code, said in Ranks(tmp_path, "train", "experiment=null", *words, "out=run").wait():
+    for code, said in Ranks(tmp_path, "train", *words, "out=run").wait():
         assert code == 2, said
         assert told in said
     assert not (tmp_path / "run").exists()

@@ -117,10 +117,39 @@ def test_every_format_says_the_same(sweep, typed):
     lines = [line.strip("| ").split(" | ") for line in told.splitlines()[:4]]
     assert lines[0] == ["lr", "status", "runs", "turns", "optimal", "gap", "seconds", "run"]
     assert lines[2] == cells
+    assert told.splitlines()[-1] == "the best: `rlgames eval sweep/3`"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
     assert float(rows[0]["turns"]) == mean
     assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
     assert (rows[0]["lr"], rows[1]["run"]) == ("0.2", "sweep/0")
+
+
+def test_the_best_run_is_evaluated_with_the_modules_it_needs(typed, tmp_path):
+    write(tmp_path / "runs" / "mine", plugins=["mine", "own.parts"])
+    line = "the best: rlgames eval runs/mine plugins=[mine,own.parts]"
+    assert reported(typed, "runs").splitlines()[-1] == line
+    for odd in (["a b"], ["\x1b"], "mine", [], [3]):
+        write(tmp_path / str(odd) / "run", plugins=odd)
+        assert "plugins" not in reported(typed, str(odd)).splitlines()[-1]
+
+
+def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typed):
+    """Beside Salvo with two values of lr two runs of another game, which have more of all."""
+    for seed, share in enumerate((0.5, 0.25)):
+        figures = dict.fromkeys(("points", "win", "draw", "loss", "exploitability"), share)
+        write(
+            sweep / f"other{seed}", game={"name": "tictactoe", "line": 3}, results=figures,
+            facts={"figure": "points", "best_by": "exploitability"}, seed=seed, batch=64,
+            learner={"name": "q", "rate": 0.5},
+        )  # fmt: skip
+    told = reported(typed, "sweep", "format=markdown").splitlines()[0]
+    names = told.strip("| ").split(" | ")
+    assert names[:4] + names[-4:] == [
+        *("game", "lr", "status", "runs", "optimal", "gap", "seconds", "run")
+    ]
+    assert {*names[4:-4]} == {"turns", "exploitability", "points"}
+    whole = reported(typed, "sweep", "format=csv").splitlines()[0].split(",")
+    assert {"learner", "learner.rate", "lr", "win", "draw", "loss"} <= {*whole}
 
 
 def test_rows_of_single_runs_and_their_order(sweep, typed):

@@ -21,9 +21,9 @@ SMALL += ["solve_seconds=0"]
 GAMES = {
     "battleship": ["board=4", "ships=[2]"],
     "salvo": ["board=3", "ships=[2]", "shots=2"],
-    "salvo_duel": ["board=2", "ships=[2]"],
-    "tictactoe": [],
-    "connect4": ["rows=3", "columns=4", "line=3"],
+    "salvo_duel": ["board=2", "ships=[2]", "reward=outcome"],
+    "tictactoe": ["reward=outcome"],
+    "connect4": ["rows=3", "columns=4", "line=3", "reward=outcome"],
     "2048": ["board=2", "columns=2", "target=32"],
 }
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
@@ -60,7 +60,7 @@ LEARNERS = {
                 *[*NETWORK, "search=mcts", "search.simulations=4", "search.leaf=value"],
                 "learner.memory=50",
             ],
-            ["battleship", "salvo", "2048"],
+            ALL,
         )
     ],
 }

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import sys
 
@@ -49,6 +50,47 @@ def test_who_does_not_tell_is_watched_all_the_same(typed):
 def run(tmp_path_factory):
     words = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
     return package.train([*words, f"out={tmp_path_factory.mktemp('show')}/run"])
+
+
+def test_who_sits_where_and_what_the_marks_mean_is_told(run, typed):
+    shown = typed("watch", str(run), "opponent=win_or_block", "games=2", "seed=1").stdout
+    first, second = shown.split("turn 1, ")[1:]
+    for game, names in ((first, [run, "win_or_block"]), (second, ["win_or_block", run])):
+        assert game.startswith(f"seat 1, {names[0]}: ")
+        assert f"turn 2, seat 2, {names[1]}: " in game
+        ended = [f"seat {seat}, {name}, wins after " for seat, name in enumerate(names, 1)]
+        assert any(line in game for line in [*ended, "a draw after "])
+        assert "\nX: seat 1\n" in game
+        assert "\nX: seat 1, O: seat 2\n" in game
+    ahead = typed("watch", str(run), "search=mcts", "search.simulations=2").stdout
+    assert f"turn 2, seat 2, {run}+mcts: " in ahead
+    traced = typed("eval", str(run), "games=2", "trace=1", "solve_seconds=0").stdout
+    assert "turn 2, seat 2, random: " in traced
+    assert "X: seat 1, O: seat 2\n" in traced
+    shots = typed("watch", "player=random", "game=battleship", "ships=[3]").stdout
+    assert "x: hit, o: missed\n" in shots
+    assert "seat" not in shots
+
+
+def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
+    for number, name in enumerate(("b", "a", "c")):
+        (tmp_path / "outputs" / name / "checkpoints").mkdir(parents=True)
+        (tmp_path / "outputs" / name / "run.json").touch()
+        if name != "c":
+            (tmp_path / "outputs" / name / "checkpoints" / "latest.safetensors").touch()
+        os.utime(tmp_path / "outputs" / name / "checkpoints", (number, number))
+    for command in ("eval", "watch", "show", "play"):
+        done = typed(command, "outputs")
+        assert done.returncode == 2
+        assert "outputs holds no checkpoint" in done.stderr
+        assert "the newest run in it is outputs/a\n" in done.stderr
+    assert "newest" not in typed("eval", "outputs/c").stderr
+    assert "did you mean outputs?" in typed("eval", "output").stderr
+    random = ["watch", "player=random", "game=tictactoe"]
+    assert "as in: rlgames watch outputs/a, or with player=random game=" in typed("watch").stderr
+    assert "did you mean outputs?" in typed(*random, "opponent=outputz").stderr
+    listed = typed(*random, "opponent=nobody").stderr
+    assert "corner, density, exact, human, hunt_target, random, win_or_block" in listed
 
 
 def test_a_position_as_json(run, typed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rlgames import build, config, errors, plugins
 from rlgames.agents import build_player, load_agent, searching, trained_config
 from rlgames.command_schemas import GROUPS, known_keys
 from rlgames.errors import ConfigError
+from rlgames.found_runs import newest
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.untrusted import shown
@@ -22,7 +24,13 @@ def config_beside(command: str, run: Path | None, overrides: list[str]) -> DictC
     if run is None:
         cfg = config.load(command, overrides)
         if "game" not in cfg:
-            raise ConfigError(f"{command} needs a run or a game", "as in: game=tictactoe")
+            latest = newest(Path("outputs"))
+            example = "RUN" if latest is None else shlex.quote(str(latest))
+            player = "player=random " if "player" in GROUPS[command] else ""
+            raise ConfigError(
+                f"{command} needs a run or a game",
+                f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
+            )
         return cfg
     own = trained_config(run)
     fixed = [f"game={own.game.name}"]
@@ -75,3 +83,14 @@ def game_and_player(cfg: DictConfig, run: Path | None) -> tuple[Game[Any], Playe
         return agent.game, searching(agent, agent.game, search, run)
     game = build.build_game(cfg).to(device)
     return game, build_player(cfg.player, cfg, game, search) if "player" in cfg else None
+
+
+def player_name(
+    node: DictConfig | None, run: Path | None = None, search: DictConfig | None = None
+) -> str:
+    """What a player is called where it is looked at: a run by its path, random where no node names
+    anybody, and behind a plus how it looks ahead."""
+    if run is None and node is not None and node.name == "run":
+        run = Path(node.path)
+    name = str(run) if run is not None else "random" if node is None else str(node.name)
+    return errors.printable(name) + ("" if search is None else f"+{search.name}")

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from rlgames import build, config, errors, records
 from rlgames.agents import build_player, trained_config
-from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.commands.beside import config_beside, game_and_player, player_name
 from rlgames.commands.watch import frames
 from rlgames.drawing.terminal import printed
 from rlgames.errors import ConfigError
@@ -72,12 +72,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     elif cfg.get("opponent") is not None or opponent_search is not None:
         raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
     if cfg.trace and cfg.format == "table":
-        for turn in range(cfg.trace):
-            seats = [player] if opponent is None else [player, opponent]
-            order = seats[::-1] if turn % 2 else seats
-            rng = build.stream(cfg.seed, f"trace {turn}", device)
-            for frame in frames(game, order, rng):
-                print(printed(*frame), end="\n\n")
+        _trace(cfg, run, game, [player] if opponent is None else [player, opponent])
     keep = _recorder(cfg, game, run, opponent) if cfg.record else None
     rng = build.stream(cfg.seed, "final", device)
     found = evaluate(game, player, games, SAMPLED, rng, opponent, cfg.batch, record=keep)
@@ -108,6 +103,18 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         if not (quick and (run / "eval.json").exists()):
             _keep(run / "eval.json", report)
     return report
+
+
+def _trace(cfg: DictConfig, run: Path | None, game: Game[Any], players: list[Player]) -> None:
+    """Print games turn by turn; the seats change from game to game."""
+    names = [player_name(cfg.get("player"), run, cfg.get("search"))]
+    if len(players) > 1:
+        names.append(player_name(cfg.get("opponent"), None, cfg.get("opponent_search")))
+    for number in range(cfg.trace):
+        order = -1 if number % 2 else 1
+        rng = build.stream(cfg.seed, f"trace {number}", torch.device(cfg.device))
+        for frame in frames(game, players[::order], names[::order], rng):
+            print(printed(*frame), end="\n\n")
 
 
 def _keep(path: Path, report: dict[str, Any]) -> None:

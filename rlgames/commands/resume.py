@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import filelock
@@ -59,7 +58,7 @@ def finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
         return ""
     if isinstance(marks, dict) and marks.get("converged"):
         return f"has converged, after {played:,} games"
-    longer = f"rlgames resume {shlex.quote(str(run))} games={2 * played}"
+    longer = plugins.command("resume", run, list(cfg.plugins), f"games={2 * played}")
     told = f"is finished, after {played:,} games, and this makes it longer: {longer}"
     return told if cfg.games <= played else ""
 

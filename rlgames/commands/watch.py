@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlgames import build
 from rlgames.agents import build_player, weighed
-from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.commands.beside import config_beside, game_and_player, player_name
 from rlgames.drawing.terminal import Diagram
 from rlgames.errors import ConfigError
 from rlgames.games.game import Game, State
@@ -33,37 +33,46 @@ def watch_command(
     game, player = game_and_player(cfg, run)
     if player is None:
         raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
-    players = [player]
+    search = cfg.get("search")
+    players, names = [player], [player_name(cfg.get("player"), run, search)]
     if cfg.get("opponent") is not None:
         if game.spec.seats == 1:
             raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
         players.append(build_player(cfg.opponent, cfg, game))
+        names.append(player_name(cfg.opponent))
     device = torch.device(cfg.device)
 
     def played() -> Iterator[Iterator[Frame]]:
         for number in range(cfg.games):
-            order = players[::-1] if number % 2 else players
-            yield frames(game, order, build.stream(cfg.seed, f"trace {number}", device))
+            order = -1 if number % 2 else 1
+            rng = build.stream(cfg.seed, f"trace {number}", device)
+            yield frames(game, players[::order], names[::order], rng)
 
     return played(), cfg.delay
 
 
-def frames(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> Iterator[Frame]:
+def frames(
+    game: Game[Any], players: Sequence[Player], names: Sequence[str], rng: torch.Generator
+) -> Iterator[Frame]:
     """One game: the board before each move, with the mover's probabilities and the move in words,
-    and then the last board."""
+    and then the last board. players, names: one, or one in each seat."""
+    seats = [f"seat {seat + 1}, {names[seat % len(names)]}" for seat in range(game.spec.seats)]
     advisors = [weighed(player) for player in players]
     known: dict[int, State] = {}  # the position as each seat knew it last
     for ply in plies(game, players, rng):
         mover = int(ply.before.mover[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[mover % len(advisors)], seen)
-        yield _told(game, ply), Diagram(game, seen, likely, known.get(mover))
+        yield _told(game, ply, seats), Diagram(game, seen, likely, known.get(mover))
         if game.spec.hidden:
             known[mover] = seen
         else:
             known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
     last = game.from_seat(ply.after, mover)
-    yield ending(game, last, None), Diagram(game, last, None, known[mover], reveal=True)
+    yield (
+        ending(game, last, None, [f"{seat}," for seat in seats]),
+        Diagram(game, last, None, known[mover], reveal=True),
+    )
 
 
 def probabilities(player: Player, state: State) -> Tensor | None:
@@ -74,8 +83,8 @@ def probabilities(player: Player, state: State) -> Tensor | None:
         return None
 
 
-def _told(game: Game[Any], ply: Ply) -> str:
-    who = f", seat {int(ply.before.mover[0]) + 1}" if game.spec.seats > 1 else ""
+def _told(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:
+    who = f", {seats[int(ply.before.mover[0])]}" if len(seats) > 1 else ""
     name = game.name_action(ply.before, 0, ply.action)
     gain = ply.gain()
     scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""

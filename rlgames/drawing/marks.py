@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 Colour = tuple[int, int, int]
 
 KINDS = {
@@ -14,6 +16,10 @@ KINDS = {
     "O": "second",
 }
 """Of the marks that have a meaning of their own; first and second: a seat's stones."""
+
+OF_HIDDEN = {"x": "hit", "o": "missed", "+": "aimed at", "#": "a ship"}
+OF_TWO = {"X": "seat 1", "O": "seat 2"}
+"""What to tell a person of the marks of games that hide something, and of others for two."""
 
 TILES: tuple[Colour, ...] = (
     *((238, 228, 218), (237, 224, 200), (242, 177, 121), (245, 149, 99), (246, 124, 95)),
@@ -32,6 +38,13 @@ def kind(mark: str) -> str:
         return "tile"
     letter = len(mark) == 1 and mark.isalpha()
     return "other" if not letter else "hit" if mark.isupper() else "ship"
+
+
+def legend(marks: Iterable[str], hidden: bool, seats: int) -> str:
+    """What marks mean in a game for so many seats that hides something or nothing, in one line."""
+    known = OF_HIDDEN if hidden else OF_TWO if seats == 2 else {}
+    seen = {*marks}
+    return ", ".join(f"{mark}: {meaning}" for mark, meaning in known.items() if mark in seen)
 
 
 def tile(mark: str) -> Colour:

@@ -57,6 +57,8 @@ class Diagram:
         self.game, self.state, self.listed = game, state, listed
         self.text, self.form = game.render(state, 0, reveal), game.form
         self.boards = game.boards(state, 0, reveal)
+        seen = (mark for each in self.boards for mark in chain(*each))
+        self.legend = marks.legend(seen, game.spec.hidden, game.spec.seats)
         self.shares = [] if likely is None else likely.tolist()
         aims = game.aims(state, 0)
         self.aims = None if aims is None else aims.cpu()
@@ -80,7 +82,8 @@ class Diagram:
     def plain(self) -> str:
         """The board as render writes it, and the likeliest moves below."""
         moves = [f"  {name:12} {share:6.1%}" for name, share in self.likeliest()]
-        return "\n".join([self.text, *moves] if self.listed else [self.text])
+        lines = [self.text, *([self.legend] if self.legend else [])]
+        return "\n".join([*lines, *moves] if self.listed else lines)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width, ascii_only = options.max_width, options.ascii_only
@@ -96,6 +99,8 @@ class Diagram:
         listed = self._list(ascii_only) if self._needs_list(size) else []
         for block in _beside([*drawn, listed] if listed else drawn, width):
             yield from block
+        if rooms and self.legend:
+            yield Text(self.legend, "dim")
 
     def on_cells(self) -> list[float] | None:
         """What the actions that take each cell are likely together; None where actions do not take
