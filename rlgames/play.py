@@ -230,7 +230,7 @@ class OpenGames:
             live = torch.count_nonzero(~self.state.done)
             if self._step % look_every == 0 or self._step >= self._last_step:
                 count, waiting = int(live), self.games - self.begun
-                if 8 * count <= (7 if waiting else 4) * len(self.state):
+                if 4 * count <= (3 if waiting else 2) * len(self.state):
                     ended.append(self._replace())
                     if not len(self.state):
                         break
