@@ -31,6 +31,11 @@ def masked(scores: Tensor, legal: Tensor) -> Tensor:
     return scores.clamp(-MOST, MOST) + ban(legal)
 
 
+def best(scores: Tensor, legal: Tensor) -> Tensor:
+    """Int64 [B]: the legal action with the highest score, the first of equals; NaN counts as 0."""
+    return (scores.nan_to_num() + ban(legal)).argmax(1)
+
+
 def draw(logits: Tensor, rng: torch.Generator) -> Tensor:
     """One action a row, with probabilities softmax(logits): the Gumbel-max trick.
 
@@ -108,8 +113,8 @@ class EpsilonGreedy(Sampling):
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
         explore = torch.rand(len(scores), generator=rng, device=scores.device)
-        best = (scores.nan_to_num() + ban(legal)).argmax(1)
-        return torch.where(explore < self.epsilon.at(progress), draw_uniform(legal, rng), best)
+        random = draw_uniform(legal, rng)
+        return torch.where(explore < self.epsilon.at(progress), random, best(scores, legal))
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         epsilon = self.epsilon.at(progress)
@@ -125,7 +130,7 @@ class Argmax(Sampling):
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        return (scores.nan_to_num() + ban(legal)).argmax(1)
+        return best(scores, legal)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return certain(checked(scores), legal)
@@ -141,8 +146,8 @@ def checked(scores: Tensor) -> Tensor:
 
 def certain(scores: Tensor, legal: Tensor) -> Tensor:
     """Float64 [B, A]: all probability on the best legal action, the first of equals."""
-    best = masked(scores, legal).argmax(1, keepdim=True)
-    return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, best, 1.0)
+    surely = best(scores, legal)[:, None]
+    return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, surely, 1.0)
 
 
 def distance_to_certainty(probability: Tensor) -> Tensor:
