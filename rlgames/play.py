@@ -207,9 +207,10 @@ class OpenGames:
         }
         self.state = replace(self.state, **found)
         self.number = rows_like(state["number"], self.number, self.batch)
-        rising = bool((self.number.diff() > 0).all()) and int(self.number[0]) >= 0
-        if not rising or int(self.number[-1]) >= self.begun:
-            raise ValueError("open games are not numbered one after another")
+        number = self.number.sort().values
+        distinct = bool((number.diff() > 0).all())
+        if not distinct or int(number[0]) < 0 or int(number[-1]) >= self.begun:
+            raise ValueError("open games do not have numbers of their own")
         if bool(self.state.done.any()) or not bool(self.game.possible(self.state).all()):
             raise ValueError("an open game is at a position that cannot be")
 

@@ -91,10 +91,9 @@ def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
 
 
 def _whole_shares(games: int, batch: int) -> int:
-    """About so many games, or if that is more than one share as many shares as leave no thread
-    without work."""
+    """As many games, or if they come near a share for each of two threads, whole shares of them."""
     pair = 2 * SHARE * batch
-    return games if games <= pair // 2 else -(-games // pair) * pair
+    return games if 4 * games <= pair else -(-games // pair) * pair
 
 
 def alone(rounds: int, device: str = "cpu") -> str:
