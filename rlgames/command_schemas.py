@@ -73,6 +73,7 @@ class ResumeConfig:
 class EvalConfig(RunConfig):
     games: str | int = "auto"
     batch: int = key(4096, 1, MAX_BATCH)
+    compile: bool = False
     trace: int = key(0, 0, 1000)
     record: str | None = None
     solve_seconds: float = key(20.0, 0, 1e6)

@@ -207,9 +207,10 @@ class OpenGames:
         }
         self.state = replace(self.state, **found)
         self.number = rows_like(state["number"], self.number, self.batch)
-        rising = bool((self.number.diff() > 0).all()) and int(self.number[0]) >= 0
-        if not rising or int(self.number[-1]) >= self.begun:
-            raise ValueError("open games are not numbered one after another")
+        number = self.number.sort().values
+        distinct = bool((number.diff() > 0).all())
+        if not distinct or int(number[0]) < 0 or int(number[-1]) >= self.begun:
+            raise ValueError("open games do not have numbers of their own")
         if bool(self.state.done.any()) or not bool(self.game.possible(self.state).all()):
             raise ValueError("an open game is at a position that cannot be")
 
@@ -230,7 +231,7 @@ class OpenGames:
             live = torch.count_nonzero(~self.state.done)
             if self._step % look_every == 0 or self._step >= self._last_step:
                 count, waiting = int(live), self.games - self.begun
-                if 4 * count <= (3 if waiting else 2) * len(self.state) or count == 0:
+                if 4 * count <= (3 if waiting else 2) * len(self.state):
                     ended.append(self._replace())
                     if not len(self.state):
                         break
@@ -245,7 +246,7 @@ class OpenGames:
             self._step += 1
         ended.append((self.number, self.state))
         self._replace()
-        number, order = torch.cat([rows for rows, _ in ended]).sort()
+        number, order = self._in_order(torch.cat([rows for rows, _ in ended]))
         final = type(self.state).cat([part for _, part in ended])[order]
         results = Results(final, int(made))
         return (_collect(record_of, number, final.score) if record else None), results
@@ -262,18 +263,28 @@ class OpenGames:
         nobody = torch.zeros_like(action)
         return Step(seen, action, target, self.number, nobody if who is None else who, after)
 
+    def _in_order(self, number: Tensor) -> tuple[Tensor, Tensor]:
+        """Numbers of games, int64 [N], rising, and where each of them was."""
+        if len(number) != self.games:
+            return number.sort()
+        every = torch.arange(self.games, device=number.device)  # no need to sort when all are there
+        return every, torch.empty_like(number).index_copy_(0, number, every)
+
     def _replace(self) -> tuple[Tensor, State]:
         """Drop the rows that are over and begin new games in their place; what was dropped."""
-        over, rows = self.state.done.nonzero()[:, 0], (~self.state.done).nonzero()[:, 0]
-        dropped = self.number[over], self.state[over]
-        self.state, self.number = self.state[rows], self.number[rows]
-        fresh = min(self.games - self.begun, self.batch - len(rows))
+        over = self.state.done.nonzero()[:, 0]
+        dropped = self.number.index_select(0, over), self.state[over]
+        fresh = min(self.games - self.begun, len(over))
         if fresh:
-            self.state = type(self.state).cat([self.state, self.start(self.begun, fresh)])
-            new = torch.arange(self.begun, self.begun + fresh, device=rows.device)
-            self.number = torch.cat([self.number, new])
-            self.begun += fresh
+            place, self.begun = over[:fresh], self.begun + fresh
+            new = torch.arange(self.begun - fresh, self.begun, device=over.device)
+            self.state = self.state.put(place, self.start(self.begun - fresh, fresh))
+            self.number = self.number.index_copy(0, place, new)
             self._last_step = self._step + self.game.spec.longest
+        if fresh < len(over):
+            gone = torch.zeros_like(self.state.done).index_fill_(0, over[fresh:], True)
+            rows = (~gone).nonzero()[:, 0]
+            self.state, self.number = self.state[rows], self.number[rows]
         return dropped
 
 

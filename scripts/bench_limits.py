@@ -33,7 +33,7 @@ PROFILED = 512
 """Games side by side under the profiler, which keeps every call in memory."""
 
 TRAININGS = {
-    "training, case 1": (1024, [word for word in CASE1 if "games" not in word]),
+    "training, case 1": (4096, [word for word in CASE1 if "games" not in word]),
     "training, connect4": (1024, ["game=connect4"]),
 }
 """By name how many games to profile, and the settings: of short games only, as the profiler keeps

@@ -6,6 +6,7 @@ the end, when no new games are begun and fewer and fewer are left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from functools import partial
 from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
+from rlgames.shares import SHARE
 
 SECONDS = 0.5
 """About how long one measurement takes."""
@@ -20,6 +22,10 @@ SECONDS = 0.5
 BATCHES = (64, 1024, 4096, 16384)
 SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 """What is tried on our side; the fastest is measured."""
+
+COMPILED = {"connect4": 16384}
+"""The games that compile=true is tried with, too, and from which batch on. Elsewhere it does not
+pay, and each measurement would compile anew."""
 
 FLEET = ["board=10", "ships=[5,4,3,3,2]", "shots=1"]
 GAMES = {
@@ -74,13 +80,20 @@ def _words(name: str, batch: int, games: int) -> list[str]:
 
 def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
     """With the fastest of SETTINGS, and as many games as take about SECONDS."""
-    tried = {}
-    for words in SETTINGS:
-        words = [*words, f"device={device}"]
-        found = rlgames.evaluate(None, [*_words(name, batch, batch), *words])
-        games = max(2 * batch, int(SECONDS * found["moves_per_s"] / found["moves"]["mean"]))
-        tried[found["moves_per_s"]] = Ours(name, batch, tuple(words), games)
-    return tried[max(tried)]
+    settings = [*SETTINGS]
+    if device == "cpu" and batch >= COMPILED.get(name, math.inf):
+        settings += [[*words, "compile=true"] for words in SETTINGS]
+    found = rlgames.evaluate(None, [*_words(name, batch, batch), f"device={device}"])
+    games = max(2 * batch, int(SECONDS * found["moves_per_s"] / found["moves"]["mean"]))
+    games = _whole_shares(games, batch)
+    ways = [Ours(name, batch, (*words, f"device={device}"), games) for words in settings]
+    return max(ways, key=lambda way: way())
+
+
+def _whole_shares(games: int, batch: int) -> int:
+    """As many games, or if they come near a share for each of two threads, whole shares of them."""
+    pair = 2 * SHARE * batch
+    return games if 4 * games <= pair else -(-games // pair) * pair
 
 
 def alone(rounds: int, device: str = "cpu") -> str:

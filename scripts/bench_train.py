@@ -44,10 +44,10 @@ CASE1 = [
     "learner=reinforce",
     "learner.lr_end=0",
     "learner.entropy=0.02",
-    "lr=0.02",
-    "batch=1024",
-    "games=150000",
-    "log_every=15000",
+    "lr=0.05",
+    "batch=4096",
+    "games=400000",
+    "log_every=40000",
 ]
 """Two layers of 16 units, as the loop written by hand has them; reaches 6.0."""
 
@@ -56,7 +56,8 @@ NEARING = {
         "policy gradient": [
             "experiment=ramesh_case1_tuned",
             *("reward.scored=gain", "reward.discount=0.9", "policy.layers=[64]"),
-            *("batch=64", "lr=0.02", "games=3000", "eval_every=128", "save_every=3000"),
+            *("learner.gae_lambda=0.6", "learner.minibatches=3", "learner.epochs=3"),
+            *("batch=192", "lr=0.02", "games=12000", "eval_every=192", "save_every=12000"),
         ]
     },
     2: {

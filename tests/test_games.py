@@ -9,7 +9,7 @@ import torch
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets import draw_layouts
-from rlgames.games.game import HIDDEN
+from rlgames.games.game import HIDDEN, Game
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
 from rlgames.play import play
@@ -260,3 +260,24 @@ def test_moves_are_read_as_people_write_them():
     sets = Battleship(4, 4, [2], 2)
     state = sets.initial(1, rng())
     assert sets.parse_action(state, 0, "B1 A1") == sets.parse_action(state, 0, "a1 b1")
+
+
+@pytest.mark.parametrize(("rows", "columns", "line"), [(6, 7, 4), (4, 5, 3), (7, 3, 3), (2, 16, 2)])
+def test_a_random_stone_falls_as_the_legal_columns_have_it(rows, columns, line):
+    game, rng = Lines(rows, columns, line, gravity=True), torch.Generator().manual_seed(0)
+    state = game.initial(200, rng)
+    for _ in range(rows * columns):
+        u, live = torch.rand(200, generator=rng), ~state.done
+        action = game.pick(state, u)
+        assert torch.equal(action[live], Game.pick(game, state, u)[live])
+        state = game.act(state, action)
+    assert bool(state.done.all())
+
+
+def test_positions_are_put_in_the_place_of_others():
+    game, rng = Battleship(3, 3, [2]), torch.Generator().manual_seed(0)
+    first, new = game.initial(5, rng), game.initial(2, rng)
+    both, rows = first.put(torch.tensor([3, 1]), new), torch.tensor([0, 2, 4])
+    assert torch.equal(both.ships[[3, 1]], new.ships)
+    assert torch.equal(both.ships[rows], first.ships[rows])
+    assert game.public(first).put(rows[:2], game.public(new)).ships is HIDDEN

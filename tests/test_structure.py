@@ -37,7 +37,7 @@ ORDER = [
         "interrupts",
     ],
     ["build"],
-    ["holdout", "shares", "records", "agents"],
+    ["holdout", "shares", "compiling", "records", "agents"],
     ["evaluation", "game_pictures", "examiner", "conformance"],
     ["lessons"],
     ["parts", "tally", "onlooker"],

@@ -15,6 +15,7 @@ from rlgames import build, config, errors, records
 from rlgames.agents import build_player, trained_config
 from rlgames.commands.beside import config_beside, game_and_player, player_name
 from rlgames.commands.watch import frames
+from rlgames.compiling import compile_observing
 from rlgames.drawing.terminal import printed
 from rlgames.errors import ConfigError
 from rlgames.evaluation import Evaluation, evaluate, random_play
@@ -63,6 +64,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     if device.type == "cpu":
         count = SAMPLED if isinstance(games, str) else games
         build.check_memory(min(cfg.batch, count), 1, game, count)
+    if cfg.compile:
+        compile_observing(game, build.stream(cfg.seed, "compile", device))
     opponent = None
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})

@@ -201,8 +201,8 @@ class Battleship(Game[BattleshipState]):
         if self.encoding == "signed":
             planes = [(state.shot.view(torch.int8) + state.hit.view(torch.int8) - 1).float()]
         else:
-            seen = torch.cat([~state.shot, state.shot ^ state.hit, state.hit], 1)
-            planes = [seen.view(torch.uint8).float()]
+            marks = torch.cat([~state.shot, state.shot ^ state.hit, state.hit], 1)
+            planes = [marks.view(torch.uint8).float()]
         if self.encoding == "posterior":
             likely = self.posterior.occupied(state.shot.cpu(), state.hit.cpu())
             planes.append(likely.to(state.shot.device))
@@ -216,7 +216,8 @@ class Battleship(Game[BattleshipState]):
             planes.append(self._fill(state.sunk.float()))
         if "first_hit" in self.show:
             planes.append(state.first.float())
-        return torch.cat(planes, 1).view(-1, *self.spec.observation)
+        seen = planes[0] if len(planes) == 1 else torch.cat(planes, 1)
+        return seen.view(-1, *self.spec.observation)
 
     def _fill(self, value: Tensor) -> Tensor:
         """Float32 [B, F * N]: a plane filled with each of the values [B, F]."""

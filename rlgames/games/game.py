@@ -72,6 +72,15 @@ class State:
         # Twice as fast as indexing.
         return self._map(lambda tensor: tensor.index_select(0, chosen))
 
+    def put(self, rows: Tensor, other: Self) -> Self:
+        """These positions with others in the place of rows, int64 [N], as many as there are."""
+        new = vars(other)
+        columns = {
+            name: each if each is HIDDEN else each.index_copy(0, rows, new[name])
+            for name, each in vars(self).items()
+        }
+        return type(self)(**columns)
+
     def to(self, device: torch.device | str) -> Self:
         return self._map(lambda tensor: tensor.to(device))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
-from rlgames.sampling import masked
+from rlgames.sampling import best, masked
 
 PART = 2048
 """Positions worked on at once, which keeps what follows from them in the processor's cache."""
@@ -59,7 +59,7 @@ class Expectimax(Player):
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], self.plies)
-            action[live] = masked(scores, self.game.legal(state[live])).argmax(1)
+            action[live] = best(scores, self.game.legal(state[live]))
         return action
 
     @torch.no_grad()
@@ -88,9 +88,9 @@ class Expectimax(Player):
 
     def _best(self, state: State, plies: int) -> Tensor:
         """Float32 [B]: the largest Q_plies, 0 where nothing is left to do."""
-        best = torch.zeros(len(state), device=state.done.device)
+        most = torch.zeros(len(state), device=state.done.device)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], plies)
-            best[live] = masked(scores, self.game.legal(state[live])).amax(1)
-        return best
+            most[live] = masked(scores, self.game.legal(state[live])).amax(1)
+        return most
