@@ -56,7 +56,7 @@ def folder(tmp_path, monkeypatch):
         ),
         (
             "rlgames train learner=td learner.rates=c",
-            ["learner.rates=constant ", "learner.rates=coherence "],
+            ["learner.rates=constant ", "learner.rates=coherence ", "learner.rates=counts "],
         ),
         ("rlgames train policy.canonical=", ["policy.canonical=false ", "policy.canonical=true "]),
         ("rlgames train best_by=n", ["best_by=null "]),
