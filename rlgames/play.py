@@ -66,6 +66,13 @@ class Moves:
         rows = self._by_game[begin[chosen][game] + within]
         return self._rows(rows, game, len(chosen)).ordered(self._step()[rows])
 
+    def every(self, legal: Tensor) -> Moves:
+        """Each of the legal actions, bool [M, A], in the place of the one that was made; what was
+        gained by that one stays."""
+        row, action = legal.nonzero().unbind(1)
+        steps = torch.bincount(self._step()[row], minlength=len(self.steps)).tolist()
+        return replace(self._rows(row, self.game[row], self.games), action=action, steps=steps)
+
     def join(self, other: Moves) -> Moves:
         """These games and the other's, which are numbered on, as if played side by side."""
         theirs = other._columns()

@@ -225,7 +225,7 @@ class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
     rates: str = key("constant", of=("constant", "coherence", "counts"))
-    backup: str = key("sampled", of=("sampled", "expected"))
+    backup: str = key("sampled", of=("sampled", "expected", "every"))
 
 
 @dataclass

@@ -236,38 +236,50 @@ def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
     assert float(score.mean()) > 66.964 - 3 * float(score.std()) / 4000**0.5
 
 
-def expecting(game, *words):
+def expecting(game, *words, backup="expected"):
     """A network of the whole board, whose learner takes exact means over the dice."""
     words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", *words]
-    words += ["learner=td", "learner.backup=expected", "lr=1"]
+    words += ["learner=td", f"learner.backup={backup}", "lr=1"]
     cfg = config.load("train", words)
     policy = build.build_policy(cfg, game, rng())
     return policy, build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng())
 
 
-def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles():
-    """Each tile and each move by itself, for games that are open after one random ply."""
+def mean_of_best(game, policy, after):
+    """What an afterstate should be worth, each tile and each move by itself."""
+    wanted = 0.0
+    empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
+    for cell, (tile, share) in itertools.product(empty, [(1, 0.9), (2, 0.1)]):
+        tiles = after.tiles.clone()
+        tiles[0, cell] = tile
+        state = game.of(tiles.view(1, 2, 3))
+        worth = [0.0]
+        for action in (game.legal(state)[0] & ~state.done).nonzero()[:, 0]:
+            then = game.act(state, action[None])
+            worth.append(float(then.score) + float(policy.value(game, then)))
+        wanted += share / len(empty) * max(worth)
+    return wanted
+
+
+@pytest.mark.parametrize("backup", ["expected", "every"])
+def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(backup):
+    """Of the move made, or of every legal one, in games that are open after one random ply."""
     game = Slide(2, 3)
-    policy, learner = expecting(game, "board=2", "columns=3", "reward.discount=0.9")
+    words = ["board=2", "columns=3", "reward.discount=0.9"]
+    policy, learner = expecting(game, *words, backup=backup)
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
     old = policy.values.clone()
     opened = OpenGames(game, [Random(game)], ENDLESS, rng(2), batch=1)
     for _ in range(40):
         policy.values.copy_(old)
         moves, results = opened.play(1)
-        after, wanted = game.act(moves.state, moves.action), 0.0
-        empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
-        for cell, (tile, share) in itertools.product(empty, [(1, 0.9), (2, 0.1)]):
-            tiles = after.tiles.clone()
-            tiles[0, cell] = tile
-            state = game.of(tiles.view(1, 2, 3))
-            worth = [0.0]
-            for action in (game.legal(state)[0] & ~state.done).nonzero()[:, 0]:
-                then = game.act(state, action[None])
-                worth.append(float(then.score) + float(policy.value(game, then)))
-            wanted += share / len(empty) * max(worth)
+        learnt = game.legal(moves.state)[0].nonzero()[:, 0] if backup == "every" else moves.action
+        afterstates = [game.act(moves.state, action[None]) for action in learnt]
+        wanted = [0.9 * mean_of_best(game, policy, after) for after in afterstates]
         learner.update(moves, results, 0.0)
-        assert float(policy.value(game, after)) == pytest.approx(0.9 * wanted, rel=1e-5)
+        found = [float(policy.value(game, after)) for after in afterstates]
+        assert found == pytest.approx(wanted, rel=1e-5)
+        assert int((policy.values != old).sum()) <= len(learnt)
 
 
 def test_exact_means_end_at_the_exact_optimum():

@@ -83,7 +83,8 @@ class Td(Learner):
 
     backup: "sampled", as above, or "expected": every target is the mean, over all that chance may
         add, of what the best next move gains and leads to. The dice add no noise, and moves made
-        to explore do no harm. For one seat that is paid what it gains.
+        to explore do no harm. For one seat that is paid what it gains. Or "every": the same for
+        every legal move of the positions met, whether it was made or not.
     rates: "constant", or "coherence": of every value apart, lr times how much its errors so far
         agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with. Or
         "counts": values of one sum take parts of its error in proportion to 1 ÷ (1 + how often
@@ -109,12 +110,12 @@ class Td(Learner):
         rates: str,
         backup: str = "sampled",
     ) -> None:
-        if backup == "expected" and (game.spec.seats > 1 or reward.scored != "gain"):
+        if backup != "sampled" and (game.spec.seats > 1 or reward.scored != "gain"):
             raise NotImplementedError(
-                "backup=expected learns one seat's points, as they are gained"
+                f"backup={backup} learns one seat's points, as they are gained"
             )
         self.game, self.policy, self.reward = game, policy, reward
-        self.expected = backup == "expected"
+        self.backup = backup
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(policy, rates)
 
@@ -127,6 +128,8 @@ class Td(Learner):
     @torch.no_grad()
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
+        if self.backup == "every":
+            moves = moves.every(self.game.legal(moves.state))
         afterstate = self.game.act(moves.state, moves.action)
         places = self.policy.claim(self.game, afterstate)
         paid = self.reward.of_moves(moves, results)
@@ -145,7 +148,7 @@ class Td(Learner):
             if not size:
                 continue
             own = owner[now]
-            if self.expected:
+            if self.backup != "sampled":
                 best = partial(self.policy.best, self.game)
                 target = mean_over_chance(self.game, afterstate[now], best)
             else:
