@@ -46,6 +46,7 @@ CASE1 = [
     "learner.entropy=0.02",
     "lr=0.05",
     "batch=4096",
+    "threads=2",
     "games=400000",
     "log_every=40000",
 ]
