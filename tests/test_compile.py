@@ -1,6 +1,8 @@
 """eval compile=true: the same games and figures, by compiled code."""
 
 import shutil
+from functools import wraps
+from multiprocessing import get_context
 
 import pytest
 import torch
@@ -14,9 +16,25 @@ from rlgames.games.lines import Lines
 compiled = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 
 
+def in_a_fork(test):
+    """Run the test in a process of its own: forks of one whose compiler has threads stand still."""
+
+    @wraps(test)
+    def run(**values):
+        process = get_context("fork").Process(target=test, kwargs=values)
+        process.start()
+        process.join(300)
+        process.kill()
+        process.join()
+        assert process.exitcode == 0
+
+    return run
+
+
 @pytest.mark.slow  # compiling takes tens of seconds
 @compiled
 @pytest.mark.parametrize("threads", [1, 2])
+@in_a_fork
 def test_compiled_code_plays_the_same_games(threads):
     words = ["player=random", "player.observe=true", "game=connect4", "solve_seconds=0"]
     words += ["batch=512", "games=9000", f"threads={threads}"]
@@ -32,8 +50,9 @@ def test_compiled_code_plays_the_same_games(threads):
 @pytest.mark.parametrize(
     "game", [Lines(6, 7, 4, True), Lines(3, 3, 3, False), Battleship(4, 4, [4])]
 )
-def test_compiled_code_shows_the_same(game, monkeypatch):
-    monkeypatch.setattr(compiling, "FEW", 8)
+@in_a_fork
+def test_compiled_code_shows_the_same(game):
+    compiling.FEW = 8
     rng, plain = torch.Generator().manual_seed(0), game.observe
     compile_observing(game, rng)
     state = game.initial(100, rng)
