@@ -371,6 +371,7 @@ def test_q_keeps_bad_numbers_from_its_weights():
 def test_q_teaches_both_networks_every_game(game, policy):
     words = [f"game={game}", "learner=q", f"policy={policy}", "learner.updates=2"]
     rules = build.build_game(config.load("train", words))
+    words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
     network, taught = learner(rules, *words)
     before = [p.detach().clone() for p in network.parameters()]
     for seed in range(2):
