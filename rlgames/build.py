@@ -101,8 +101,6 @@ LEARNERS: dict[str, type[Any]] = {
     "occupancy": Occupancy,
     "expert": Expert,
 }
-UNPAID = ("clone", "occupancy")
-"""The learners to whom rewards do not count."""
 PARTS: dict[str, tuple[dict[str, Any], type]] = {
     "game": (GAMES, Game),
     "reward": (REWARDS, Reward),
@@ -222,7 +220,8 @@ def build_learner(
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
         )
     reward = build_reward(config, game)
-    if reward.scored == "turns" and game.spec.goal == "outcome" and name not in UNPAID:
+    counted = LEARNERS[name].learns_from_rewards
+    if counted and reward.scored == "turns" and game.spec.goal == "outcome":
         raise ConfigError(
             f"{game.spec.name} is won or lost, and reward={config.reward.name} counts turns only",
             "reward=outcome fits",

@@ -32,6 +32,7 @@ class Clone(Learner):
     """
 
     learns_logits = True
+    learns_from_rewards = False
     learns_from_records = True
 
     def __init__(

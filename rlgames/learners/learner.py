@@ -78,6 +78,9 @@ class Learner(ABC):
     learns_logits = False
     """Whether the policy's scores are logits that it learns, rather than values."""
 
+    learns_from_rewards = True
+    """Whether it matters to it what is paid."""
+
     learns_from_records = False
     """Whether it learns from recorded games as from those just played."""
 

@@ -31,6 +31,7 @@ class Occupancy(Learner):
     """
 
     learns_logits = True
+    learns_from_rewards = False
 
     def __init__(
         self,
