@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ class Charts:
         self._do("close")
 
     def _open(self, directory: Path, first: int) -> None:
+        _wait_for_a_later_name(directory)
         self._writer = SummaryWriter(str(directory), purge_step=first)
 
     def _parameters(self, config: dict[str, Any]) -> None:
@@ -110,6 +112,16 @@ class Charts:
         except Exception as error:
             self._writer = None
             self._complain(f"TensorBoard's file cannot be written ({error}); the run goes on")
+
+
+def _wait_for_a_later_name(directory: Path) -> None:
+    """TensorBoard reads a run's files in order of name, and what is to be forgotten by that: the
+    second in which a file was begun, then the number of its process. One begun in this second may
+    come after the next, so wait for the next second, and no longer, whatever the clock says."""
+    begun = [path.name.split(".")[3] for path in directory.glob("events.out.tfevents.*.*")]
+    now = time.time()
+    if f"{int(now):010d}" in begun:
+        time.sleep(1.0 - now % 1.0)
 
 
 def _but_for_charts(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -1,6 +1,7 @@
 """Games as pictures: every game has them, and they show what the policy thinks."""
 
 import io
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rlgames as package
 from rlgames import build, config, game_pictures
+from rlgames.charts import Charts
 from rlgames.drawing import pictures
 from rlgames.drawing.pictures import Thought
 from rlgames.evaluation import values_of_boards
 from rlgames.games.lines import Lines
+from rlgames.interrupts import Interrupts
 from rlgames.play import play
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
@@ -37,6 +40,22 @@ def rng(seed=0):
 
 def built(name):
     return build.build_game(config.load("solve", [f"game={name}", *GAMES[name]]))
+
+
+@pytest.mark.parametrize("numbers", [(99, 1000), (1000, 99)])
+def test_gone_on_with_at_once(tmp_path, monkeypatch, numbers):
+    """TensorBoard reads first what was written first, whatever the number of the process."""
+    for first, number in zip((0, 30), numbers, strict=True):
+        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+        with Interrupts() as interrupts:
+            charts = Charts(tmp_path, first, pytest.fail, interrupts)
+            for games in range(first, first + 50, 10):
+                charts.scalars(games, {"train/loss": first})
+            charts.close()
+    found = EventAccumulator(str(tmp_path))
+    found.Reload()
+    shown = [(event.step, event.value) for event in found.Scalars("train/loss")]
+    assert shown == [(0, 0), (10, 0), (20, 0), *((games, 30) for games in range(30, 80, 10))]
 
 
 class Plain(Lines):
