@@ -33,6 +33,7 @@ from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.learners.td_lambda import TdLambda
 from rlgames.limits import Limit, TooLarge
+from rlgames.memory import keep_freed_memory
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
@@ -243,6 +244,8 @@ def build_learner(
         raise ConfigError(
             f"learner={name} does not fit: {error}", "learner=actor_critic fits"
         ) from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     return learner
 
 
@@ -297,8 +300,12 @@ def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict
 
 
 def build_device(config: DictConfig) -> torch.device:
-    """Set the number of threads too. Raises ConfigError for a device that is not there."""
+    """Set the number of threads too, and how memory is kept.
+
+    Raises ConfigError for a device that is not there.
+    """
     torch.set_num_threads(config.threads)
+    keep_freed_memory()
     try:
         device = torch.device(config.device)
         if device.type not in ("cpu", "cuda"):

@@ -30,6 +30,7 @@ class TrainConfig(RunConfig):
     games: int = key(10_000, 1, 10**12)
     batch: int = key(256, 1, MAX_BATCH)
     window: int | None = key(None, 1, 10**9)
+    restarts: float = key(0.0, 0, 1)
     lr: float = key(0.001, POSITIVE, 100)
     log_every: int = key(500, 1, 10**12)
     eval_every: int | None = key(None, 1, 10**12)

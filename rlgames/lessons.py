@@ -16,7 +16,7 @@ from rlgames import build, records
 from rlgames.agents import build_player
 from rlgames.config import plain
 from rlgames.errors import ConfigError, nearest
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.holdout import Split, drawn_from
 from rlgames.learners.clone import Clone
 from rlgames.learners.learner import Learner
@@ -88,6 +88,30 @@ def both_seats(games: int, played: int, device: torch.device) -> Tensor:
     return torch.cat([second, 1 - second], 1)
 
 
+def restarting(opened: OpenGames, share: float) -> Start:
+    """New games of which a share begins where some open game stands, one random move further.
+
+    They reach positions that the agent would seldom come to by itself. Score and turns go on from
+    those of the game that is copied; a move that ends the game is not made.
+    """
+    fresh, game, rng = opened.start, opened.game, opened.rng
+
+    def start(first: int, count: int) -> State:
+        new = fresh(first, count)
+        copied = (torch.rand(count, generator=rng, device=rng.device) < share).nonzero()[:, 0]
+        live = (~opened.state.done).nonzero()[:, 0]
+        if not len(live):
+            return new
+        one = torch.randint(len(live), copied.shape, generator=rng, device=rng.device)
+        here = opened.state[live[one]]
+        u = torch.rand(len(here), generator=rng, device=rng.device)
+        there = game.move(here, game.pick(game.public(here), u), rng)
+        over = there.done.nonzero()[:, 0]
+        return new.put(copied, there.put(over, here[over]))
+
+    return start
+
+
 class Lessons:
     """Plays or draws the games of each batch.
 
@@ -148,7 +172,10 @@ class Lessons:
 
     def _open(self, count: int, rng: torch.Generator) -> OpenGames:
         start = self._start(rng)
-        return OpenGames(self.game, self.players, ENDLESS, rng, batch=count, start=start)
+        opened = OpenGames(self.game, self.players, ENDLESS, rng, batch=count, start=start)
+        if self.cfg.restarts:
+            opened.start = restarting(opened, self.cfg.restarts)
+        return opened
 
     def _start(self, rng: torch.Generator) -> Start | None:
         return None if self.split is None else drawn_from(self.split.trained_on, rng)
@@ -220,6 +247,11 @@ def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None)
         raise ConfigError(
             f"window={cfg.window} is for games of one seat, and {agent.game.spec.name} has two",
             "leave window= out",
+        )
+    if cfg.restarts and not cfg.window:
+        raise ConfigError(
+            f"restarts={cfg.restarts} begins games where others stand, which are whole here",
+            "add window=N, or leave restarts= out",
         )
     for key in ("demonstrated", "clone_epochs", "demonstrator"):
         if cfg[key] and not cfg.demonstrations:

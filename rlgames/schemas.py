@@ -226,6 +226,7 @@ class TdConfig:
     lr_end: float | None = key(None, 0, 100)
     rates: str = key("constant", of=("constant", "coherence", "counts"))
     backup: str = key("sampled", of=("sampled", "expected", "every"))
+    frozen: list[int] = key([], 0, 10_000)
 
 
 @dataclass
@@ -280,6 +281,7 @@ class CloneConfig(GradientConfig):
 @dataclass
 class OccupancyConfig(GradientConfig):
     name: str = "occupancy"
+    share: float = key(1.0, 0.001, 1)
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(2048, 1, MAX_BATCH)
     max_norm: float | None = key(1.0, POSITIVE, 1e6)

@@ -22,7 +22,10 @@ GUNNERS = {"random": 2000, "hunt_target": 2000, "density": 200}
 """Scripted players of the fleet and how many boards they play."""
 
 SALVO = {case: f"ramesh_case{case}_tuned" for case in CASES} | {2: "ramesh_case2_finetuned"}
-BEGUN = {"ramesh_case2_finetuned": "ramesh_case2_occupancy"}
+BEGUN = {
+    "ramesh_case2_finetuned": "ramesh_case2_occupancy",
+    "2048_3x3_finetuned": "2048_3x3_ntuple",
+}
 """The runs that go on from the weights of others."""
 
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
@@ -34,17 +37,31 @@ NAMES_2048 = {
 """All of them learn from rewards alone."""
 
 
+def begun(name: str, *settings: str, weight: float, seeds: range) -> list[Step]:
+    """Trainings, each from the weights of the one of its seed that BEGUN names, if any."""
+    start = [f"start={{{BEGUN[name]}/SEED}}"] if name in BEGUN else []
+    return train(name, f"experiment={name}", *start, *settings, weight=weight, seeds=seeds)
+
+
+def seconds(found: Found, name: str) -> list[float]:
+    """Of each training, with that of the run that it went on from."""
+    each = [found.seconds(of) for of in (name, BEGUN.get(name)) if of]
+    return [sum(of) for of in zip(*each, strict=False)]
+
+
 def tiles() -> list[Step]:
     found = [
         *train("2048_ntuple", "experiment=2048_ntuple", weight=1300, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_actor_critic", "experiment=2048_actor_critic", weight=1500, seeds=ONE),
-        *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=900, seeds=ONE),
+        *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
+        *begun("2048_3x3_finetuned", weight=1200, seeds=ONE),
         Step("2048_random", ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
     for name in NAMES_2048:
         found += measure("played", name, "games=1000", "solve_seconds=0", weight=20, seeds=ONE)
-    found += measure("played", "2048_3x3_ntuple", "games=5000", "solve_seconds=0", seeds=ONE)
+    small = ("games=10000", "solve_seconds=0")
+    found += measure("played", "2048_3x3_finetuned", *small, weight=20, seeds=ONE)
     two_plies = ("search=expectimax", "games=400", "solve_seconds=0")
     return found + measure("two_plies", "2048_ntuple", *two_plies, weight=200, seeds=ONE)
 
@@ -67,11 +84,9 @@ def lines() -> list[Step]:
 def sea() -> list[Step]:
     found = solve_cases()
     for name in SALVO.values():
-        settings, first = [f"experiment={name}", "solve_seconds=0"], BEGUN.get(name)
-        if first:
+        if first := BEGUN.get(name):
             found += train(first, f"experiment={first}", "solve_seconds=0", seeds=FIVE)
-            settings.append(f"start={{{first}/SEED}}")
-        found += train(name, *settings, weight=100, seeds=FIVE)
+        found += begun(name, "solve_seconds=0", weight=100, seeds=FIVE)
         found += measure("greedy", name, "games=all", "solve_seconds=0", seeds=FIVE)
     for shots, name in ((1, "fleet"), (5, "fleet_salvo")):
         found += train(name, f"experiment={name}", weight=1200, seeds=ONE)
@@ -89,11 +104,11 @@ def of_2048(found: Found) -> str:
         played = found.reports(name, "played")
         body.append((what, *scores(played), mean(found.seconds(name), 0)))
     searched = found.reports("2048_ntuple", "two_plies")
-    seconds = over(searched, "wall_seconds", digits=0)
-    body.append(("the n-tuple network, two plies, 400 games", *scores(searched), seconds))
+    took = over(searched, "wall_seconds", digits=0)
+    body.append(("the n-tuple network, two plies, 400 games", *scores(searched), took))
     head = ("1 000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
-    small = over(found.reports("2048_3x3_ntuple", "played"), "score", "mean", digits=0)
-    said = SMALL.format(score=small, seconds=mean(found.seconds("2048_3x3_ntuple"), 0))
+    small = over(found.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
+    said = SMALL.format(score=small, seconds=mean(seconds(found, "2048_3x3_finetuned"), 0))
     return f"### 2048\n\n{rows(head, body)}\n\n{said}"
 
 
@@ -118,9 +133,9 @@ def of_connect4(found: Found) -> str:
         won = [mean([100 * of[seat]["win"]["rate"] for of in seats], 1) for seat in (0, 1)]
         body.append([whom, *won])
     head = ("greedy, 10 000 games against", "won in the first seat, %", "in the second, %")
-    seconds = mean(found.seconds("connect4_expert"), 0)
+    took = mean(found.seconds("connect4_expert"), 0)
     return (
-        f"### Connect 4\n\n{rows(head, body)}\n\nTrained for {seconds} s, by its own games.\n\n"
+        f"### Connect 4\n\n{rows(head, body)}\n\nTrained for {took} s, by its own games.\n\n"
         + losses(found)
     )
 
@@ -153,9 +168,7 @@ def of_salvo(found: Found) -> str:
         )
         shown = f"{optimum:.4f}" if optimum else MISSING
         every = ", ".join(f"{turn:.3f}" for turn in turns)
-        seconds = [found.seconds(each) for each in (name, BEGUN.get(name)) if each]
-        both = [sum(of) for of in zip(*seconds, strict=False)]
-        body.append([rules, mean(turns, 4), every, shown, gap, mean(both, 0)])
+        body.append([rules, mean(turns, 4), every, shown, gap, mean(seconds(found, name), 0)])
     head = ("Salvo, turns over all layouts", "mean", "seeds", "optimum", "above it, %", "seconds")
     return f"### Salvo\n\n{rows(head, body)}\n\n{PLANE}"
 
@@ -197,7 +210,7 @@ the network or one ply, unless said otherwise; intervals of 95 %; seconds are th
 for one training on one thread, whatever else the machine had to do."""
 
 SMALL = """Seconds are those of training, and in the row of two plies those of its games. On 3×3 an
-n-tuple network scores {score} over 5 000 games after {seconds} s; the optimum is 5,468.49.
+n-tuple network scores {score} over 10 000 games after {seconds} s; the optimum is 5,468.49.
 Published for four six-tuples after 100 000 games: 2048 in 91 % of games."""
 
 PLANE = """On 5×5 the network is shown how likely each cell is to have a ship. It begins with the

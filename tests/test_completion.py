@@ -52,7 +52,7 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train experiment=hickman lin", ["line="]),
         (
             "rlgames train learner=td learner.",
-            ["learner.backup=", "learner.lr_end=", "learner.rates="],
+            ["learner.backup=", "learner.frozen=", "learner.lr_end=", "learner.rates="],
         ),
         (
             "rlgames train learner=td learner.rates=c",

@@ -282,6 +282,35 @@ def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(bac
         assert int((policy.values != old).sum()) <= len(learnt)
 
 
+def test_frozen_tuples_stay_and_the_others_take_all_of_an_error():
+    """A row and the whole board: what was learnt is worth its target, and no row was moved."""
+    game = Slide(2, 3)
+    words = ["board=2", "columns=3", "reward.discount=1"]
+    words += ["policy.tuples=[[0,1,2],[0,1,2,3,4,5]]"]
+    policy, learner = expecting(game, *words, "learner.frozen=[0]")
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
+    old = policy.values.clone()
+    moves, results = OpenGames(game, [Random(game)], ENDLESS, rng(2), batch=1).play(1)
+    after = game.act(moves.state, moves.action)
+    wanted = mean_of_best(game, policy, after)
+    learner.update(moves, results, 0.0)
+    assert float(policy.value(game, after)) == pytest.approx(wanted, rel=1e-5)
+    moved = (policy.values != old).nonzero()[:, 0].tolist()
+    places = policy.places(game, after)[0]
+    assert moved == places[policy.tuple_of == 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("frozen", "error"),
+    [("[2]", "the tuples are 0 to 1"), ("[0,1]", "leaves nothing to learn")],
+)
+def test_tuples_that_cannot_be_frozen_are_refused(frozen, error):
+    words = ["game=2048", "board=2", "experiment=null", "reward=score", "policy=ntuple"]
+    words += ["policy.tuples=[[0,1],[0,1,2,3]]", "learner=td", f"learner.frozen={frozen}"]
+    with pytest.raises(ConfigError, match=error):
+        parts.assemble(config.load("train", words))
+
+
 def test_exact_means_end_at_the_exact_optimum():
     """2×2, from above: what was never met is worth 70, the best play's mean score is 66.964."""
     game = Slide(2, 2)

@@ -41,7 +41,13 @@ LEARNERS = {
     ],
     "td": [
         (["policy=table", "sampling=epsilon_greedy"], ["tictactoe", "connect4", "2048"]),
-        (["policy=ntuple", "sampling=argmax", "window=4", "learner.rates=coherence"], ["2048"]),
+        (
+            [
+                *["policy=ntuple", "sampling=argmax", "learner.rates=coherence"],
+                *["window=4", "restarts=0.5"],
+            ],
+            ["2048"],
+        ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=basis", "reward=score", "sampling=epsilon_greedy"], ["2048"])],

@@ -1,4 +1,10 @@
-"""Long evaluations are played in shares, by as many threads as there are."""
+"""Long evaluations are played in shares, by as many processes as there are threads."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
 
 import pytest
 import torch
@@ -50,24 +56,21 @@ def test_every_game_has_its_own_seats_and_stream():
 
 
 class Counting(Random):
-    """Counts how many ask it at once."""
+    """Counts how often it is asked."""
 
-    changes = True
-    asked = most = 0
+    counts = True
+    asked = 0
 
     def choose(self, state, rng):
         self.asked += 1
-        self.most = max(self.most, self.asked)
-        action = super().choose(state, rng)
-        self.asked -= 1
-        return action
+        return super().choose(state, rng)
 
 
-def test_who_changes_is_asked_by_one_at_a_time():
+def test_who_counts_does_so_here():
     game = Lines(3, 3, 3, False)
     player = Counting(game)
     played(game, [player], 3, record=False)
-    assert player.most == 1
+    assert player.asked > 9
 
 
 class Failing(Random):
@@ -75,7 +78,52 @@ class Failing(Random):
         raise ArithmeticError("no move")
 
 
-def test_what_goes_wrong_in_a_thread_is_told():
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_goes_wrong_is_told_wherever_it_was(threads):
     game = Lines(3, 3, 3, False)
     with pytest.raises(ArithmeticError, match="no move"):
-        played(game, [Failing(game)], 2)
+        played(game, [Failing(game)], threads)
+    assert not multiprocessing.active_children()
+
+
+class Strange(Exception):
+    """Cannot be told to another process."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+class Odd(Random):
+    def choose(self, state, rng):
+        raise Strange("this", "that")
+
+
+def test_what_cannot_be_pickled_is_told_by_its_message():
+    game = Lines(3, 3, 3, False)
+    with pytest.raises(RuntimeError, match="Strange: this and that"):
+        played(game, [Odd(game)], 2)
+
+
+class Killed(Random):
+    def choose(self, state, rng):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_is_missed():
+    game = Lines(3, 3, 3, False)
+    with pytest.raises(RuntimeError, match="was killed"):
+        played(game, [Killed(game)], 2)
+    assert not multiprocessing.active_children()
+
+
+class Waiting(Random):
+    def choose(self, state, rng):
+        time.sleep(100)
+
+
+def test_an_interruption_ends_all_of_them():
+    game = Lines(3, 3, 3, False)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        played(game, [Waiting(game)], 2)
+    assert not multiprocessing.active_children()

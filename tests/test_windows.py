@@ -9,6 +9,7 @@ from rlgames import build, config, parts, training
 from rlgames.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.slide import Slide
+from rlgames.lessons import restarting
 from rlgames.play import ENDLESS, OpenGames, play
 from rlgames.players.player import Agent, Random
 from rlgames.policies.table import Table
@@ -137,11 +138,57 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains)
     [
         (["game=2048", "learner=reinforce", "window=8"], "whole games"),
         (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
+        (["game=2048", "restarts=0.5"], "add window=N"),
     ],
 )
 def test_windows_are_refused_where_they_do_not_fit(words, error):
     with pytest.raises(ConfigError, match=error):
         parts.assemble(config.load("train", words))
+
+
+def test_restarts_are_one_move_from_where_an_open_game_stands():
+    """Without chance, so that every such move can be looked up."""
+    game = Battleship(1, 10, [3])
+    opened = OpenGames(game, [Random(game)], ENDLESS, rng(), batch=200)
+    opened.play(3)
+    state = opened.state
+    near = set()
+    for action in range(10):
+        able = game.legal(state)[:, action] & ~state.done
+        after = game.act(state[able], torch.full((int(able.sum()),), action))
+        # A move that would end the game is not made.
+        near |= set(positions(after[~after.done])) | set(positions(state[able][after.done]))
+    new = restarting(opened, 1.0)(0, 500)
+    assert not new.done.any()
+    assert set(positions(new)) <= near
+    assert len(set(positions(new))) > 100
+    some = restarting(opened, 0.3)(0, 2000)
+    assert 0.25 < float((some.turn > 0).float().mean()) < 0.35
+
+
+def test_a_restart_does_not_end_at_once():
+    """In 2048 on 2x2 a random move often is the last; then the position itself is begun with."""
+    game = Slide(2, 2)
+    opened = OpenGames(game, [Random(game)], ENDLESS, rng(), batch=400)
+    opened.play(12)
+    before = set(map(tuple, opened.state.tiles[~opened.state.done].tolist()))
+    new = restarting(opened, 1.0)(0, 2000)
+    assert not new.done.any()
+    assert game.possible(new).all()
+    stayed = [tuple(tiles) in before for tiles in new.tiles.tolist()]
+    assert 0 < sum(stayed) < 2000
+
+
+def test_games_begin_as_ever_where_none_is_open():
+    game = Slide(2, 2)
+    opened = OpenGames(game, [Random(game)], 1, rng(), batch=1)
+    opened.play()
+    assert (restarting(opened, 1.0)(0, 50).turn == 0).all()
+
+
+def positions(state):
+    columns = (state.shot, state.ships, state.turn)
+    return [str(row) for row in zip(*(each.tolist() for each in columns), strict=True)]
 
 
 def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_path):

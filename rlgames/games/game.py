@@ -27,6 +27,9 @@ class HiddenTruth:
             "this player was handed a public state: the hidden truth is not in it"
         )
 
+    def __reduce__(self) -> str:
+        return "HIDDEN"
+
     __getattr__ = __getitem__ = __and__ = __rand__ = __or__ = __invert__ = _refuse
     __add__ = __radd__ = __sub__ = __mul__ = __gt__ = __lt__ = __len__ = __iter__ = _refuse
 

@@ -35,6 +35,9 @@ EXPONENTS = {word: exponent for exponent, word in enumerate(WORDS)}
 MOST_PLANES = 16
 """A one-hot observation has at most so many values a cell; larger tiles share the last."""
 
+OBSERVED = 2048
+"""One-hot observations are made of so many positions at a time."""
+
 
 @dataclass(frozen=True)
 class SlideState(State):
@@ -129,8 +132,13 @@ class Slide(Game[SlideState]):
     def observe(self, state: SlideState) -> Tensor:
         if self.encoding == "exponents":
             return (state.tiles.float() / 10).view(-1, *self.spec.observation)
-        planes = torch.zeros(len(state), self.planes, self.num_cells, device=state.tiles.device)
-        planes.scatter_(1, state.tiles.clamp(max=self.planes - 1).long()[:, None], 1.0)
+        tiles = state.tiles.clamp(max=self.planes - 1)
+        planes = torch.empty(len(state), self.planes, self.num_cells, device=tiles.device)
+        # A part at a time, which stays in the cache until it is filled.
+        parted = tiles.device.type == "cpu" and not torch.compiler.is_compiling()
+        part = OBSERVED if parted else max(1, len(tiles))
+        for shown, of in zip(planes.split(part), tiles.split(part), strict=True):
+            shown.zero_().scatter_(1, of.long()[:, None], 1.0)
         return planes.view(-1, *self.spec.observation)
 
     def outcome(self, before: SlideState, action: Tensor, after: SlideState) -> Tensor:

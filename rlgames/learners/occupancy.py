@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -26,7 +27,8 @@ class Occupancy(Learner):
     The loss is least where σ(z) is the posterior probability, so that the best action is the one
     most likely to hit. Positions are those of the agent's own games; the reward does not count.
 
-    epochs: how often the moves of a batch are gone through. minibatch: moves of a step.
+    share: of the moves of a batch so many are learnt from, drawn at random each time; those of one
+    game have much in common. epochs: how often that is done. minibatch: moves of a step.
     max_norm: longest gradient, or None. Raises NotImplementedError for a game that reveals nothing.
     """
 
@@ -45,6 +47,7 @@ class Occupancy(Learner):
         lr_end: float | None,
         optimizer: str,
         rho: float,
+        share: float,
         epochs: int,
         minibatch: int,
         max_norm: float | None,
@@ -53,7 +56,8 @@ class Occupancy(Learner):
         self.game, self.policy, self.rng = game, policy, rng
         self.lr = Schedule(lr, lr_end)
         self.optimizer = make_optimizer(optimizer, policy, lr, rho)
-        self.epochs, self.minibatch, self.max_norm = epochs, minibatch, max_norm
+        self.share, self.epochs = share, epochs
+        self.minibatch, self.max_norm = minibatch, max_norm
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
@@ -61,6 +65,7 @@ class Occupancy(Learner):
         losses, norms = [], []
         for _ in range(self.epochs):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
+            order = order[: math.ceil(self.share * len(moves))]
             for part in order.split(self.minibatch):
                 loss = self.loss(moves, part, truth)
                 norms.append(step(self.optimizer, loss, lr, self.max_norm))

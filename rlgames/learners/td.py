@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -91,6 +92,8 @@ class Td(Learner):
         each was moved), where otherwise the parts are alike: what is met everywhere settles, and
         what is met seldom learns how this afterstate differs from others (the gain of a Kalman
         filter that takes values for independent and the target for exact).
+    frozen: tuples whose values stay as they are; the others take all of an error.
+    Raises ValueError for tuples that are not there, and where none is left to learn.
     """
 
     teaches = AfterstateValues
@@ -109,6 +112,7 @@ class Td(Learner):
         lr_end: float | None,
         rates: str,
         backup: str = "sampled",
+        frozen: Sequence[int] = (),
     ) -> None:
         if backup != "sampled" and (game.spec.seats > 1 or reward.scored != "gain"):
             raise NotImplementedError(
@@ -118,6 +122,7 @@ class Td(Learner):
         self.backup = backup
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(policy, rates)
+        self.learnt = _not_frozen(policy.tuple_of, frozen)
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self.values.state_dict()}
@@ -160,6 +165,23 @@ class Td(Learner):
             target = self.reward.discount * target
             wrong = target - self.policy.at(places[now])
             error += wrong.abs().sum()
-            self.values.move(places[now], wrong, lr)
+            self.values.move(places[now][:, self.learnt], wrong, lr)
             next_value[own] = self.policy.at(places[now])
         return {"td_error": float(error) / len(moves), "lr": lr}
+
+
+def _not_frozen(tuple_of: Tensor, frozen: Sequence[int]) -> Tensor | slice:
+    """Which of the places, by tuple, int64 [K], are learnt."""
+    numbers = tuple_of.unique().tolist()
+    for number in frozen:
+        if number not in numbers:
+            raise ValueError(f"learner.frozen={list(frozen)}: the tuples are {_listed(numbers)}")
+    if not frozen:
+        return slice(None)
+    if set(frozen) == set(numbers):
+        raise ValueError(f"learner.frozen={list(frozen)} leaves nothing to learn")
+    return torch.tensor([number not in frozen for number in tuple_of.tolist()]).nonzero()[:, 0]
+
+
+def _listed(numbers: list[int]) -> str:
+    return "0" if len(numbers) == 1 else f"0 to {numbers[-1]}"

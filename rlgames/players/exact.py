@@ -39,7 +39,7 @@ class BestBySearch(Player):
     are proven to be best.
     """
 
-    changes = True
+    counts = True
 
     def __init__(self, game: Lines, seconds: float) -> None:
         self.game, self._seconds = game, seconds

@@ -20,8 +20,8 @@ class Player(ABC):
     deterministic = False
     """Whether the same position always gets the same action."""
 
-    changes = False
-    """Whether it changes as it plays, so that several threads cannot ask it at once."""
+    counts = False
+    """Whether it counts as it plays what is asked for afterwards, so that no fork may do it."""
 
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:

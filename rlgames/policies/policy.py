@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
-from rlgames.sampling import masked
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
 GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
@@ -78,23 +77,27 @@ class ValueFunction(Policy):
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         actions = game.spec.actions
         every = torch.arange(len(state) * actions, device=state.done.device)
-        before = state[every // actions]
-        after = game.act(before, every % actions)
-        score = self.expected(game, after)
-        if self.gains:
-            gained = (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
-            score = score + self.gains * gained
+        score = self._worth(game, state[every // actions], every % actions)
         return score.view(-1, actions), None
 
     @torch.no_grad()
     def best(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B]: what the best legal action is worth, 0 where the game is over."""
+        row, action = (game.legal(state) & ~state.done[:, None]).nonzero().unbind(1)
         best = torch.zeros(len(state), device=state.done.device)
-        rows = (~state.done).nonzero()[:, 0]
-        if len(rows):
-            scores, _ = self.scores(game, state[rows])
-            best[rows] = masked(scores, game.legal(state[rows])).amax(1)
+        if len(row):
+            worth = self._worth(game, state[row], action)
+            best.scatter_reduce_(0, row, worth, "amax", include_self=False)
         return best
+
+    def _worth(self, game: Game[Any], before: State, action: Tensor) -> Tensor:
+        """Float32 [B]: what an action gains and leads to."""
+        after = game.act(before, action)
+        score = self.expected(game, after)
+        if self.gains:
+            gained = (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
+            score = score + self.gains * gained
+        return score
 
 
 def mean_over_chance(
@@ -112,9 +115,11 @@ class AfterstateValues(ValueFunction):
     """Values of what moves have made before chance adds to it, so that no mean is to be taken.
 
     values: float32 [W], what is learnt; an afterstate is worth the sum of those at its places.
+    tuple_of: int64 [K], which tuple of cells each of the K places is of.
     """
 
     values: Tensor
+    tuple_of: Tensor
 
     @abstractmethod
     def places(self, game: Game[Any], afterstate: State) -> Tensor:
