@@ -193,6 +193,7 @@ class GradientConfig:
     optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
     rho: float = key(0.99, 0, 1)
     lr_end: float | None = key(None, 0, 100)
+    max_norm: float | None = key(1.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -203,7 +204,6 @@ class ReinforceConfig(GradientConfig):
     entropy: float = key(0.0, 0, 100)
     entropy_end: float | None = key(None, 0, 100)
     value_weight: float = key(0.5, 0, 1000)
-    max_norm: float | None = key(None, POSITIVE, 1e6)
 
 
 @dataclass
@@ -217,7 +217,6 @@ class ActorCriticConfig(GradientConfig):
     epochs: int = key(1, 1, 1000)
     minibatches: int = key(1, 1, 100_000)
     clip: float = key(0.2, POSITIVE, 1e6)
-    max_norm: float | None = key(None, POSITIVE, 1e6)
 
 
 @dataclass
@@ -235,7 +234,6 @@ class TdLambdaConfig(GradientConfig):
     td_lambda: float = key(0.5, 0, 1)
     epochs: int = key(1, 1, 1000)
     minibatches: int = key(1, 1, 100_000)
-    max_norm: float | None = key(None, POSITIVE, 1e6)
 
 
 @dataclass
@@ -255,7 +253,6 @@ class QConfig(GradientConfig):
     rewards: int = key(1, 1, 10_000)
     target_every: int = key(1, 1, 10**9)
     target_step: float = key(0.01, POSITIVE, 1)
-    max_norm: float | None = key(10.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -266,7 +263,6 @@ class ExpertConfig(GradientConfig):
     minibatch: int = key(512, 1, 10**7)
     value_weight: float = key(1.0, 0, 1000)
     symmetries: bool = True
-    max_norm: float | None = key(1.0, POSITIVE, 1e6)
 
 
 @dataclass
@@ -274,7 +270,6 @@ class CloneConfig(GradientConfig):
     name: str = "clone"
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(256, 1, MAX_BATCH)
-    max_norm: float | None = key(1.0, POSITIVE, 1e6)
     patience: int | None = key(None, 1, 10**9)
 
 
@@ -284,7 +279,6 @@ class OccupancyConfig(GradientConfig):
     share: float = key(1.0, 0.001, 1)
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(2048, 1, MAX_BATCH)
-    max_norm: float | None = key(1.0, POSITIVE, 1e6)
 
 
 @dataclass

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlgames import build, config
-from rlgames.learners.learner import BadNumber, make_optimizer, step
+from rlgames.learners.gradient import descend, make_optimizer
+from rlgames.learners.learner import BadNumber
 from rlgames.play import play
 from rlgames.players.player import Agent
 from rlgames.rewards import Reward
@@ -149,21 +150,21 @@ def test_a_bad_weight_is_met_before_the_step(name):
 def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
     made = make_optimizer(optimizer, net, 0.1, 0.9)
-    step(made, net(torch.ones(4, 3)).square().mean(), 0.1, 1.0)
+    descend(made, net(torch.ones(4, 3)).square().mean(), 0.1, 1.0)
     before = weights_of(net)
     handle = net[0].bias.register_hook(lambda gradient: gradient * math.nan)
     with pytest.raises(BadNumber, match=r"the gradient of 0\.bias is not a finite number"):
-        step(made, net(torch.ones(4, 3)).square().mean(), 0.1, None)
+        descend(made, net(torch.ones(4, 3)).square().mean(), 0.1, None)
     handle.remove()
     with pytest.raises(BadNumber, match="the loss is not"):
-        step(made, net(torch.ones(4, 3)).sum() * math.inf, 0.1, 1.0)
+        descend(made, net(torch.ones(4, 3)).sum() * math.inf, 0.1, 1.0)
     with pytest.raises(BadNumber, match="the length of the gradient"):
-        step(made, net(torch.ones(4, 3)).sum() * 1e30, 0.1, None)
+        descend(made, net(torch.ones(4, 3)).sum() * 1e30, 0.1, None)
     assert all(torch.equal(weight, before[name]) for name, weight in net.state_dict().items())
     with torch.no_grad():
         net[1].weight[0, 0] = math.inf
     with pytest.raises(BadNumber, match=r"the weight 1\.weight is not"):
-        step(made, net(torch.ones(4, 3)).sum(), 0.1, 1.0)
+        descend(made, net(torch.ones(4, 3)).sum(), 0.1, 1.0)
 
 
 def test_learning_that_breaks_down_ends_in_one_line(typed, tmp_path):

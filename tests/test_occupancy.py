@@ -93,7 +93,11 @@ def test_cells_that_were_shot_at_teach_nothing():
     ("words", "games"),
     [
         (["game=battleship", "policy.layers=[64]"], 10_000),
-        (["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=axial"], 5000),
+        pytest.param(
+            ["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=axial"],
+            5000,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_scores_become_the_exact_posterior(words, games):

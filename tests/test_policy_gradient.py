@@ -11,7 +11,7 @@ from rlgames.evaluation import certainty
 from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines
 from rlgames.games.slide import Slide
-from rlgames.learners.learner import RmspropOfMatrices
+from rlgames.learners.gradient import RmspropOfMatrices
 from rlgames.play import OpenGames, play
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, discounted, generalised_advantage

@@ -48,14 +48,14 @@ DESCENT = """
 import sys
 import torch
 from torch import nn, optim
-from rlgames.learners.learner import RmspropOfMatrices, make_optimizer, step
+from rlgames.learners.gradient import RmspropOfMatrices, descend, make_optimizer
 
 def descended(make):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 2))
     optimizer = make(list(net.named_parameters()), net)
     for count in range(20):
-        step(optimizer, net(torch.randn(9, 5)).square().mean(), 0.01, 1.0)
+        descend(optimizer, net(torch.randn(9, 5)).square().mean(), 0.01, 1.0)
         if count == 9:
             state = optimizer.state_dict()
             optimizer = make(list(net.named_parameters()), net)

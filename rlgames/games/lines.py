@@ -133,7 +133,7 @@ class Lines(Game[LinesState]):
         if self.gravity or self._bits > MOST_MEMBERS:
             return super().pick(state, u)
         free = self._board & ~state.occupied  # the bits are the code of the set of empty cells
-        return self._action.index_select(0, self.subsets(self._bits, u.device).pick(free, u).int())
+        return self.subsets(self._bits, u.device, self._action).pick(free, u).long()
 
     def act(self, state: LinesState, action: Tensor) -> LinesState:
         live = ~state.done

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from rlgames import ranks
-from rlgames.games.game import Game, State
+from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
-from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.learner import BadNumber
 from rlgames.learners.policy_gradient import entropy_of, of_action, standardised
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import Network
-from rlgames.rewards import Reward, generalised_advantage
-from rlgames.sampling import Sampling, distance_to_certainty
+from rlgames.rewards import generalised_advantage
+from rlgames.sampling import distance_to_certainty
 from rlgames.schedule import Schedule
 
 MOST = math.log(10)
@@ -27,7 +27,7 @@ CHUNK = 1 << 15
 """So many positions are valued at once where no gradient is wanted."""
 
 
-class ActorCritic(Learner):
+class ActorCritic(GradientLearner):
     """Proximal policy optimisation (Schulman et al. 2017) with generalised advantages (2016).
 
     The loss is the mean over moves of
@@ -42,7 +42,7 @@ class ActorCritic(Learner):
     symmetries: learn from each position turned or mirrored at random, where the game allows it.
     entropy: weight of the policy's entropy, which keeps it exploring; fades to entropy_end.
     epochs, minibatches: how often, and in how many random parts, each batch is learnt from.
-    clip: ε. max_norm: longest gradient, or None. rho: of the running means of both RMSProps.
+    clip: ε.
     """
 
     has_critic = True
@@ -53,15 +53,7 @@ class ActorCritic(Learner):
 
     def __init__(
         self,
-        game: Game[Any],
-        policy: Network,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None,
-        optimizer: str,
+        *parts: Any,
         gae_lambda: float,
         symmetries: bool,
         entropy: float,
@@ -70,19 +62,14 @@ class ActorCritic(Learner):
         epochs: int,
         minibatches: int,
         clip: float,
-        max_norm: float | None,
-        rho: float,
+        **descent: Any,
     ) -> None:
-        self.game, self.policy, self.sampling, self.reward = game, policy, sampling, reward
-        self.rng = rng
-        self.lr = Schedule(lr, lr_end)
+        super().__init__(*parts, **descent)
         self.entropy = Schedule(entropy, entropy_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
         self.gae_lambda, self.value_weight = gae_lambda, value_weight
-        turns = symmetries and not policy.canonical
-        self.symmetries = Symmetries(game, rng.device) if turns else None
+        turns = symmetries and not self.policy.canonical
+        self.symmetries = Symmetries(self.game, self.rng.device) if turns else None
         self.epochs, self.minibatches, self.clip = epochs, minibatches, clip
-        self.max_norm = max_norm
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
@@ -110,7 +97,7 @@ class ActorCritic(Learner):
             entropy = entropy_of(log_p, p)
             error = (expected - wanted[part]).square().mean()
             loss = self.value_weight * error - gained.mean() - entropy_weight * entropy
-            norm = step(self.optimizer, loss, lr, self.max_norm, len(ratio))
+            norm = self.descend(loss, lr, len(ratio))
             with torch.no_grad():
                 clipped = (ratio != kept).float().mean()
                 doubt = distance_to_certainty(p).mean()

@@ -9,26 +9,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from rlgames.games.game import Game
-from rlgames.learners.learner import Learner, make_optimizer, step
+from rlgames.learners.gradient import GradientLearner
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import Network
-from rlgames.rewards import Reward
-from rlgames.sampling import Sampling, masked
-from rlgames.schedule import Schedule
+from rlgames.sampling import masked
 from rlgames.untrusted import number, whole
 
 ROWS = 4096
 """Moves that are looked at side by side where nothing is learnt from them."""
 
 
-class Clone(Learner):
+class Clone(GradientLearner):
     """The loss is the cross-entropy -log p(the teacher's action), p over the legal actions,
     averaged over moves. What the moves led to does not count.
 
     epochs: how often the moves of a batch are gone through. minibatch: moves of a step.
-    max_norm: longest gradient, or None. patience: evaluations without a lower loss on moves that
-    were held out, after which the run ends; None: it never does.
+    patience: evaluations without a lower loss on moves that were held out, after which the run
+    ends; None: it never does.
     """
 
     learns_logits = True
@@ -37,26 +33,14 @@ class Clone(Learner):
 
     def __init__(
         self,
-        game: Game[Any],
-        policy: Network,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None = None,
-        optimizer: str = "adam",
-        rho: float = 0.99,
+        *parts: Any,
         epochs: int = 1,
         minibatch: int = 256,
-        max_norm: float | None = 1.0,
         patience: int | None = None,
+        **descent: Any,
     ) -> None:
-        self.game, self.policy, self.rng = game, policy, rng
-        self.lr = Schedule(lr, lr_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
-        self.epochs, self.minibatch, self.max_norm = epochs, minibatch, max_norm
-        self.patience = patience
+        super().__init__(*parts, **descent)
+        self.epochs, self.minibatch, self.patience = epochs, minibatch, patience
         self.lowest, self.since = torch.inf, 0
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
@@ -66,7 +50,7 @@ class Clone(Learner):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
             for part in order.split(self.minibatch):
                 loss, agreed = self._judge(moves, part)
-                norms.append(step(self.optimizer, loss / len(part), lr, self.max_norm))
+                norms.append(self.descend(loss / len(part), lr))
                 found.append(torch.stack([loss.detach(), agreed]))
         loss, agreed = (torch.stack(found).sum(0) / (self.epochs * len(moves))).tolist()
         return {

@@ -8,15 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games.game import Game, State
+from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
-from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.learner import BadNumber
 from rlgames.learners.replay import Ring
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import Network
-from rlgames.rewards import Reward
-from rlgames.sampling import Sampling, masked
-from rlgames.schedule import Schedule
+from rlgames.sampling import masked
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Searched:
     value: Tensor
 
 
-class Expert(Learner):
+class Expert(GradientLearner):
     """The loss of a move is (Silver et al. 2017, equation 1, without the weights' own)
 
         -Σ_a π(a) · log p(a) + value_weight · (z - v)²,
@@ -39,7 +37,6 @@ class Expert(Learner):
 
     memory: how many of the latest moves are drawn from. updates: steps for each batch of games,
     each on minibatch moves. symmetries: show each of them in a random symmetry of the board.
-    max_norm: longest gradient, or None.
     """
 
     has_critic = True
@@ -48,31 +45,19 @@ class Expert(Learner):
 
     def __init__(
         self,
-        game: Game[Any],
-        policy: Network,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None,
-        optimizer: str,
-        rho: float,
+        *parts: Any,
         memory: int,
         updates: int,
         minibatch: int,
         value_weight: float,
         symmetries: bool,
-        max_norm: float | None,
+        **descent: Any,
     ) -> None:
-        self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
-        self.lr = Schedule(lr, lr_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        super().__init__(*parts, **descent)
         self.memory: Ring[Searched] = Ring(memory)
-        self.updates, self.minibatch = updates, minibatch
-        self.value_weight, self.max_norm = value_weight, max_norm
-        turns = symmetries and not policy.canonical
-        self.symmetries = Symmetries(game, rng.device) if turns else None
+        self.updates, self.minibatch, self.value_weight = updates, minibatch, value_weight
+        turns = symmetries and not self.policy.canonical
+        self.symmetries = Symmetries(self.game, self.rng.device) if turns else None
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
@@ -86,7 +71,7 @@ class Expert(Learner):
             drawn = self.memory[self.memory.draw(self.minibatch, self.rng)]
             policy_loss, value_loss = self.losses(drawn)
             loss = policy_loss + self.value_weight * value_loss
-            norm += step(self.optimizer, loss, lr, self.max_norm)
+            norm += self.descend(loss, lr)
             found.append(torch.stack([policy_loss, value_loss]).detach())
         policy_loss, value_loss = torch.stack(found).mean(0).tolist()
         doubt = -(moves.target * moves.target.clamp(min=1e-30).log()).sum(1).mean()

@@ -9,16 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from rlgames.games.game import Game
-from rlgames.learners.learner import Learner, make_optimizer, step
+from rlgames.learners.gradient import GradientLearner
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import Network
-from rlgames.rewards import Reward
-from rlgames.sampling import Sampling
-from rlgames.schedule import Schedule
 
 
-class Occupancy(Learner):
+class Occupancy(GradientLearner):
     """The score z of each action still open moves towards the log-odds that it would hit:
 
         loss = -y log σ(z) - (1 - y) log(1 - σ(z)),
@@ -29,35 +24,18 @@ class Occupancy(Learner):
 
     share: of the moves of a batch so many are learnt from, drawn at random each time; those of one
     game have much in common. epochs: how often that is done. minibatch: moves of a step.
-    max_norm: longest gradient, or None. Raises NotImplementedError for a game that reveals nothing.
+    Raises NotImplementedError for a game that reveals nothing.
     """
 
     learns_logits = True
     learns_from_rewards = False
 
     def __init__(
-        self,
-        game: Game[Any],
-        policy: Network,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None,
-        optimizer: str,
-        rho: float,
-        share: float,
-        epochs: int,
-        minibatch: int,
-        max_norm: float | None,
+        self, *parts: Any, share: float, epochs: int, minibatch: int, **descent: Any
     ) -> None:
-        game.revealed(game.initial(1, torch.Generator(rng.device)))
-        self.game, self.policy, self.rng = game, policy, rng
-        self.lr = Schedule(lr, lr_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
-        self.share, self.epochs = share, epochs
-        self.minibatch, self.max_norm = minibatch, max_norm
+        super().__init__(*parts, **descent)
+        self.game.revealed(self.game.initial(1, torch.Generator(self.rng.device)))
+        self.share, self.epochs, self.minibatch = share, epochs, minibatch
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
@@ -68,7 +46,7 @@ class Occupancy(Learner):
             order = order[: math.ceil(self.share * len(moves))]
             for part in order.split(self.minibatch):
                 loss = self.loss(moves, part, truth)
-                norms.append(step(self.optimizer, loss, lr, self.max_norm))
+                norms.append(self.descend(loss, lr))
                 losses.append(loss.detach())
         return {
             "loss": float(torch.stack(losses).mean()),

@@ -8,19 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.game import Game, State
-from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.games.game import State
+from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.learner import BadNumber
 from rlgames.learners.replay import Replay, Steps
 from rlgames.limits import load
 from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
-from rlgames.rewards import Reward, following
-from rlgames.sampling import Sampling, masked
-from rlgames.schedule import Schedule
+from rlgames.rewards import following
+from rlgames.sampling import masked
 from rlgames.untrusted import whole
 
 
-class Q(Learner):
+class Q(GradientLearner):
     """The score Q(s, a) of each move made moves towards (van Hasselt et al. 2016, equation 4)
 
         y = r + γ · Q_target(s', argmax over legal a' of Q(s', a')),
@@ -33,39 +33,28 @@ class Q(Learner):
     more than one it learns faster, and partly the values of the policy that explores.
     target_every: steps between two of the target network, which then goes by target_step of the
         way to the other one: 1 copies it; with target_every=1 a small one averages (Polyak).
-    max_norm: longest gradient, or None.
     """
 
     together = True
 
+    policy: Network
+
     def __init__(
         self,
-        game: Game[Any],
-        policy: Network,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None,
-        optimizer: str,
-        rho: float,
+        *parts: Any,
         memory: int,
         updates: int,
         minibatch: int,
         rewards: int,
         target_every: int,
         target_step: float,
-        max_norm: float | None,
+        **descent: Any,
     ) -> None:
-        self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
-        self.lr = Schedule(lr, lr_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
+        super().__init__(*parts, **descent)
         self.replay = Replay(memory)
         self.updates, self.minibatch, self.rewards = updates, minibatch, rewards
-        self.target = copy.deepcopy(policy).requires_grad_(False)
+        self.target = copy.deepcopy(self.policy).requires_grad_(False)
         self.target_every, self.target_step = target_every, target_step
-        self.max_norm = max_norm
         self.taken = 0
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
@@ -81,7 +70,7 @@ class Q(Learner):
             scores, _ = self.policy(self.policy.inputs(self.game, drawn.state))
             found = scores.gather(1, drawn.action[:, None])[:, 0]
             loss = nn.functional.huber_loss(found, wanted)
-            norm += step(self.optimizer, loss, lr, self.max_norm)
+            norm += self.descend(loss, lr)
             self._follow()
             error = (found - wanted).detach().abs().mean()
             totals += torch.stack([loss.detach(), error, wanted.mean()])

@@ -8,19 +8,17 @@ import torch
 from torch import Tensor
 
 from rlgames import ranks
-from rlgames.games.game import Game
-from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.learner import BadNumber
 from rlgames.learners.policy_gradient import entropy_of, of_action, standardised
 from rlgames.play import Moves, Results
-from rlgames.policies.policy import Network
-from rlgames.rewards import Reward
-from rlgames.sampling import Sampling, distance_to_certainty
+from rlgames.sampling import distance_to_certainty
 from rlgames.schedule import Schedule
 
 BASELINES = ("none", "mean", "standardised", "value")
 
 
-class Reinforce(Learner):
+class Reinforce(GradientLearner):
     """One step a batch down -Σ (return - baseline) · log p(action), summed over a game's moves and
     averaged over the games; one game a batch gives the estimator of equation 4 in Landy's article.
 
@@ -31,7 +29,6 @@ class Reinforce(Learner):
     masked: differentiate the probabilities that moves were drawn with. False takes the softmax
         over all actions, legal or not, as the gradient in Landy's program does.
     entropy: weight of the policy's mean entropy, which keeps it exploring; fades to entropy_end.
-    max_norm: longest gradient, or None. rho: of the running means of the two kinds of RMSProp.
     """
 
     learns_logits = True
@@ -40,29 +37,17 @@ class Reinforce(Learner):
 
     def __init__(
         self,
-        game: Game[Any],
-        policy: Network,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None,
-        optimizer: str,
+        *parts: Any,
         baseline: str,
         masked: bool,
         entropy: float,
         entropy_end: float | None,
         value_weight: float,
-        max_norm: float | None,
-        rho: float,
+        **descent: Any,
     ) -> None:
-        self.game, self.policy, self.sampling, self.reward = game, policy, sampling, reward
-        self.lr = Schedule(lr, lr_end)
+        super().__init__(*parts, **descent)
         self.entropy = Schedule(entropy, entropy_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
         self.baseline, self.masked, self.value_weight = baseline, masked, value_weight
-        self.max_norm = max_norm
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
@@ -84,7 +69,7 @@ class Reinforce(Learner):
             loss = loss + self.value_weight * (value - returns).square().mean()
         # Sums over a game's moves, averaged over games, from means over moves.
         loss = loss * (len(moves) / moves.games)
-        norm = step(self.optimizer, loss, lr, self.max_norm, moves.games)
+        norm = self.descend(loss, lr, moves.games)
         return {
             "return": float(returns.mean()),
             "loss": float(loss.detach()),

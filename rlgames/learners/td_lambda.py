@@ -8,19 +8,17 @@ import torch
 from torch import Tensor
 
 from rlgames import ranks
-from rlgames.games.game import Game
-from rlgames.learners.learner import BadNumber, Learner, make_optimizer, step
+from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.learner import BadNumber
 from rlgames.play import Moves, Results
 from rlgames.policies.afterstates import NetworkOfAfterstates
-from rlgames.rewards import Reward, following, generalised_advantage
-from rlgames.sampling import Sampling
-from rlgames.schedule import Schedule
+from rlgames.rewards import following, generalised_advantage
 
 CHUNK = 1 << 15
 """So many afterstates are valued at once where no gradient is wanted."""
 
 
-class TdLambda(Learner):
+class TdLambda(GradientLearner):
     """The value V of the afterstate of each move descends (V - G)², where G is the λ-return
     (Sutton and Barto 2018, section 12.1) of what the seat gained from its next move on:
 
@@ -29,8 +27,7 @@ class TdLambda(Learner):
     and beyond a window what the best action is worth there.
 
     td_lambda: λ. epochs, minibatches: how often, and in how many random parts, each batch is
-    learnt from. max_norm: longest gradient, or None. rho: of the running means of both RMSProps.
-    Raises NotImplementedError for rewards that are no gains.
+    learnt from. Raises NotImplementedError for rewards that are no gains.
     """
 
     bootstraps = True
@@ -38,30 +35,15 @@ class TdLambda(Learner):
     of_afterstates = True
     together = True
 
+    policy: NetworkOfAfterstates
+
     def __init__(
-        self,
-        game: Game[Any],
-        policy: NetworkOfAfterstates,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
-        *,
-        lr: float,
-        lr_end: float | None,
-        optimizer: str,
-        rho: float,
-        td_lambda: float,
-        epochs: int,
-        minibatches: int,
-        max_norm: float | None,
+        self, *parts: Any, td_lambda: float, epochs: int, minibatches: int, **descent: Any
     ) -> None:
-        if reward.scored != "gain":
-            raise NotImplementedError(f"it learns from gains, not from {reward.scored}")
-        self.game, self.policy, self.reward, self.rng = game, policy, reward, rng
-        self.lr = Schedule(lr, lr_end)
-        self.optimizer = make_optimizer(optimizer, policy, lr, rho)
-        self.td_lambda, self.max_norm = td_lambda, max_norm
-        self.epochs, self.minibatches = epochs, minibatches
+        super().__init__(*parts, **descent)
+        if self.reward.scored != "gain":
+            raise NotImplementedError(f"it learns from gains, not from {self.reward.scored}")
+        self.td_lambda, self.epochs, self.minibatches = td_lambda, epochs, minibatches
 
     def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
         lr = self.lr.at(progress)
@@ -79,7 +61,7 @@ class TdLambda(Learner):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
             for part in order.tensor_split(parts):
                 loss = (self._value(inputs[part]) - target[part]).square().mean()
-                norms.append(step(self.optimizer, loss, lr, self.max_norm, len(part)))
+                norms.append(self.descend(loss, lr, len(part)))
                 losses.append(loss.detach())
         return {
             "td_error": float(error.abs().mean()),

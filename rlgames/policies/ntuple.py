@@ -67,7 +67,7 @@ class Ntuple(AfterstateValues):
         self._looks = [(sides, len(found)) for sides, found in ordered]
         steps = [torch.stack([s for _, s in found], 1).flatten(0, 1) for _, found in ordered]
         tuple_of = torch.tensor([number for _, found in ordered for number, _ in found])
-        self.register_buffer("tuple_of", tuple_of, persistent=False)
+        self.tuple_of = tuple_of
         # Products of floats are many times as fast as sums of whole numbers, and exact so far.
         exact = torch.float32 if max(contents) <= 1 << 24 else torch.float64
         self.register_buffer("_steps", torch.cat(steps).T.to(exact), persistent=False)

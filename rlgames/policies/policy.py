@@ -115,11 +115,11 @@ class AfterstateValues(ValueFunction):
     """Values of what moves have made before chance adds to it, so that no mean is to be taken.
 
     values: float32 [W], what is learnt; an afterstate is worth the sum of those at its places.
-    tuple_of: int64 [K], which tuple of cells each of the K places is of.
+    tuple_of: int64 [K], which tuple of cells each of the K places is of; by default one has all.
     """
 
     values: Tensor
-    tuple_of: Tensor
+    tuple_of = torch.zeros(1, dtype=torch.int64)
 
     @abstractmethod
     def places(self, game: Game[Any], afterstate: State) -> Tensor:

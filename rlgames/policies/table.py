@@ -35,7 +35,6 @@ class Table(AfterstateValues):
                 f"{MOST_ENTRIES:,} is the most"
             )
         self.register_buffer("values", torch.full((entries,), start))
-        self.register_buffer("tuple_of", torch.zeros(1, dtype=torch.int64), persistent=False)
         self._place: Tensor
         self.register_buffer("_place", spec.marks ** torch.arange(cells), persistent=False)
 
