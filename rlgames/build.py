@@ -33,7 +33,6 @@ from rlgames.learners.reinforce import Reinforce
 from rlgames.learners.td import Td
 from rlgames.learners.td_lambda import TdLambda
 from rlgames.limits import Limit, TooLarge
-from rlgames.memory import keep_freed_memory
 from rlgames.players.exact import exact
 from rlgames.players.gunners import Density, HuntTarget
 from rlgames.players.human import Human
@@ -300,12 +299,8 @@ def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict
 
 
 def build_device(config: DictConfig) -> torch.device:
-    """Set the number of threads too, and how memory is kept.
-
-    Raises ConfigError for a device that is not there.
-    """
+    """Set the number of threads too. Raises ConfigError for a device that is not there."""
     torch.set_num_threads(config.threads)
-    keep_freed_memory()
     try:
         device = torch.device(config.device)
         if device.type not in ("cpu", "cuda"):
