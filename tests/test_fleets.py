@@ -168,7 +168,7 @@ def test_weights_add_up_to_the_number_of_layouts(rows, columns, ships):
     assert bool(((mean - expected).abs() <= 5 * error + 1e-6 * expected).all())
 
 
-@pytest.mark.parametrize("listing", [True, False])
+@pytest.mark.parametrize("listing", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_agreeing_layouts_are_drawn_equally_often(listing):
     rows, columns, ships = SMALL
     listed, exact, sampled = posteriors(rows, columns, ships)

@@ -81,7 +81,9 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(
+    "learner", [*list(LEARNERS)[:-1], pytest.param("q", marks=pytest.mark.slow)]
+)
 def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
     prepare = saving_weights(tmp_path, build.LEARNERS[learner])
     words = ["train", *WORDS, f"learner={learner}", *LEARNERS[learner], "out=run"]

@@ -36,6 +36,7 @@ def tiles(rows):
     return book
 
 
+@pytest.mark.slow
 def test_tic_tac_toe_has_255168_games_and_5478_boards():
     rules = (3, 3, 3, False)
     ends = {}

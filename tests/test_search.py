@@ -179,6 +179,7 @@ def test_the_hidden_truth_changes_nothing():
     assert len({int(action) for action in chosen}) == 1
 
 
+@pytest.mark.slow
 def test_battleship_is_played_well_and_never_better_than_can_be():
     game = Battleship(4, 4, [4])
     search = OneMind(game, Mcts(game, Random(game), simulations=100))

@@ -154,6 +154,7 @@ def test_2048_by_plain_expectimax():
     assert find_optimum(Slide(2, 2), 60).value == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_small_connect_four_by_plain_minimax():
     def value(columns, rows, mover, line):
         best = -2

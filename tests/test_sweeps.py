@@ -167,7 +167,9 @@ def test_a_sweep_that_is_killed(whole, tmp_path):
     assert [part["games"] for part in resumed] == [60]  # it saved when the sweep was gone
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_sweep_that_is_told_to_end(number, whole, tmp_path):
     def tell():
         os.kill(os.getppid(), number)
