@@ -96,7 +96,7 @@ def in_a_fork(act, *arguments):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-@pytest.mark.parametrize("name", ["adding-a-game", "notebook"])
+@pytest.mark.parametrize("name", ["tutorial", "adding-a-game", "notebook"])
 def test_what_a_document_shows_works(name, tmp_path):
     assert in_a_fork(run, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0
 
