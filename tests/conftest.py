@@ -5,11 +5,14 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from runs import Process
 
 from rlgames import build, catalogue, cli, schemas
 
 os.environ["OMP_NUM_THREADS"] = "1"
+# A fork of a process whose threads have begun would wait for them for ever.
+torch.set_num_threads(1)
 
 
 @pytest.fixture
