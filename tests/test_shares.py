@@ -41,6 +41,7 @@ def test_the_number_of_threads_changes_nothing(game):
         assert torch.equal(results.score, ended.score)
         assert results.moves == ended.moves
     assert torch.equal(torch.bincount(moves.game), results.turns)
+    assert results.moves == len(moves)
     assert len(results.turns.unique()) > 1
     assert len(results.turns) == GAMES
 

@@ -217,10 +217,10 @@ class Game(ABC, Generic[S]):
             return subsets.pick(subsets.code(legal), u).long()
         return nth_member(legal, u)
 
-    def subsets(self, things: int, device: torch.device, names: Tensor | None = None) -> Subsets:
+    def subsets(self, things: int, device: torch.device) -> Subsets:
         """The table that pick goes by, made when it is first asked for."""
         if self._subsets is None or self._subsets.device != device:
-            self._subsets = Subsets(things, device, names)
+            self._subsets = Subsets(things, device)
         return self._subsets
 
     def symmetries(self) -> Tensor:

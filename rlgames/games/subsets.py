@@ -10,12 +10,9 @@ MOST_MEMBERS = 16
 
 
 class Subsets:
-    """All sets of n things, n at most 16, by code: bit i says whether thing i is in the set.
+    """All sets of n things, n at most 16, by code: bit i says whether thing i is in the set."""
 
-    names: int64 [n], what each thing is called, less than 256; by default its number.
-    """
-
-    def __init__(self, things: int, device: torch.device, names: Tensor | None = None) -> None:
+    def __init__(self, things: int, device: torch.device) -> None:
         codes = torch.arange(2**things)
         members = ((codes[:, None] >> torch.arange(things)) & 1).to(torch.uint8)
         count = members.sum(1)
@@ -23,9 +20,7 @@ class Subsets:
         # A random number times the count may be rounded up to it: that is the last member too.
         nth = torch.arange(things + 1).minimum((count - 1).clamp(min=0)[:, None])
         self._row = things + 1
-        chosen = order.gather(1, nth)
-        chosen = chosen if names is None else names.cpu()[chosen]
-        self._order = chosen.to(torch.uint8).reshape(-1).to(device)
+        self._order = order.gather(1, nth).to(torch.uint8).reshape(-1).to(device)
         self._count = count.float().to(device)
         self._powers = (2.0 ** torch.arange(things)).to(device)
         self.device = device
@@ -36,13 +31,14 @@ class Subsets:
         return (member.view(torch.uint8).float() @ self._powers).int()
 
     def pick(self, code: Tensor, u: Tensor) -> Tensor:
-        """Uint8 [B]: the name of a uniformly random member of each set, from u, float32 [B] in
-        [0, 1).
+        """Uint8 [B]: a uniformly random member of each set, from u, float32 [B] in [0, 1).
 
-        It is member floor(u * count); the first of all things for the empty set.
+        code: int32 or int64 [B]. It is member floor(u * count); the first of all things for the
+        empty set.
         """
-        nth = (u * self._count.index_select(0, code)).int()
-        return self._order.index_select(0, code * self._row + nth)
+        code = code.int()  # sums of two types of whole numbers take several times as long
+        nth = self._count.index_select(0, code).mul_(u).int()
+        return self._order.index_select(0, nth.add_(code, alpha=self._row))
 
 
 def nth_member(member: Tensor, u: Tensor) -> Tensor:
