@@ -169,7 +169,7 @@ def test_slides_play_by_the_book(rows, columns, seed, choices):
     play_slides(game, game.initial(BATCH, rng(seed)), moves)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_slides_from_any_board_play_by_the_book(data):
     rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(2, 4))

@@ -171,6 +171,7 @@ def test_what_makes_no_sense_is_refused(words, said):
     assert said in f"{found.value.error}; {found.value.hint}"
 
 
+@pytest.mark.slow
 def test_the_same_seed_learns_the_same(tmp_path):
     words = [
         *SMALL,

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from marks import quick
 from runs import Process, as_it_ended, metrics_of, run, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -104,7 +105,7 @@ STAGES = ["opened", "half written", "before it is on the disk", "before it is re
 STAGES += ["after it is renamed"]
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", quick(STAGES, "half written", "before it is renamed"))
 def test_killed_while_saving(stage, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     code, told = run(tmp_path, *words, prepare=killed_at(stage, 7))
@@ -113,7 +114,7 @@ def test_killed_while_saving(stage, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_random_times(kills, tmp_path):
     """The last checkpoint always loads, and is never behind by more than save_every."""
     chance, killed = random.Random(1), 0
@@ -181,8 +182,9 @@ PLACES = {
 @pytest.mark.parametrize(
     ("place", "number", "count"),
     [
-        *((place, signal.SIGTERM, 3) for place in PLACES),
+        *(pytest.param(place, signal.SIGTERM, 3, marks=pytest.mark.slow) for place in PLACES),
         ("playing", signal.SIGINT, 5),
+        ("saving", signal.SIGTERM, 2),
         ("drawing", signal.SIGTERM, 1),
         ("evaluating", signal.SIGTERM, 7),
     ],
@@ -278,7 +280,7 @@ CANNOT_WRITE = {
 }
 
 
-@pytest.mark.parametrize("why", CANNOT_WRITE)
+@pytest.mark.parametrize("why", quick(CANNOT_WRITE, "File too large", "No such file"))
 def test_cannot_save(why, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     code, told = run(tmp_path, *words, prepare=at_play(12, CANNOT_WRITE[why]))
@@ -393,10 +395,8 @@ def at_line(place, count, times):
 
 
 @pytest.mark.parametrize("place", ["_draw", "_tell", "_close"])
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize(
-    "count", [12, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 23, 40))]
-)
+@pytest.mark.parametrize("times", quick([1, 2], 2))
+@pytest.mark.parametrize("count", quick([2, 12, 23, 40], 12))
 def test_a_signal_inside_tensorboard_hangs_nothing(place, times, count, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     begun = time.monotonic()

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import torch
+from marks import quick
 from runs import Process, as_it_ended, metrics_of, same
 
 from rlgames import build, config, parts, ranks, training
@@ -81,9 +82,7 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "learner", [*list(LEARNERS)[:-1], pytest.param("q", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("learner", quick(LEARNERS, "actor_critic", "reinforce"))
 def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
     prepare = saving_weights(tmp_path, build.LEARNERS[learner])
     words = ["train", *WORDS, f"learner={learner}", *LEARNERS[learner], "out=run"]
@@ -133,6 +132,7 @@ def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
             assert torch.allclose(value, found[name], atol=1e-6), name
 
 
+@pytest.mark.slow
 def test_goes_on_exactly(tmp_path):
     words = ["train", *WORDS, "window=2"]
     both(tmp_path, *words, "out=whole")

@@ -343,6 +343,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
     assert report["opponent_search"]["simulations"] == 100
 
 
+@pytest.mark.slow
 def test_searching_players_meet_in_an_arena(tmp_path):
     run = package.train(["game=tictactoe", *SMALL_RUN, f"out={tmp_path}/first"])
     who = ["random", "random+mcts", f"{run}+mcts"]

@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from marks import quick
 from runs import Forked, Process, as_it_ended, metrics_of, run, same
 
 from rlgames import jobs, parts, training
@@ -112,6 +113,7 @@ def test_a_dry_run_lists_and_writes_nothing(typed, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_ends_no_other(whole, tmp_path):
     def fails():
         raise ZeroDivisionError("nothing to divide by")
@@ -167,9 +169,7 @@ def test_a_sweep_that_is_killed(whole, tmp_path):
     assert [part["games"] for part in resumed] == [60]  # it saved when the sweep was gone
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("number", quick([signal.SIGTERM, signal.SIGINT], signal.SIGTERM))
 def test_a_sweep_that_is_told_to_end(number, whole, tmp_path):
     def tell():
         os.kill(os.getppid(), number)

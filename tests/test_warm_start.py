@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from marks import quick
 
 import rlgames as package
 from rlgames import build, cli, config, records
@@ -221,7 +222,7 @@ def last_value(run, name):
     return [line[name] for line in read_metrics(run / "metrics.jsonl") if name in line][-1]
 
 
-@pytest.mark.parametrize("source", ["teacher", "record"])
+@pytest.mark.parametrize("source", quick(["teacher", "record"], "record"))
 def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_path):
     words = ["game=2048", "board=3", "learner=clone", "policy.layers=[32]", "lr=0.003", *TINY]
     words += ["games=600", "batch=60", "learner.epochs=2", "eval_every=300"]
@@ -238,6 +239,7 @@ def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_p
     assert low - (high - low) < own["score"]["mean"] < high + (high - low)
 
 
+@pytest.mark.slow
 def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
     words = ["game=battleship", "board=6", "ships=[2]", "policy.layers=[16]", *TINY, "batch=50"]
     teacher = package.train([*words, "games=200", f"out={tmp_path}/teacher"])
@@ -321,6 +323,7 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
+@pytest.mark.slow
 def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):
     small = ["experiment=hickman", "lr=0.3", *TINY]
     run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
