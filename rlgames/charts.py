@@ -86,17 +86,18 @@ class Charts:
         """TensorBoard finds the columns itself: all keys and figures that any run has."""
         values = {name: _simple(value) for name, value in flatten(config).items()}
         _, begun, self._end = hparams(values, {})
-        if self._writer is not None:
-            self._writer._get_file_writer().add_summary(begun)
+        self._add(begun)
 
     def _image(self, games: int, name: str, encoded: bytes) -> None:
-        if self._writer is not None:
-            value = Summary.Value(tag=name, image=Summary.Image(encoded_image_string=encoded))
-            self._writer._get_file_writer().add_summary(Summary(value=[value]), games)
+        value = Summary.Value(tag=name, image=Summary.Image(encoded_image_string=encoded))
+        self._add(Summary(value=[value]), games)
 
     def _ended(self) -> None:
+        self._add(self._end)
+
+    def _add(self, summary: Any, games: int | None = None) -> None:
         if self._writer is not None:
-            self._writer._get_file_writer().add_summary(self._end)
+            self._writer._get_file_writer().add_summary(summary, games)
 
     def _do(self, name: str, *values: Any, **named: Any) -> None:
         if self._writer is not None:

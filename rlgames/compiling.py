@@ -20,9 +20,10 @@ FEW = 256
 def compile_observing(game: Game[Any], rng: torch.Generator) -> None:
     """Have the game show positions, the same as ever, by code that torch compiles now.
 
-    Torch would compile anew for tensors that share their memory, as those of openings do, and for
-    another number of its threads: both are shown here. Code that several threads call lets others
-    go on meanwhile, and takes several times as long to compile.
+    Torch would compile anew for tensors that share their memory, as those of openings do, for
+    another number of its threads, and where gradients are wanted: all that an evaluation, which
+    wants none, has to show is shown here. Code that several threads call lets others go on
+    meanwhile, and takes several times as long to compile.
     Raises ConfigError without a C++ compiler.
     """
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
@@ -37,15 +38,16 @@ def compile_observing(game: Game[Any], rng: torch.Generator) -> None:
         few = len(state) < FEW
         return plain(state) if few else fast(state)
 
-    opening = game.initial(FEW + 1, rng)
-    action = game.legal(opening).float().argmax(1)
-    shown = [game.public(state) for state in (opening, game.move(opening, action, rng))]
-    plain(shown[0])  # makes what tables it needs
-    try:
-        for count in (1, threads):
-            torch.set_num_threads(count)
-            for state in shown:
-                observe(state)
-    finally:
-        torch.set_num_threads(threads)
+    with torch.inference_mode():
+        opening = game.initial(FEW + 1, rng)
+        action = game.legal(opening).float().argmax(1)
+        shown = [game.public(state) for state in (opening, game.move(opening, action, rng))]
+        plain(shown[0])  # makes what tables it needs
+        try:
+            for count in (1, threads):
+                torch.set_num_threads(count)
+                for state in shown:
+                    observe(state)
+        finally:
+            torch.set_num_threads(threads)
     game.__dict__["observe"] = observe

@@ -233,17 +233,17 @@ class OpenGames:
         look_every = 1 if self.rng.device.type == "cpu" else 8
         ended: list[tuple[Tensor, State]] = []
         record_of: list[Step] = []
-        made: Tensor | int = 0
+        made = torch.zeros((), dtype=torch.int64, device=self.rng.device)
         stop = math.inf if plies is None else self._step + plies
         while self._step < stop:
-            live: Tensor | int = torch.count_nonzero(~self.state.done)
+            live = torch.count_nonzero(~self.state.done)
             if self._step % look_every == 0 or self._step >= self._last_step:
                 count, waiting = int(live), self.games - self.begun
                 if 4 * count <= (3 if waiting else 2) * len(self.state):
                     ended.append(self._replace())
                     if not len(self.state):
                         break
-                    live = len(self.state)
+                    live = torch.count_nonzero(~self.state.done)
                 if self._step >= self._last_step and not waiting:
                     name = self.game.spec.name
                     raise RuntimeError(f"{count} games of {name} did not end in time")

@@ -123,13 +123,14 @@ def _in_processes(share: Callable[[int], Any], shares: int, workers: int) -> lis
         for worker in range(workers):
             # A pipe of an earlier fork would keep this one's open when nobody reads any more.
             pipe, theirs = fork.Pipe(duplex=False)
-            numbers = range(worker, shares, workers)
-            forks.append(fork.Process(target=_work, args=(share, numbers, theirs), daemon=True))
             pipes.append(pipe)
+            work = (share, range(worker, shares, workers), theirs, list(pipes))
+            process = fork.Process(target=_work, args=work, daemon=True)
             # Where an interruption meets a fork in the making it would be lost.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
             try:
-                forks[-1].start()
+                process.start()
+                forks.append(process)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
@@ -149,8 +150,15 @@ def _in_processes(share: Callable[[int], Any], shares: int, workers: int) -> lis
             process.join()
 
 
-def _work(share: Callable[[int], Any], numbers: range, pipe: Connection) -> None:
-    """In a fork: say of each number what share says, or what it raised."""
+def _work(
+    share: Callable[[int], Any], numbers: range, pipe: Connection, others: Sequence[Connection]
+) -> None:
+    """In a fork: say of each number what share says, or what it raised.
+
+    others: the parent's ends of pipes, which would stay open here when the parent is gone.
+    """
+    for other in others:
+        other.close()
     # An interruption is for the parent to tell of: it ends its forks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

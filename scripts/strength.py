@@ -2,7 +2,7 @@
 
 Steps as in reproduce.py: done once, as many side by side as there are cores. Usage:
 
-    python scripts/strength.py [--out outputs/strength] [--only 2048 salvo ...] [--table]
+    python scripts/strength.py [--out outputs/strength] [--only 2048 ramesh ...] [--table]
 """
 
 from __future__ import annotations

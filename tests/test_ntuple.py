@@ -97,12 +97,15 @@ def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is
     policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, entries=1000)
     exponents = boards(3, 3, 11)
     met, new = game.of(exponents[:100]), game.of(exponents[100:])
-    claimed = policy.claim(game, met)
+    claimed, anew = policy.claim(game, met)
+    assert {*anew.tolist()} == {*claimed[:, 8].tolist()}
     assert claimed.shape == (100, 8 + 1)
     own = dict(zip(least_numbers(exponents[:100]), claimed[:, 8].tolist(), strict=True))
     assert len(set(own.values())) == len(own)
     assert policy.places(game, met).equal(claimed)
-    assert policy.claim(game, met).equal(claimed)
+    again, anew = policy.claim(game, met)
+    assert again.equal(claimed)
+    assert len(anew) == 0
     nowhere = 11**2 + 1000
     assert policy.places(game, new)[:, 8].tolist() == [
         own.get(number, nowhere) for number in least_numbers(exponents[100:])
@@ -119,13 +122,14 @@ def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
     policy = Ntuple(game, 1.0, [list(range(9))], 11, 7.0, entries=40)
     exponents = boards(3, 3, 11)
     policy.values.fill_(1.0)
-    first = policy.claim(game, game.of(exponents[:150]))
+    first, _ = policy.claim(game, game.of(exponents[:150]))
     assert int(first.max()) < 40  # the place after them is for boards that nobody learns
     assert len(first.unique()) >= 35
     for board in exponents[150:]:
         last = game.of(board[None])
         assert policy.places(game, last).tolist() == [[40]]
-        claimed = policy.claim(game, last)
+        claimed, anew = policy.claim(game, last)
+        assert anew.tolist() == claimed[0].tolist()
         assert policy.places(game, last).equal(claimed)
         assert policy.value(game, last).tolist() == [7.0]
 
@@ -236,12 +240,13 @@ def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
     assert float(score.mean()) > 66.964 - 3 * float(score.std()) / 4000**0.5
 
 
-def expecting(game, *words, backup="expected"):
-    """A network of the whole board, whose learner takes exact means over the dice."""
+def expecting(game, *words, backup="expected", policy=None):
+    """A network of the whole board, whose learner takes exact means over the dice; or another
+    learner for one that there is."""
     words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", *words]
     words += ["learner=td", f"learner.backup={backup}", "lr=1"]
     cfg = config.load("train", words)
-    policy = build.build_policy(cfg, game, rng())
+    policy = build.build_policy(cfg, game, rng()) if policy is None else policy
     return policy, build.build_learner(cfg, game, policy, build.build_sampling(cfg), rng())
 
 
@@ -298,6 +303,46 @@ def test_frozen_tuples_stay_and_the_others_take_all_of_an_error():
     moved = (policy.values != old).nonzero()[:, 0].tolist()
     places = policy.places(game, after)[0]
     assert moved == places[policy.tuple_of == 1].tolist()
+
+
+CROWDED = ["board=3", "policy.tuples=[[0,1],[0,1,2,3,4,5,6,7,8]]", "policy.entries=200"]
+
+
+def crowded(*words):
+    """A learner of whole boards that have 200 places, after 50 games of 3×3, and its policy."""
+    game = Slide(3, 3)
+    policy, learner = expecting(game, *CROWDED, *words, backup="sampled")
+    learner.update(*play(game, [Random(game)], 50, rng(3)), 0.0)
+    return game, policy, learner
+
+
+def test_frozen_tuples_keep_their_places_where_there_is_no_room():
+    game, policy, _ = crowded()
+    _, learner = expecting(game, *CROWDED, "learner.frozen=[1]", backup="sampled", policy=policy)
+    keys, values = policy.met["1"].keys.clone(), policy.values.clone()
+    learner.update(*play(game, [Random(game)], 50, rng(4)), 0.0)
+    assert policy.met["1"].keys.equal(keys)
+    assert policy.values[121:].equal(values[121:])
+    assert not policy.values[:121].equal(values[:121])
+
+
+@pytest.mark.parametrize("rates", ["coherence", "counts"])
+def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
+    game, policy, learner = crowded(f"learner.rates={rates}")
+    kept = [getattr(learner.values, name) for name in SharedValues.KEPT[rates]]
+    assert all((each[121:-1] != 0).all() for each in kept)
+    moves, _ = play(game, [Random(game)], 50, rng(4))
+    _, anew = policy.claim(game, game.act(moves.state, moves.action))
+    learner.values.forget(anew)
+    assert len(anew) > 100
+    assert all((each[anew] == 0).all() for each in kept)
+
+
+def test_more_contents_than_floats_tell_apart_are_refused():
+    words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", "learner=td"]
+    words += ["policy.entries=100000", f"policy.tuples=[{list(range(14))}]"]
+    with pytest.raises(ConfigError, match="at most 13 cells"):
+        parts.assemble(config.load("train", words))
 
 
 @pytest.mark.parametrize(

@@ -458,6 +458,15 @@ def checkpoint(**changes):
     Checkpoint(usual_config() | changes, 0, {"a": torch.ones(1)}, {}).write(Path("strange"))
 
 
+def test_what_an_evaluation_imports_is_fit_for_training(tmp_path):
+    scaled = MINE.replace("scores = self", "scores = SCALE * self") + "SCALE = torch.tensor(2.0)\n"
+    (tmp_path / "mine.py").write_text(scaled)
+    words = ["plugins=[mine]", "game=salvo"]
+    package.evaluate(None, [*words, "player=random", "games=20", "solve_seconds=0"])
+    run = package.train([*words, "policy=flat", *SMALL, "out=run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
 def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
     trained("policy=flat", *SMALL)
     (tmp_path / "mine.py").write_text(EVIL + MINE)

@@ -1,10 +1,12 @@
 """Long evaluations are played in shares, by as many processes as there are threads."""
 
+import errno
 import multiprocessing
 import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ import torch
 from rlgames.games.battleship import Battleship
 from rlgames.games.lines import Lines
 from rlgames.players.player import Random
-from rlgames.shares import SHARE, drawn_by, play_in_shares
+from rlgames.shares import SHARE, _in_processes, drawn_by, play_in_shares
 
 GAMES = 2 * 8 * SHARE + 5
 """Of batches of 8 games: two whole shares and a bit."""
@@ -115,6 +117,44 @@ def test_a_process_that_is_killed_is_missed():
     with pytest.raises(RuntimeError, match="was killed"):
         played(game, [Killed(game)], 2)
     assert not multiprocessing.active_children()
+
+
+def ended(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_forks_end_when_their_parent_is_killed(tmp_path):
+    """Also while they tell what no pipe has room for."""
+
+    def share(number):
+        (tmp_path / str(os.getpid())).touch()
+        if number == 2:
+            os.kill(os.getppid(), signal.SIGKILL)
+        return bytes(1 << 20)
+
+    fork = multiprocessing.get_context("fork")
+    parent = fork.Process(target=_in_processes, args=(share, 100, 2))
+    parent.start()
+    parent.join(60)
+    assert parent.exitcode == -signal.SIGKILL
+    pids, until = [path.name for path in tmp_path.iterdir()], time.monotonic() + 20
+    assert len(pids) == 2
+    while not all(map(ended, pids)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_where_there_is_no_room_for_a_fork_that_is_said(monkeypatch):
+    def no_room():
+        raise OSError(errno.EAGAIN, "no room")
+
+    monkeypatch.setattr(os, "fork", no_room)
+    game = Lines(3, 3, 3, False)
+    with pytest.raises(OSError, match="no room"):
+        played(game, [Random(game)], 2)
 
 
 class Waiting(Random):

@@ -214,7 +214,7 @@ class Game(ABC, Generic[S]):
         legal = self.legal(state)
         if legal.shape[1] <= MOST_MEMBERS:
             subsets = self.subsets(legal.shape[1], legal.device)
-            return subsets.pick(subsets.code(legal), u).long()
+            return subsets.pick(subsets.code(legal), u)
         return nth_member(legal, u)
 
     def subsets(self, things: int, device: torch.device) -> Subsets:

@@ -56,10 +56,10 @@ class Lines(Game[LinesState]):
                 f"the longest that does is {max(rows, columns)}"
             )
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
-        bits = (rows + 1) * columns if gravity else rows * (columns + 1)
-        if bits > MOST_BITS:
+        spaced = (rows + 1) * columns if gravity else rows * (columns + 1)
+        if spaced > MOST_BITS:
             raise ValueError(
-                f"a board of {rows}x{columns} needs {bits} bits, and {MOST_BITS} is the most"
+                f"a board of {rows}x{columns} needs {spaced} bits, and {MOST_BITS} is the most"
             )
         # The bit of each cell in row-major order from the top, [rows * columns].
         across, down = torch.arange(columns), torch.arange(rows)[:, None]
@@ -72,15 +72,16 @@ class Lines(Game[LinesState]):
         self._won: Tensor | None = None
         self._planes: Tensor | None = None
         if not gravity and rows * columns <= TABLE_BITS:
-            bits = rows * columns
-            stones = (torch.arange(2**bits)[:, None] >> torch.arange(bits)) & 1
+            bit = torch.arange(rows * columns)
+            stones = (torch.arange(2 ** len(bit))[:, None] >> bit) & 1
             self._won = self._has_line((stones * self._cell).sum(1))
             self._planes = stones.float()
-            self._cell = (1 << torch.arange(bits)).int()
-        self._bits = bits
+            self._cell = (1 << bit).int()
+        self._bits = spaced if self._won is None else rows * columns
         self._board = int(self._cell.sum())
         self._gather = 0
         if gravity:
+            self._gathered = rows * columns - 1
             self._bottom = self._cell.view(rows, columns)[-1].clone()
             self._top = self._cell.view(rows, columns)[0].clone()
             self._column = self._cell.view(rows, columns).sum(0)
@@ -89,7 +90,6 @@ class Lines(Game[LinesState]):
             # two of the products' other bits meet where there are no more columns than step.
             if columns <= min(step, MOST_MEMBERS):
                 self._gather = sum(1 << rows * (columns - 1 - i) for i in range(columns))
-        self._gathered = rows * columns - 1
         self._move = self._top if gravity else self._cell
         # What is paid where nobody has a line, twice, and where the first or the second seat has.
         # Whole numbers of eight bytes are taken three times as fast as rows of two floats.
@@ -106,7 +106,7 @@ class Lines(Game[LinesState]):
             goal="outcome",
             zero_sum=True,
             marks=3,
-            keyed=gravity or 2 * bits <= 63,
+            keyed=gravity or 2 * self._bits <= 63,
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> LinesState:
@@ -135,31 +135,31 @@ class Lines(Game[LinesState]):
         if self._gather:  # the top bits of all columns, side by side, are the code of full ones
             full = ((state.occupied & self._tops) * self._gather) >> self._gathered
             every = 2**self.columns - 1
-            return self.subsets(self.columns, u.device).pick((full & every) ^ every, u).long()
+            return self.subsets(self.columns, u.device).pick((full & every) ^ every, u)
         if self._won is None:
             return super().pick(state, u)
         free = state.occupied ^ self._board  # the bits are the code of the set of empty cells
-        return self.subsets(self._bits, u.device).pick(free, u).long()
+        return self.subsets(self._bits, u.device).pick(free, u)
 
     def act(self, state: LinesState, action: Tensor) -> LinesState:
         live = ~state.done
         moves = live.long()
-        everything = -moves.to(self._cell.dtype)  # all bits of a live row, none of a finished one
+        live_bits = -moves.to(self._cell.dtype)  # all bits of a live row, none of a finished one
         if self.gravity:
             stone = self._bottom.index_select(0, action).add_(state.occupied)
             stone &= self._column.index_select(0, action)
         else:
             stone = self._cell.index_select(0, action)
-        stone &= everything
+        stone &= live_bits
         won = self._has_line(state.own | stone).logical_and_(live)
         occupied = stone.bitwise_or_(state.occupied)
-        everything &= state.occupied
+        live_bits &= state.occupied
         return replace(
             state,
             done=(occupied == self._board).logical_or_(won).logical_or_(state.done),
             mover=state.mover ^ moves,
             score=self._paid(won, state.mover).add_(state.score),
-            own=everything.bitwise_xor_(state.own),
+            own=live_bits.bitwise_xor_(state.own),
             occupied=occupied,
             turn=moves.add_(state.turn),
         )
@@ -203,7 +203,7 @@ class Lines(Game[LinesState]):
     def of_bits(self, own: Tensor, occupied: Tensor) -> LinesState:
         """Positions with these stones, int64 [B]: the mover's, and all; none has a line yet."""
         own, occupied = own.to(self._cell.dtype), occupied.to(self._cell.dtype)
-        turn = ((occupied[:, None] & self._cell) != 0).sum(1)
+        turn = self._on(occupied).sum(1)
         return LinesState(
             done=occupied == self._board,
             mover=turn & 1,
@@ -222,14 +222,13 @@ class Lines(Game[LinesState]):
 
     def cells(self, state: LinesState) -> Tensor:
         """Int64 [B, rows, columns] from the top: 0 empty, 1 the first seat's, 2 the second's."""
-        own = (state.own[:, None] & self._cell) != 0
-        taken = (state.occupied[:, None] & self._cell) != 0
+        own, taken = self._on(state.own), self._on(state.occupied)
         # A seat's stones: the mover's own, also in a finished row, where mover is the loser.
         seat = torch.where(own, state.mover[:, None], 1 - state.mover[:, None])
         return ((seat + 1) * taken).view(-1, self.rows, self.columns)
 
     def possible(self, state: LinesState) -> Tensor:
-        stones = ((state.occupied[:, None] & self._cell) != 0).sum(1)
+        stones = self._on(state.occupied).sum(1)
         sound = (
             super().possible(state)
             & ((state.own & ~state.occupied) == 0)
@@ -261,7 +260,7 @@ class Lines(Game[LinesState]):
         if not self.gravity:
             return torch.eye(self.spec.actions, dtype=torch.bool)
         lowest = (state.occupied[row] + self._bottom) & self._column
-        return (self._cell & lowest[:, None]) != 0
+        return self._on(lowest)
 
     @property
     def form(self) -> board.Form:
@@ -300,6 +299,10 @@ class Lines(Game[LinesState]):
         if self.gravity:
             return str(action + 1)
         return board.cell_name(action, self.columns)
+
+    def _on(self, bits: Tensor) -> Tensor:
+        """Bool [B, rows * columns]: which cells' bits are set, in row-major order from the top."""
+        return (bits[:, None] & self._cell) != 0
 
     def _has_line(self, stones: Tensor) -> Tensor:
         """Bool, shaped like stones: whether they hold a whole line."""

@@ -246,7 +246,7 @@ class Slide(Game[SlideState]):
         if self.num_cells <= MOST_MEMBERS:
             if self._empty is None or self._empty.device != empty.device:
                 self._empty = Subsets(self.num_cells, empty.device)
-            cell = self._empty.pick(self._empty.code(empty), u[:, 0]).long()
+            cell = self._empty.pick(self._empty.code(empty), u[:, 0])
         else:
             cell = nth_member(empty, u[:, 0])
         value = (1 + (u[:, 1] < self.fours).to(torch.uint8)) * ~state.done

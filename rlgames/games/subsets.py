@@ -31,14 +31,14 @@ class Subsets:
         return (member.view(torch.uint8).float() @ self._powers).int()
 
     def pick(self, code: Tensor, u: Tensor) -> Tensor:
-        """Uint8 [B]: a uniformly random member of each set, from u, float32 [B] in [0, 1).
+        """Int64 [B]: a uniformly random member of each set, from u, float32 [B] in [0, 1).
 
         code: int32 or int64 [B]. It is member floor(u * count); the first of all things for the
         empty set.
         """
         code = code.int()  # sums of two types of whole numbers take several times as long
         nth = self._count.index_select(0, code).mul_(u).int()
-        return self._order.index_select(0, nth.add_(code, alpha=self._row))
+        return self._order.index_select(0, nth.add_(code, alpha=self._row)).long()
 
 
 def nth_member(member: Tensor, u: Tensor) -> Tensor:

@@ -62,6 +62,11 @@ class SharedValues(nn.Module):
         step = (1 - (1 - rate) ** count) * mean
         self.values.scatter_add_(0, place, step)
 
+    def forget(self, places: Tensor) -> None:
+        """What is kept of values that begin anew, at places, int64 [N]."""
+        for name in self.KEPT[self.rates]:
+            getattr(self, name).index_fill_(0, places, 0)
+
     def _part(self, places: Tensor) -> Tensor:
         """Float32 [B, K]: the part of an error that each of its values takes; 1 in all."""
         if self.rates != "counts":
@@ -122,7 +127,7 @@ class Td(Learner):
         self.backup = backup
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(policy, rates)
-        self.learnt = _not_frozen(policy.tuple_of, frozen)
+        self.frozen, self.learnt = frozen, _not_frozen(policy.tuple_of, frozen)
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self.values.state_dict()}
@@ -136,7 +141,8 @@ class Td(Learner):
         if self.backup == "every":
             moves = moves.every(self.game.legal(moves.state))
         afterstate = self.game.act(moves.state, moves.action)
-        places = self.policy.claim(self.game, afterstate)
+        places, anew = self.policy.claim(self.game, afterstate, self.frozen)
+        self.values.forget(anew)
         paid = self.reward.of_moves(moves, results)
         if not torch.isfinite(paid).all():
             raise BadNumber("a reward is not a finite number")

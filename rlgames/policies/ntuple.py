@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from functools import reduce
 from typing import Any
 
@@ -14,6 +15,9 @@ from rlgames.games.slide import Slide
 from rlgames.policies.policy import AfterstateValues
 
 MOST_ENTRIES = 200_000_000
+
+MOST_CONTENTS = 2**53
+"""Of one tuple: so far floats tell whole numbers apart."""
 
 SHAPES = ((3, 3), (4, 2))
 """Tuples used where none are named: so many cells in a row and in the row below, from the left."""
@@ -85,13 +89,22 @@ class Ntuple(AfterstateValues):
             places[:, column] = self._met(number).places(contents[:, column].long())
         return places + self._first
 
-    def claim(self, game: Game[Any], afterstate: Any) -> Tensor:
+    def claim(
+        self, game: Game[Any], afterstate: Any, frozen: Collection[int] = ()
+    ) -> tuple[Tensor, Tensor]:
         contents = self._contents(afterstate)
         places = contents.int()
+        begun = [torch.empty(0, dtype=torch.int64, device=places.device)]
         for column, number in self._large:
-            places[:, column], new = self._met(number).claim(contents[:, column].long())
-            self.values.index_fill_(0, self._first[column] + new, self._share)
-        return places + self._first
+            met, content = self._met(number), contents[:, column].long()
+            if number in frozen:
+                places[:, column] = met.places(content)
+            else:
+                places[:, column], new = met.claim(content)
+                begun.append(self._first[column] + new)
+        anew = torch.cat(begun)
+        self.values.index_fill_(0, anew, self._share)
+        return places + self._first, anew
 
     def _met(self, number: int) -> Met:
         met = self.met[str(number)]
@@ -197,6 +210,11 @@ def _check(tuples: list[list[int]], marks: int, entries: int | None, cells: int)
         if not each or len(set(each)) < len(each) or max(each) >= cells:
             raise ValueError(
                 f"policy.tuples: {each} should name cells from 0 to {cells - 1}, each of them once"
+            )
+        if float(marks) ** len(each) > MOST_CONTENTS:
+            raise ValueError(
+                f"policy.tuples: the {len(each)} cells of {each} can hold more than 2^53 contents; "
+                f"with policy.marks={marks} at most {int(53 / math.log2(marks))} cells do not"
             )
     needed = sum(min(float(marks) ** len(each), entries or math.inf) for each in tuples)
     if not tuples or needed > MOST_ENTRIES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -125,9 +125,13 @@ class AfterstateValues(ValueFunction):
     def places(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int32 or int64 [B, K]: which of the values make up that of each afterstate."""
 
-    def claim(self, game: Game[Any], afterstate: State) -> Tensor:
-        """The same for afterstates that are about to be learnt: makes those places that lack."""
-        return self.places(game, afterstate)
+    def claim(
+        self, game: Game[Any], afterstate: State, frozen: Collection[int] = ()
+    ) -> tuple[Tensor, Tensor]:
+        """The same for afterstates that are about to be learnt, and int64 [N], which places begin
+        anew: makes those that lack, but for the tuples that are frozen."""
+        places = self.places(game, afterstate)
+        return places, torch.empty(0, dtype=torch.int64, device=places.device)
 
     def at(self, places: Tensor) -> Tensor:
         """Float32 [B]: the values of afterstates with these places, [B, K]."""
