@@ -1,4 +1,4 @@
-"""One job of a sweep: what a launcher of Hydra calls, and the process in which the job runs.
+"""One job of a sweep: what a launcher of Hydra calls, which watches over the job's process.
 
 Launchers import this file in their workers, so that nothing heavy is imported when it is loaded.
 """
@@ -12,16 +12,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-import traceback
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from rlgames import config, errors, plugins
+from rlgames import errors
 from rlgames.interrupts import Interrupted, Interrupts
-
-if TYPE_CHECKING:
-    from rlgames.sweeps import Sweep
 
 STOP = "stop"
 """While a sweep's directory has a file of this name, its jobs save and end, and none begins."""
@@ -87,12 +82,12 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
 
 
 def start(words: list[str], output: IO[str] | None) -> subprocess.Popen[bytes]:
-    """A process of `main`, which saves and ends when its standard input is closed.
+    """The job's process, which saves and ends when its standard input is closed.
 
     output: what it writes to, None for where this process does.
     """
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "rlgames.jobs", *words],
+        [sys.executable, "-P", "-m", "rlgames.job_process", *words],
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=subprocess.STDOUT if output else None,
@@ -113,56 +108,3 @@ def _alive(owner: str) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def main() -> None:
-    """The job's own process: its sweep's directory, its number, plugins= of the sweep."""
-    threading.Thread(target=_end_with_whoever_started_this, daemon=True).start()
-    from rlgames.sweeps import Sweep
-
-    directory, number, *words = sys.argv[1:]
-    plugins.with_parts(words)
-    sys.exit(_done(Sweep.read(Path(directory)), int(number)))
-
-
-def _end_with_whoever_started_this() -> None:
-    """Its end, however it comes, closes our standard input, and so it tells us to save and end."""
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _done(sweep: Sweep, number: int) -> int:
-    """Train or go on; the exit code. Whatever goes wrong is told in a line, and in train.log."""
-    from rlgames import cli
-
-    path = sweep.path(number)
-    try:
-        if sweep.status(number) == "done":
-            return 0
-        if sweep.status(number) == "broken off":
-            return cli.resume(path, [])
-        return cli.train(config.from_plain(sweep.jobs[number].config | {"out": str(path)}))
-    except Interrupted as stop:
-        told = stop.told.partition(";")[0]
-        told = f"interrupted{told and ', '}{told}"
-        return errors.stop(errors.ConfigError(told), False, stop.code)
-    except errors.ConfigError as error:
-        _note(path, error.error)
-        return errors.stop(error, False)
-    except Exception as error:
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _note(path, f"{traceback.format_exc()}{told}")
-        return errors.stop(errors.ConfigError(told, f"{path}/train.log shows where"), False, 3)
-
-
-def _note(path: Path, text: str) -> None:
-    """Add to the log of a run that has ended; where that fails, the error stands in the output."""
-    with contextlib.suppress(OSError):
-        path.mkdir(exist_ok=True)
-        with open(path / "train.log", "a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -17,7 +17,7 @@ import traceback
 
 import torch
 
-from rlgames import cli, jobs
+from rlgames import cli, job_process
 from rlgames.checkpoint import Checkpoint
 from rlgames.run_files import read_metrics
 
@@ -166,8 +166,8 @@ class Forked:
                 os.setsid()
                 for number in (signal.SIGINT, signal.SIGTERM):
                     signal.signal(number, signal.SIG_DFL)
-                sys.argv = ["rlgames.jobs", *words]
-                jobs.main()
+                sys.argv = ["rlgames.job_process", *words]
+                job_process.main()
             except SystemExit as end:
                 sys.stdout.flush()
                 os._exit(end.code or 0)

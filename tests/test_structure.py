@@ -28,6 +28,7 @@ ORDER = [
         "help",
         "config",
         "launchers",
+        "jobs",
         "checkpoint",
         "run_files",
         "comparison",
@@ -42,11 +43,12 @@ ORDER = [
     ["lessons"],
     ["parts", "tally", "onlooker"],
     ["arena"],
-    ["commands", "training", "sweeps", "jobs", "hparams", "envs"],
+    ["commands", "training", "sweeps", "hparams", "envs"],
     ["progress", "live"],
     ["display", "tables"],
     ["completion"],
     ["cli"],
+    ["job_process"],
 ]
 """Rooms by level: a file imports from its own level or an earlier one when it is loaded."""
 
