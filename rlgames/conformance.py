@@ -51,6 +51,7 @@ class Walk:
         self.game, self.batch = game, batch
         self.random = rng(seed)
         self.state = game.initial(batch, self.random)
+        assert not self.state.done.any(), "a game was over before its first move"
         self.order = torch.randperm(batch, generator=self.random)
         self.other = self.state[self.order]
         self.plies = 0

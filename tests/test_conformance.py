@@ -138,6 +138,12 @@ class Endless(Lines):
         return replace(after, done=torch.zeros_like(after.done))
 
 
+class Begun(Lines):
+    def initial(self, batch, rng):
+        state = super().initial(batch, rng)
+        return replace(state, done=torch.rand(batch, generator=rng) < 0.3)
+
+
 class Greedy(Lines):
     def act(self, state, action):
         return replace(super().act(state, action), score=state.score + 1)
@@ -151,6 +157,7 @@ class Misread(Lines):
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
+        (Begun, "before its first move"),
         (Endless, "outlasted"),
         (Greedy, "add up to nothing"),
         (Misread, "is read from"),

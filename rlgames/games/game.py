@@ -152,7 +152,8 @@ class Game(ABC, Generic[S]):
 
     @abstractmethod
     def initial(self, batch: int, rng: torch.Generator) -> S:
-        """B new games, what is left to chance or hidden drawn from the prior with rng."""
+        """B new games, none of them over, what is left to chance or hidden drawn from the prior
+        with rng."""
 
     @abstractmethod
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
