@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from rlgames import build, checkpoint, config
+from rlgames import build, chance, checkpoint, config
 from rlgames.checkpoint import Checkpoint
 from rlgames.errors import ConfigError
 from rlgames.found_runs import newest
@@ -52,7 +52,7 @@ def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
         own.device = "cpu"
     device = build.build_device(cfg if cfg is not None else own)
     game = build.build_game(own).to(device)
-    policy = build.build_policy(own, game, build.stream(0, "init"), found.numbers).to(device)
+    policy = build.build_policy(own, game, chance.stream(0, "init"), found.numbers).to(device)
     checkpoint.restore(policy, found.policy)
     sampling = Argmax() if cfg is None else build.build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)

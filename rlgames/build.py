@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
@@ -410,12 +409,6 @@ def weights_of(make: Callable[[], torch.nn.Module]) -> int:
             return sum(weight.numel() for weight in make().parameters())
     except (NotImplementedError, RuntimeError):
         return 0
-
-
-def stream(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:
-    """A generator of its own for each use of chance: the same seed and name, the same numbers."""
-    words = np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint32)
-    return torch.Generator(device).manual_seed(int(words[0]) << 32 | int(words[1]))
 
 
 def arguments(node: DictConfig) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from rlgames import build, errors, game_pictures
+from rlgames import chance, errors, game_pictures
 from rlgames.agents import build_player
 from rlgames.drawing import plots
 from rlgames.evaluation import Evaluation, certainty, evaluate, values_of_boards
@@ -80,7 +80,7 @@ class Examiner:
         """Play games drawn from the named stream, on the layouts trained on and on those held out
         if there are any, and name the figures."""
         cfg, split = self.cfg, self.split
-        rng = build.stream(cfg.seed, stream, cfg.device)
+        rng = chance.stream(cfg.seed, stream, cfg.device)
         own = None if split is None else split.trained_on
         found = evaluate(self.game, self.greedy, "auto", games, rng, self.opponent, layouts=own)
         figures, held_out, self._found = found.headline(), None, found
@@ -119,7 +119,7 @@ class Examiner:
             return game.random_turns() if self.figure == "turns" else None
         if self.cfg.eval_opponent.name not in SIMPLE or game.spec.longest > SHORT:
             return None
-        rng = build.stream(self.cfg.seed, "random", self.cfg.device)
+        rng = chance.stream(self.cfg.seed, "random", self.cfg.device)
         return evaluate(game, Random(game), 500, 500, rng, opponent).points
 
     def draw(self, log: RunLog, played: int, doubts: bool) -> None:
@@ -134,7 +134,7 @@ class Examiner:
             if game.spec.goal == "score":
                 log.spread(played, "games/score", final.score[:, 0].double().cpu().numpy())
         if isinstance(policy, ValueFunction) and game.spec.goal == "outcome":
-            rng = build.stream(self.cfg.seed, "draw", self.cfg.device)
+            rng = chance.stream(self.cfg.seed, "draw", self.cfg.device)
             groups = values_of_boards(game, policy, self.graph, rng)
             spread = {name: values.double().cpu().numpy() for name, values in groups.items()}
             for name, values in spread.items():
@@ -150,7 +150,7 @@ class Examiner:
         """A greedy game, what its positions are thought to be worth, and how sure the policy is of
         each move of a game that it draws itself."""
         game, policy = self.game, self.greedy.policy
-        rng = build.stream(self.cfg.seed, "show", self.cfg.device)
+        rng = chance.stream(self.cfg.seed, "show", self.cfg.device)
         if logits:
             doubt = certainty(game, policy, rng).double().cpu().numpy()
             title = f"distance to certainty by move, after {played:,} games"

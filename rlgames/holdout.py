@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from rlgames.build import stream
+from rlgames.chance import stream
 from rlgames.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State

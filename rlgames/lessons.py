@@ -12,7 +12,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, records
+from rlgames import build, chance, records
 from rlgames.agents import build_player
 from rlgames.config import plain
 from rlgames.errors import ConfigError, nearest
@@ -210,7 +210,7 @@ class Lessons:
     def held_out(self) -> Moves:
         """Moves of the teacher that are not learnt from; its games are played when first asked."""
         if self._held_out is None:
-            rng = build.stream(self.cfg.seed, "held out", self.rng.device)
+            rng = chance.stream(self.cfg.seed, "held out", self.rng.device)
             count = min(self.cfg.batch, self.cfg.eval_games)
             # Earlier selves are others whenever they are asked, and the games are to stay the same.
             players = [player for player in self.players if not isinstance(player, Past)]

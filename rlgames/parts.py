@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from rlgames import build, errors, ranks
+from rlgames import build, chance, errors, ranks
 from rlgames.agents import build_player, start_from
 from rlgames.checkpoint import Checkpoint
 from rlgames.examiner import Examiner
@@ -64,11 +64,11 @@ def assemble(cfg: DictConfig, found: Checkpoint | None = None) -> Parts:
     """
     device = build.build_device(cfg)
     game = build.build_game(cfg).to(device)
-    init, numbers = build.stream(cfg.seed, "init"), None if found is None else found.numbers
+    init, numbers = chance.stream(cfg.seed, "init"), None if found is None else found.numbers
     policy = build.build_policy(cfg, game, init, numbers).to(device)
     if cfg.start and found is None:
         start_from(Path(cfg.start), cfg, policy)
-    sampling, rng = build.build_sampling(cfg), build.stream(cfg.seed, ranks.own("learn"), device)
+    sampling, rng = build.build_sampling(cfg), chance.stream(cfg.seed, ranks.own("learn"), device)
     learner = build.build_learner(cfg, game, policy, sampling, rng)
     if ranks.size() > 1:
         _check_together(cfg, learner)

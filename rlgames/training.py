@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import struct
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,9 +14,8 @@ from typing import Any
 import filelock
 import torch
 from omegaconf import DictConfig
-from torch import Tensor
 
-from rlgames import build, checkpoint, config, errors, plugins, ranks
+from rlgames import chance, checkpoint, config, errors, plugins, ranks
 from rlgames.checkpoint import BadCheckpoint, Checkpoint, Tree
 from rlgames.evaluation import Evaluation, random_play
 from rlgames.games.game import Game
@@ -157,7 +155,7 @@ class Run:
             self.log = log
         self.first = ranks.rank() == 0
         self.marks, self.tally = Marks(), Tally()
-        self.rng = build.stream(cfg.seed, ranks.own("play"), parts.device)
+        self.rng = chance.stream(cfg.seed, ranks.own("play"), parts.device)
         self.eval_every = cfg.eval_every or max(1, cfg.games // 20)
         self.save_every = cfg.save_every or self.eval_every
         self.begun = time.perf_counter()
@@ -251,26 +249,11 @@ class Run:
         if own is not None:
             parts.lessons.load_state_dict(own["lessons"], self.rng)
         for name, generator in self._generators().items():
-            self._set(name, generator, own["generators"][name] if own else self._others(name))
-
-    def _others(self, name: str) -> Tensor:
-        """A generator's state for numbers that nobody has drawn, each time the same ones."""
-        at = ranks.own(f"{name} after {self.marks.played}")
-        return build.stream(self.cfg.seed, at, self.parts.device).get_state()
-
-    def _set(self, name: str, generator: torch.Generator, state: Tensor) -> None:
-        """Where this is the state of another kind of device, with whose numbers this one cannot
-        go on, others are drawn. Raises ValueError for a state that cannot be."""
-        if state.dtype != torch.uint8 or state.dim() != 1:
-            raise ValueError(f"no generator {name} has such a state")
-        if len(state) != len(generator.get_state()):
-            state = self._others(name)
-        if generator.device.type == "cpu":
-            left, _, after = struct.unpack("<iiQ", bytes(state[8:24].tolist()))
-            # PyTorch would read on beyond its 624 numbers.
-            if left + after != 625 and (left, after) != (1, 0):
-                raise ValueError(f"no generator {name} has such a state")
-        generator.set_state(state)
+            if own is None or not chance.go_on(generator, own["generators"][name]):
+                # Numbers that nobody has drawn, each time the same ones.
+                at = ranks.own(f"{name} after {self.marks.played}")
+                other = chance.stream(self.cfg.seed, at, self.parts.device)
+                generator.set_state(other.get_state())
 
     def _generators(self) -> dict[str, torch.Generator]:
         return {"play": self.rng, "learn": self.parts.lessons.rng}

@@ -19,7 +19,7 @@ import torch
 from label_connect4 import FILE, Board, drop
 from torch import Tensor
 
-from rlgames import build
+from rlgames import chance
 from rlgames.commands.arena import competitors
 from rlgames.games.lines import Lines, LinesState
 from rlgames.players.player import Player
@@ -74,7 +74,7 @@ def main(words: Sequence[str]) -> int:
     assert isinstance(game, Lines)
     positions = Positions.read(FILE, game)
     found = {
-        name: losses(player, positions, build.stream(cfg.seed, "eval"))
+        name: losses(player, positions, chance.stream(cfg.seed, "eval"))
         for name, player in zip(names, players, strict=True)
     }
     if cfg.format == "json":

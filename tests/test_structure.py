@@ -12,7 +12,7 @@ from rlgames import command_schemas, config, schemas
 
 PACKAGE = Path(config.__file__).parent
 ORDER = [
-    ["errors", "untrusted", "limits"],
+    ["errors", "untrusted", "limits", "chance"],
     ["games", "ranks", "schedule", "sampling", "solvers"],
     ["drawing"],
     ["policies"],

@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, catalogue, config, errors, plugins
+from rlgames import build, catalogue, chance, config, errors, plugins
 from rlgames.agents import build_player
 from rlgames.arena import compete
 from rlgames.commands.beside import config_beside
@@ -28,7 +28,7 @@ def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
         if normpath(word) in map(normpath, who[:place]):
             raise ConfigError(f"{word} is named twice", "name each player once")
     cfg, game, players = competitors(who, overrides)
-    rng = build.stream(cfg.seed, "eval", cfg.device)
+    rng = chance.stream(cfg.seed, "eval", cfg.device)
     found = compete(game, who, players, cfg.games, rng)
     points = [[None if value != value else float(value) for value in row] for row in found.points]
     return {

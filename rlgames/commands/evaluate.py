@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, config, errors, records
+from rlgames import build, chance, config, errors, records
 from rlgames.agents import build_player, trained_config
 from rlgames.commands.beside import config_beside, game_and_player, player_name
 from rlgames.commands.watch import frames
@@ -65,7 +65,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         count = SAMPLED if isinstance(games, str) else games
         build.check_memory(min(cfg.batch, count), 1, game, count)
     if cfg.compile:
-        compile_observing(game, build.stream(cfg.seed, "compile", device))
+        compile_observing(game, chance.stream(cfg.seed, "compile", device))
     opponent = None
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
@@ -79,7 +79,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     keep = _recorder(cfg, game, run, opponent) if cfg.record else None
     # Without what gradients would need each call takes less time: 7 to 20 % of random play.
     with torch.inference_mode():
-        rng = build.stream(cfg.seed, "final", device)
+        rng = chance.stream(cfg.seed, "final", device)
         found = evaluate(game, player, games, SAMPLED, rng, opponent, cfg.batch, record=keep)
         report = {
             "game": config.plain(cfg)["game"],
@@ -117,7 +117,7 @@ def _trace(cfg: DictConfig, run: Path | None, game: Game[Any], players: list[Pla
         names.append(player_name(cfg.get("opponent"), None, cfg.get("opponent_search")))
     for number in range(cfg.trace):
         order = -1 if number % 2 else 1
-        rng = build.stream(cfg.seed, f"trace {number}", torch.device(cfg.device))
+        rng = chance.stream(cfg.seed, f"trace {number}", torch.device(cfg.device))
         for frame in frames(game, players[::order], names[::order], rng):
             print(printed(*frame), end="\n\n")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
-from rlgames import build, config, errors
+from rlgames import build, chance, config, errors
 from rlgames.agents import build_player, load_agent, searching, weighed
 from rlgames.commands.beside import config_beside
 from rlgames.drawing.terminal import Diagram, printed
@@ -51,7 +51,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     if cfg.record:
         check(Path(cfg.record), game, config.plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
-    rng = build.stream(seed, "play", device)
+    rng = chance.stream(seed, "play", device)
     for _ in range(cfg.games):
         try:
             moves, results = play(game, players, 1, rng, seating=seating)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import build
+from rlgames import chance
 from rlgames.agents import build_player, weighed
 from rlgames.commands.beside import config_beside, game_and_player, player_name
 from rlgames.drawing.terminal import Diagram
@@ -45,7 +45,7 @@ def watch_command(
     def played() -> Iterator[Iterator[Frame]]:
         for number in range(cfg.games):
             order = -1 if number % 2 else 1
-            rng = build.stream(cfg.seed, f"trace {number}", device)
+            rng = chance.stream(cfg.seed, f"trace {number}", device)
             yield frames(game, players[::order], names[::order], rng)
 
     return played(), cfg.delay
