@@ -11,7 +11,7 @@ import torch
 from marks import quick
 from runs import Process, as_it_ended, metrics_of, same
 
-from rlgames import build, config, parts, ranks, training
+from rlgames import build, config, parts, ranks
 from rlgames.checkpoint import Checkpoint
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import BASELINES
@@ -138,7 +138,7 @@ def test_goes_on_exactly(tmp_path):
     both(tmp_path, *words, "out=whole")
 
     def prepare(rank):
-        update, count = training.build.LEARNERS["actor_critic"].update, 0
+        update, count = build.LEARNERS["actor_critic"].update, 0
 
         def stopped(self, *args):
             nonlocal count
@@ -147,7 +147,7 @@ def test_goes_on_exactly(tmp_path):
                 os.kill(os.getpid(), signal.SIGTERM)
             return update(self, *args)
 
-        training.build.LEARNERS["actor_critic"].update = stopped
+        build.LEARNERS["actor_critic"].update = stopped
 
     ends = Ranks(tmp_path, *words, "out=parted", prepare=prepare).wait()
     assert [code for code, _ in ends] == [143, 143], ends
