@@ -15,7 +15,7 @@ test: .venv/installed
 
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest tests/test_cross_play.py
+	$(BIN)/python -m pytest tests/games/test_other_engines.py
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

@@ -32,17 +32,17 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
     Raises ValueError for a group that there is not, a part that is none of the group's, and a name
     that is taken, unless by the same part from a module that is imported anew.
     """
-    from rlgames.build import register as add
+    from rlgames.factory.components import register as add
 
     add(group, name, make, schema)
 
 
 def train(overrides: list[str] | None = None) -> Path:
     """Train as `rlgames train` does with these overrides; the run's directory."""
-    from rlgames import config
-    from rlgames.training import train as run
+    from rlgames.config.compose import load_config
+    from rlgames.training.run import train as run
 
-    trained = run(config.load("train", overrides or []))
+    trained = run(load_config("train", overrides or []))
     assert trained is not None
     return trained.directory
 
@@ -52,7 +52,7 @@ def load(run: str | Path) -> Agent:
 
     Its `choose(state)` gives an action for each row of a batch of positions.
     """
-    from rlgames.agents import load_agent
+    from rlgames.factory.agents import load_agent
 
     return load_agent(Path(run))
 
@@ -70,7 +70,7 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     Raises ConfigError for a policy that is no network, and without the extra onnx.
     """
     from rlgames.commands.export import export_command
-    from rlgames.config import quoted
+    from rlgames.config.compose import quoted
 
     overrides = [] if path is None else [f"out={quoted(str(path))}"]
     return export_command(Path(run), overrides).path

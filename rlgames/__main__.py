@@ -2,12 +2,12 @@
 
 import sys
 
-from rlgames.interrupts import out_of_imports
+from rlgames.core.signals import exit_on_interrupted_import
 
 
 def main() -> None:
-    with out_of_imports(lambda: print("rlgames: interrupted", file=sys.stderr)):
-        from rlgames import cli
+    with exit_on_interrupted_import(lambda: print("rlgames: interrupted", file=sys.stderr)):
+        from rlgames.cli import main as cli
     cli.main()
 
 

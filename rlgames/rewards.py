@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game
-from rlgames.play import Moves, Results
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 SCORED = ("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
@@ -62,7 +62,7 @@ class Reward:
             except NotImplementedError as error:
                 raise ValueError(str(error)) from None
 
-    def of_moves(self, moves: Moves, results: Results) -> Tensor:
+    def of_moves(self, moves: Trajectories, results: FinalStates) -> Tensor:
         """Float32 [M]: the reward of each move by itself; a turn is paid where it ends, and what
         is paid at the end only where a game is over."""
         if self.scored == "gain":
@@ -73,21 +73,21 @@ class Reward:
             reward = -moves.ends_turn.float()
         else:
             paid = self._final(results) * results.state.done[:, None]
-            reward = paid[moves.game, moves.seat] * last(moves)
+            reward = paid[moves.game, moves.seat] * is_last(moves)
         if self.minus != "nothing":
             expected = self.game.random_gain(moves.state, plies=self.minus == "random_shot")
             reward = reward - expected * moves.ends_turn
         return reward * self.scale
 
-    def returns(self, moves: Moves, results: Results) -> Tensor:
+    def returns(self, moves: Trajectories, results: FinalStates) -> Tensor:
         """Float32 [M]: equation 2 of Landy's article, Σ_{t ≥ t0} γ^(t - t0) · reward(t).
 
         The sum runs over the rest of the seat's own moves, and t counts its turns, so that all
         moves of one turn share its reward undiscounted.
         """
-        return discounted(self.of_moves(moves, results), moves, self.discount)
+        return discounted_returns(self.of_moves(moves, results), moves, self.discount)
 
-    def _final(self, results: Results) -> Tensor:
+    def _final(self, results: FinalStates) -> Tensor:
         """Float32 [G, P]: what each seat is paid at the end."""
         score = results.score
         if self.scored == "score":
@@ -100,18 +100,18 @@ class Reward:
         return self.game.measures(results.state)[self.scored][:, None].expand_as(score)
 
 
-def last(moves: Moves) -> Tensor:
+def is_last(moves: Trajectories) -> Tensor:
     """Bool [M]: whether it is its seat's last move of the game."""
-    owner = _owner(moves)
+    owner = trajectory_id(moves)
     place = torch.arange(len(owner), device=owner.device)
     latest = torch.full((int(owner.max()) + 1,), -1, device=owner.device)
     latest.scatter_reduce_(0, owner, place, "amax")
     return latest[owner] == place
 
 
-def following(moves: Moves) -> tuple[Tensor, Tensor]:
+def next_index(moves: Trajectories) -> tuple[Tensor, Tensor]:
     """Int64 [M]: the place of the same seat's next move; and bool [M]: whether there is one."""
-    owner = _owner(moves)
+    owner = trajectory_id(moves)
     # Moves lie in the order they were made: a stable sort puts each seat's side by side.
     order = owner.argsort(stable=True)
     exists = torch.zeros_like(owner, dtype=torch.bool)
@@ -121,10 +121,10 @@ def following(moves: Moves) -> tuple[Tensor, Tensor]:
     return place, exists
 
 
-def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
+def discounted_returns(reward: Tensor, moves: Trajectories, discount: float) -> Tensor:
     """Float32 [M]: the discounted sum of reward, float32 [M], over each seat's later moves."""
     result = torch.empty_like(reward)
-    owner = _owner(moves)
+    owner = trajectory_id(moves)
     total = torch.zeros(int(owner.max()) + 1, device=reward.device)
     # The seat's next move is a turn later exactly where this one ends a turn.
     weight = torch.where(moves.ends_turn, discount, 1.0)
@@ -137,10 +137,10 @@ def discounted(reward: Tensor, moves: Moves, discount: float) -> Tensor:
     return result
 
 
-def generalised_advantage(
+def generalized_advantage(
     reward: Tensor,
     value: Tensor,
-    moves: Moves,
+    moves: Trajectories,
     discount: float,
     decay: float,
     beyond: Tensor | None = None,
@@ -151,7 +151,7 @@ def generalised_advantage(
     beyond: float32 [G], the value of where each game's window ends; 0 where the game is over.
     """
     result = torch.empty_like(reward)
-    owner = _owner(moves)
+    owner = trajectory_id(moves)
     seats = moves.state.score.shape[1]
     ahead = torch.zeros(2, moves.games * seats, device=reward.device)  # value, advantage
     if beyond is not None:
@@ -168,6 +168,6 @@ def generalised_advantage(
     return result
 
 
-def _owner(moves: Moves) -> Tensor:
+def trajectory_id(moves: Trajectories) -> Tensor:
     """Int64 [M]: one number for each seat of each game."""
     return moves.game * moves.state.score.shape[1] + moves.seat

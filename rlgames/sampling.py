@@ -11,32 +11,32 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from rlgames.schedule import Schedule
+from rlgames.core.schedule import Schedule
 
-MOST = torch.finfo(torch.float32).max
+MAX_LOGIT = torch.finfo(torch.float32).max
 
 
-class BadNumber(ArithmeticError):
+class NonFiniteError(ArithmeticError):
     """A NaN or an infinity, met before it could reach the weights; the message names the tensor."""
 
 
-def ban(legal: Tensor) -> Tensor:
+def illegal_mask(legal: Tensor) -> Tensor:
     """Float32 [B, A] to be added to scores: minus infinity for what is not legal, otherwise 0."""
     # Sums of numbers are many times as fast as choices by a mask, forward and backward.
     return 1 - legal.view(torch.uint8).float().reciprocal_()
 
 
-def masked(scores: Tensor, legal: Tensor) -> Tensor:
+def mask_illegal(scores: Tensor, legal: Tensor) -> Tensor:
     """Scores with minus infinity for what is not legal, and for nothing else; NaN stays NaN."""
-    return scores.clamp(-MOST, MOST) + ban(legal)
+    return scores.clamp(-MAX_LOGIT, MAX_LOGIT) + illegal_mask(legal)
 
 
-def best(scores: Tensor, legal: Tensor) -> Tensor:
+def greedy_action(scores: Tensor, legal: Tensor) -> Tensor:
     """Int64 [B]: the legal action with the highest score, the first of equals; NaN counts as 0."""
-    return (scores.nan_to_num() + ban(legal)).argmax(1)
+    return (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
 
 
-def draw(logits: Tensor, rng: torch.Generator) -> Tensor:
+def sample_logits(logits: Tensor, rng: torch.Generator) -> Tensor:
     """One action a row, with probabilities softmax(logits): the Gumbel-max trick.
 
     An argmax cannot pick an item of probability 0, which torch.multinomial can, and is faster. The
@@ -46,7 +46,7 @@ def draw(logits: Tensor, rng: torch.Generator) -> Tensor:
     return (logits - u.clamp_(min=1e-30).log_().neg_().log_()).argmax(1)
 
 
-def draw_uniform(legal: Tensor, rng: torch.Generator) -> Tensor:
+def sample_uniform(legal: Tensor, rng: torch.Generator) -> Tensor:
     """One legal action a row, all equally likely."""
     noise = torch.rand(legal.shape, generator=rng, device=legal.device)
     return (noise + legal).argmax(1)
@@ -59,7 +59,7 @@ class Sampling(ABC):
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
         """Float32 [B, A]. Raises BadNumber for scores that are not finite."""
-        return checked(scores) + ban(legal)
+        return check_finite(scores) + illegal_mask(legal)
 
     @abstractmethod
     def choose(
@@ -85,19 +85,19 @@ class Stochastic(Sampling):
         self.temperature = temperature
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
-        return self._tempered(checked(scores), legal)
+        return self._tempered(check_finite(scores), legal)
 
     def _tempered(self, scores: Tensor, legal: Tensor) -> Tensor:
-        logits = scores + ban(legal)
+        logits = scores + illegal_mask(legal)
         if self.temperature == 1:
             return logits
         # Dividing the distance to the best keeps huge scores from becoming infinite.
-        return masked((logits - logits.amax(1, keepdim=True)) / self.temperature, legal)
+        return mask_illegal((logits - logits.amax(1, keepdim=True)) / self.temperature, legal)
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        return draw(self._tempered(scores.nan_to_num(), legal), rng)
+        return sample_logits(self._tempered(scores.nan_to_num(), legal), rng)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return self.logits(scores, legal).double().softmax(1)
@@ -113,13 +113,15 @@ class EpsilonGreedy(Sampling):
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
         explore = torch.rand(len(scores), generator=rng, device=scores.device)
-        random = draw_uniform(legal, rng)
-        return torch.where(explore < self.epsilon.at(progress), random, best(scores, legal))
+        random = sample_uniform(legal, rng)
+        return torch.where(
+            explore < self.epsilon.at(progress), random, greedy_action(scores, legal)
+        )
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         epsilon = self.epsilon.at(progress)
         uniform = legal.double() / legal.sum(1, keepdim=True)
-        return epsilon * uniform + (1 - epsilon) * certain(checked(scores), legal)
+        return epsilon * uniform + (1 - epsilon) * one_hot_greedy(check_finite(scores), legal)
 
 
 class Argmax(Sampling):
@@ -130,23 +132,23 @@ class Argmax(Sampling):
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        return best(scores, legal)
+        return greedy_action(scores, legal)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
-        return certain(checked(scores), legal)
+        return one_hot_greedy(check_finite(scores), legal)
 
 
-def checked(scores: Tensor) -> Tensor:
+def check_finite(scores: Tensor) -> Tensor:
     """The same scores; raises BadNumber where one is NaN or infinite."""
     # A sum is finite only where all are, and most often tells so in a fraction of the time.
     if not bool(scores.sum().isfinite()) and not bool(scores.isfinite().all()):
-        raise BadNumber("a logit is not a finite number; a smaller lr may help")
+        raise NonFiniteError("a logit is not a finite number; a smaller lr may help")
     return scores
 
 
-def certain(scores: Tensor, legal: Tensor) -> Tensor:
+def one_hot_greedy(scores: Tensor, legal: Tensor) -> Tensor:
     """Float64 [B, A]: all probability on the best legal action, the first of equals."""
-    surely = best(scores, legal)[:, None]
+    surely = greedy_action(scores, legal)[:, None]
     return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, surely, 1.0)
 
 

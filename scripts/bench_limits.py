@@ -21,8 +21,9 @@ from bench_train import CASE1, trained
 from torch.profiler import ProfilerActivity, profile
 
 import rlgames
-from rlgames import build, config
-from rlgames.evaluation import Evaluation, evaluate
+from rlgames.config.compose import load_config
+from rlgames.evaluation.evaluate import Evaluation, evaluate
+from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Random
 
@@ -121,7 +122,7 @@ class Counted:
 
 
 def rules_of(words: list[str]) -> Game[Any]:
-    return build.build_game(config.load("eval", [*words, "player=random"]))
+    return build_game(load_config("eval", [*words, "player=random"]))
 
 
 def least_bytes(game: Game[Any]) -> int:

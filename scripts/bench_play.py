@@ -14,7 +14,7 @@ from functools import partial
 from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
-from rlgames.shares import SHARE
+from rlgames.evaluation.parallel import BATCHES_PER_SHARD
 
 SECONDS = 1.0
 """About how long one measurement takes, longer where two shares of games do."""
@@ -92,7 +92,7 @@ def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
 
 def _whole_shares(games: int, batch: int) -> int:
     """At least as many games, in whole shares for each of two processes."""
-    pair = 2 * SHARE * batch
+    pair = 2 * BATCHES_PER_SHARD * batch
     return -(-games // pair) * pair
 
 

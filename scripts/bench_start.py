@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench_tools import ROOT, in_turn, progress, rows
 
-from rlgames.run_files import read_metrics
+from rlgames.runs.files import read_metrics
 
 Line = dict[str, float]
 Seen = tuple[float, list[Line]]

@@ -17,7 +17,7 @@ from bench_start import train_until
 from bench_tools import PEERS, Rounds, Worker, in_turn, progress, ratio, rows
 
 import rlgames
-from rlgames.run_files import read_metrics
+from rlgames.runs.files import read_metrics
 
 SECONDS = 3.0
 """How long a loop beside ours learns for its speed to be taken."""

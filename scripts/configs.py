@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rlgames.catalogue import (
+from rlgames.config.catalogue import (
     Key,
-    about,
-    chosen,
+    chosen_options,
+    description,
     group_keys,
     keys_of,
     keys_of_command,
     options,
 )
-from rlgames.command_schemas import COMMANDS, GROUPS
-from rlgames.schemas import SCHEMAS, SHARED
+from rlgames.config.command_schemas import COMMANDS, GROUPS
+from rlgames.config.option_schemas import SCHEMAS, SHARED_GROUPS
 
 PAGE = Path(__file__).parent.parent / "docs" / "configs.md"
 
@@ -38,11 +38,11 @@ def page() -> str:
         parts += [f"### {title}\n", _table(["key", "default", "takes", "what it is"], rows)]
     parts.append("## Options\n")
     for group in SCHEMAS:
-        typed = [name for name, folder in SHARED.items() if folder == group]
+        typed = [name for name, folder in SHARED_GROUPS.items() if folder == group]
         also = f", as well as of {', '.join(f'`{name}=`' for name in typed if name != group)}"
         parts.append(f"### {group}\n")
         parts += [f"The options of `{group}=`{also}.\n"] if typed else []
-        rows = [[f"`{name}`", about(group, name)] for name in options(group)]
+        rows = [[f"`{name}`", description(group, name)] for name in options(group)]
         parts.append(_table(["option", "what it is"], rows))
         parts.append(_table(["key", "of", "default", "takes", "what it is"], _keys(group)))
     parts += ["## Experiments\n", "Presets, `experiment=`.\n"]
@@ -57,8 +57,8 @@ def _groups(command: str) -> Iterable[Key]:
 
 
 def _row(key: Key) -> list[str]:
-    takes = f"an option of {SHARED.get(key.name, key.name)}" if not key.kind else key.kind
-    return [f"`{key.name}`", f"`{key.default}`", takes, key.about]
+    takes = f"an option of {SHARED_GROUPS.get(key.name, key.name)}" if not key.kind else key.kind
+    return [f"`{key.name}`", f"`{key.default}`", takes, key.description]
 
 
 def _keys(group: str) -> list[list[str]]:
@@ -74,7 +74,7 @@ def _keys(group: str) -> list[list[str]]:
             "all" if len(names) == every > 1 else ", ".join(names),
             f"`{key.default}`",
             key.kind,
-            key.about,
+            key.description,
         ]
         for key, names in sorted(rows.items(), key=lambda row: row[0].name)
     ]
@@ -82,8 +82,14 @@ def _keys(group: str) -> list[list[str]]:
 
 def _experiments() -> Iterable[list[str]]:
     for name in options("experiment"):
-        now = chosen("train", [f"experiment={name}"])
-        yield [f"`{name}`", now["game"], now["learner"], now["policy"], about("experiment", name)]
+        now = chosen_options("train", [f"experiment={name}"])
+        yield [
+            f"`{name}`",
+            now["game"],
+            now["learner"],
+            now["policy"],
+            description("experiment", name),
+        ]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -23,8 +23,8 @@ from pathlib import Path
 from PIL import Image
 from tensorboard import program  # type: ignore[import-untyped]
 
-from rlgames import live, progress
-from rlgames.run_files import read_metrics
+from rlgames.cli import live_view, progress
+from rlgames.runs.files import read_metrics
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SWEEP = [
@@ -82,7 +82,9 @@ def terminal(out: Path, name: str) -> None:
     if not run.exists():
         subprocess.run([sys.executable, "-m", "rlgames", "train", *RUN, f"out={run}"], check=True)
     games = int(read_metrics(run / "metrics.jsonl")[-1]["games"])
-    page.write_text(live.svg(progress.of_run(run, games=games * 3 // 4)), encoding="utf-8")
+    page.write_text(
+        live_view.svg(progress.view_of_run(run, games=games * 3 // 4)), encoding="utf-8"
+    )
     photographed(page.resolve().as_uri(), PICTURES / f"{name}.png", 994, 330)
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import value_losses
 
-from rlgames import cli, errors
-from rlgames.errors import ConfigError
+from rlgames.cli import main as cli
+from rlgames.core.errors import ConfigError, report_error
 
 SCRIPTS = {"value_losses": value_losses.main}
 """Scripts beside this one that a step may name in place of a command."""
@@ -79,7 +79,7 @@ class Step:
             try:
                 code = SCRIPTS.get(words[0], partial(cli.run, words[0]))(words[1:])
             except ConfigError as error:
-                code = errors.stop(error, as_json=False)
+                code = report_error(error, as_json=False)
             sys.stdout.flush()
         if code == 0 and self.words[0] != "train":
             # The JSON is the last line: nothing else is kept.

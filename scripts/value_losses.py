@@ -19,9 +19,9 @@ import torch
 from label_connect4 import FILE, Board, drop
 from torch import Tensor
 
-from rlgames import chance
 from rlgames.commands.arena import competitors
-from rlgames.games.lines import Lines, LinesState
+from rlgames.core.rng import make_generator
+from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.players.player import Player
 
 WORTH = {"+": 1, "=": 0, "-": -1, ".": -2}
@@ -32,12 +32,12 @@ WORTH = {"+": 1, "=": 0, "-": -1, ".": -2}
 class Positions:
     """state: [B]. outcome: int64 [B, 7], what each column comes to. group: B names of classes."""
 
-    state: LinesState
+    state: KInARowState
     outcome: Tensor
     group: list[str]
 
     @classmethod
-    def read(cls, path: Path, game: Lines) -> Positions:
+    def read(cls, path: Path, game: KInARow) -> Positions:
         lines = [line.split() for line in path.read_text().splitlines() if line[0] != "#"]
         boards = [played(moves) for _, _, moves, _, _ in lines]
         own, occupied = (torch.tensor(column) for column in zip(*boards, strict=True))
@@ -71,10 +71,10 @@ def main(words: Sequence[str]) -> int:
     overrides = [word for word in words if "=" in word]
     names = [word for word in words if word not in overrides]
     cfg, game, players = competitors(names, ["game=connect4", *overrides])
-    assert isinstance(game, Lines)
+    assert isinstance(game, KInARow)
     positions = Positions.read(FILE, game)
     found = {
-        name: losses(player, positions, chance.stream(cfg.seed, "eval"))
+        name: losses(player, positions, make_generator(cfg.seed, "eval"))
         for name, player in zip(names, players, strict=True)
     }
     if cfg.format == "json":

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 import torch
-from runs import Process
+from processes import Process
 
-from rlgames import build, catalogue, cli, schemas
+from rlgames.cli import main as cli
+from rlgames.config import catalogue, option_schemas
+from rlgames.factory.components import GAMES
 
 os.environ["OMP_NUM_THREADS"] = "1"
 # A fork of a process whose threads have begun would wait for them for ever.
@@ -43,8 +45,8 @@ def typed(tmp_path, monkeypatch, capfd):
 STRIPED = '''
 from dataclasses import dataclass
 from rlgames import register
-from rlgames.games.lines import Lines
-from rlgames.schemas import key
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.config.option_schemas import key
 
 
 @dataclass
@@ -59,7 +61,7 @@ class StripConfig:
     colour: str = key("grey", of=("grey", "gold"))
 
 
-register("game", "strip", lambda cells, colour: Lines(1, cells, 2, False, "strip"), StripConfig)
+register("game", "strip", lambda cells, colour: KInARow(1, cells, 2, False, "strip"), StripConfig)
 '''
 
 
@@ -77,6 +79,6 @@ def own_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "FOLDERS", [*catalogue.FOLDERS])
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield ["plugins=[striped]", f"--config-dir={tmp_path}/folder"]
-    for table in (schemas.SCHEMAS["game"], build.GAMES):
+    for table in (option_schemas.SCHEMAS["game"], GAMES):
         table.pop("strip", None)
     sys.modules.pop("striped", None)

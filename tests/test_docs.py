@@ -17,9 +17,11 @@ import traceback
 from pathlib import Path
 
 import pytest
-from runs import Forked, Process
+from processes import Forked, Process
 
-from rlgames import cli, config, jobs
+from rlgames.cli import main as cli
+from rlgames.config.compose import load_config
+from rlgames.sweeps import jobs
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -69,7 +71,7 @@ def type_words(folder, words, typed):
     """Run a command, which has to succeed, typed being what it reads."""
 
     def prepare():
-        jobs.start = Forked
+        jobs.start_process = Forked
         with tempfile.TemporaryFile("w+") as lines:
             lines.write(typed + "\n")
             lines.seek(0)
@@ -119,4 +121,4 @@ def test_commands_that_are_shown_are_known(document):
             assert words[1] in cli.COMMANDS, words
             of_own = any(word.startswith("plugins=") for word in words)
             if words[1] in ("train", "solve") and not {"-m"} & {*words} and not of_own:
-                config.load(words[1], [cli.path_quoted(word) for word in words[2:]])
+                load_config(words[1], [cli.path_quoted(word) for word in words[2:]])

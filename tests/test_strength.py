@@ -5,7 +5,7 @@ import json
 import pytest
 
 import rlgames
-from rlgames.run_files import read_metrics
+from rlgames.runs.files import read_metrics
 
 pytestmark = pytest.mark.long
 

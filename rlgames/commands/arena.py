@@ -8,14 +8,17 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, catalogue, chance, config, errors, plugins
-from rlgames.agents import build_player
-from rlgames.arena import compete
-from rlgames.commands.beside import config_beside
-from rlgames.errors import ConfigError
+from rlgames.commands.run_config import config_for_run
+from rlgames.config import catalogue, plugins
+from rlgames.config.compose import load_config, to_plain
+from rlgames.config.option_schemas import TRAINING_ONLY_PLAYERS
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.rng import make_generator
+from rlgames.evaluation.arena import compete
+from rlgames.factory.agents import build_player
+from rlgames.factory.components import build_device, build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.schemas import IN_TRAINING
 
 
 def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
@@ -28,11 +31,11 @@ def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
         if normpath(word) in map(normpath, who[:place]):
             raise ConfigError(f"{word} is named twice", "name each player once")
     cfg, game, players = competitors(who, overrides)
-    rng = chance.stream(cfg.seed, "eval", cfg.device)
+    rng = make_generator(cfg.seed, "eval", cfg.device)
     found = compete(game, who, players, cfg.games, rng)
     points = [[None if value != value else float(value) for value in row] for row in found.points]
     return {
-        "game": config.plain(cfg)["game"],
+        "game": to_plain(cfg)["game"],
         "games": cfg.games,
         "seed": cfg.seed,
         "players": [
@@ -52,19 +55,21 @@ def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[
 
     A word that ends in +mcts stands for the player before it, looking ahead.
     """
-    overrides = plugins.with_parts(overrides)
-    names = [name for name in catalogue.options("player") if name not in ("run", *IN_TRAINING)]
+    overrides = plugins.load_plugins(overrides)
+    names = [
+        name for name in catalogue.options("player") if name not in ("run", *TRAINING_ONLY_PLAYERS)
+    ]
     parts = [_parts(word) for word in who]
     runs = [Path(word) for word, _ in parts if word not in names]
     for path in runs:
         if not path.exists():
             raise ConfigError(
                 f"no player is called {str(path)!r}, and there is no run there",
-                errors.nearest(str(path), names),
+                nearest(str(path), names),
             )
     searches = {f"search={search}" for _, search in parts if search}
-    cfg = config_beside("arena", runs[0] if runs else None, [*searches, *overrides])
-    game = build.build_game(cfg).to(build.build_device(cfg))
+    cfg = config_for_run("arena", runs[0] if runs else None, [*searches, *overrides])
+    game = build_game(cfg).to(build_device(cfg))
     if game.spec.seats != 2:
         raise ConfigError(
             f"{game.spec.name} is played alone, so that nobody meets", "compare by rlgames eval"
@@ -87,5 +92,5 @@ def _node(word: str, names: list[str]) -> DictConfig:
     """The settings of a player: those of its option, or the path of a run."""
     if word not in names:
         return OmegaConf.create({"name": "run", "path": word})
-    node: DictConfig = config.load("eval", [f"player={word}"]).player
+    node: DictConfig = load_config("eval", [f"player={word}"]).player
     return node

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from rlgames import errors
-from rlgames.comparison import Mean, Report, Row
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.text import json_text, printable
 from rlgames.drawing import plots
 from rlgames.drawing.plots import Floats
-from rlgames.errors import ConfigError
-from rlgames.run_files import number, read_metrics
+from rlgames.runs.files import finite_or_none, read_metrics
+from rlgames.runs.summary import Report, Row, SeedMean
 
 MOST = 8
 """More curves than that nobody can tell apart."""
@@ -32,7 +32,7 @@ def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None
     if metric is None:
         metric = f"eval/{judged[0]}" if judged else "eval/points"
     if metric not in metrics:
-        near = errors.nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
+        near = nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
         raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
     curves: dict[str, Curve] = {}
     bands: dict[str, Curve] = {}
@@ -68,14 +68,16 @@ def _references(found: Report, metric: str, curves: dict[str, Curve]) -> dict[st
     return {names[key]: (ends, np.full(2, levels[key])) for key in names if key in levels}
 
 
-def over_runs(curves: list[Curve]) -> tuple[Floats, list[Mean]]:
+def over_runs(curves: list[Curve]) -> tuple[Floats, list[SeedMean]]:
     """The mean at every place where a run has a point, between its points on straight lines.
 
     Each curve: x, rising, and y, float64 [N]. A run has no say outside its own x.
     """
     x = np.unique(np.concatenate([own for own, _ in curves]))
     each = [np.interp(x, own, y, left=np.nan, right=np.nan) for own, y in curves]
-    return x, [Mean.of([float(y) for y in column if y == y]) for column in zip(*each, strict=True)]
+    return x, [
+        SeedMean.of([float(y) for y in column if y == y]) for column in zip(*each, strict=True)
+    ]
 
 
 def _lines(run: Path) -> list[dict[str, float]]:
@@ -90,7 +92,7 @@ def _points(lines: list[dict[str, float]], metric: str) -> Curve:
     """A metric over games; where a number of games has several values, the last one counts."""
     found: dict[float, float] = {}
     for line in lines:
-        games, value = number(line["games"]), number(line.get(metric))
+        games, value = finite_or_none(line["games"]), finite_or_none(line.get(metric))
         if games is not None and value is not None:
             found[games] = value
     x = sorted(found)
@@ -100,7 +102,7 @@ def _points(lines: list[dict[str, float]], metric: str) -> Curve:
 def _label(row: Row, keys: list[str], taken: dict[str, Curve]) -> str:
     """What tells a row from the others."""
     settings = row.first.settings
-    words = [f"{key}={errors.json_text(settings[key])}" for key in keys if key in settings]
-    name = errors.printable(" ".join(words).replace('"', "") or str(row.first.path))
+    words = [f"{key}={json_text(settings[key])}" for key in keys if key in settings]
+    name = printable(" ".join(words).replace('"', "") or str(row.first.path))
     name = name if len(name) <= 90 else name[:89] + "…"
     return name if name not in taken else f"{name} ({row.first.path})"

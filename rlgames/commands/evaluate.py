@@ -11,23 +11,28 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames import build, chance, config, errors, records
-from rlgames.agents import build_player, trained_config
-from rlgames.commands.beside import config_beside, game_and_player, player_name
+from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.commands.watch import frames
-from rlgames.compiling import compile_observing
+from rlgames.config.compose import to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
+from rlgames.core.text import printable
 from rlgames.drawing.terminal import printed
-from rlgames.errors import ConfigError
-from rlgames.evaluation import Evaluation, evaluate, random_play
+from rlgames.evaluation.compile import compile_observing
+from rlgames.evaluation.evaluate import Evaluation, evaluate, random_play_mean
+from rlgames.factory.agents import build_player, trained_config
+from rlgames.factory.components import build_device
+from rlgames.factory.memory import check_batch_memory
 from rlgames.games.game import Game
-from rlgames.holdout import split
-from rlgames.play import Moves, Results
 from rlgames.players.player import Player
-from rlgames.run_log import write_whole
+from rlgames.rollouts import records
+from rlgames.rollouts.holdout import split_layouts
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.runs.directory import write_atomically
 from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
-SAMPLED = 2000
+DEFAULT_GAMES = 2000
 """So many games are played where not all can be."""
 
 
@@ -50,22 +55,22 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     Beside a run, eval.json is written too, unless it holds an evaluation already and this one is
     a quick look, of fewer games than usual.
     """
-    cfg = config_beside("eval", run, overrides)
+    cfg = config_for_run("eval", run, overrides)
     if run is None and "player" not in cfg:
         raise ConfigError(
             "eval needs a run, or a player and a game",
             "as in: rlgames eval player=random game=salvo",
         )
     games = number_of_games(cfg.games)
-    device = build.build_device(cfg)
+    device = build_device(cfg)
     search, opponent_search = cfg.get("search"), cfg.get("opponent_search")
     game, player = game_and_player(cfg, run)
     assert player is not None
     if device.type == "cpu":
-        count = SAMPLED if isinstance(games, str) else games
-        build.check_memory(min(cfg.batch, count), 1, game, count)
+        count = DEFAULT_GAMES if isinstance(games, str) else games
+        check_batch_memory(min(cfg.batch, count), 1, game, count)
     if cfg.compile:
-        compile_observing(game, chance.stream(cfg.seed, "compile", device))
+        compile_observing(game, make_generator(cfg.seed, "compile", device))
     opponent = None
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
@@ -79,32 +84,32 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     keep = _recorder(cfg, game, run, opponent) if cfg.record else None
     # Without what gradients would need each call takes less time: 7 to 20 % of random play.
     with torch.inference_mode():
-        rng = chance.stream(cfg.seed, "final", device)
-        found = evaluate(game, player, games, SAMPLED, rng, opponent, cfg.batch, record=keep)
+        rng = make_generator(cfg.seed, "final", device)
+        found = evaluate(game, player, games, DEFAULT_GAMES, rng, opponent, cfg.batch, record=keep)
         report = {
-            "game": config.plain(cfg)["game"],
+            "game": to_plain(cfg)["game"],
             "player": _name(cfg.player) if run is None else str(run),
             "opponent": None if opponent is None else _name(cfg.get("opponent")),
             "sampling": None if run is None else cfg.sampling.name,
-            "search": config.plain(cfg).get("search"),
-            "opponent_search": config.plain(cfg).get("opponent_search"),
+            "search": to_plain(cfg).get("search"),
+            "opponent_search": to_plain(cfg).get("opponent_search"),
             "games": found.games,
             "exact": found.exact,
             "seed": cfg.seed,
             "moves": found.turns.as_dict(),
             **_by_layouts(run, game, player, games, rng, cfg.batch),
-            **results(game, found),
+            **result_fields(game, found),
             **(
-                against(game, player, opponent, cfg.solve_seconds)
+                exact_results_against(game, player, opponent, cfg.solve_seconds)
                 if game.spec.goal == "outcome"
-                else reference(game, found, cfg.solve_seconds)
+                else references(game, found, cfg.solve_seconds)
             ),
             **player.facts(),
             "seconds": found.seconds,
             "moves_per_s": found.moves / max(found.seconds, 1e-9),
         }
     if run is not None and run.is_dir():
-        quick = found.games < SAMPLED and not found.exact
+        quick = found.games < DEFAULT_GAMES and not found.exact
         if not (quick and (run / "eval.json").exists()):
             _keep(run / "eval.json", report)
     return report
@@ -117,7 +122,7 @@ def _trace(cfg: DictConfig, run: Path | None, game: Game[Any], players: list[Pla
         names.append(player_name(cfg.get("opponent"), None, cfg.get("opponent_search")))
     for number in range(cfg.trace):
         order = -1 if number % 2 else 1
-        rng = chance.stream(cfg.seed, f"trace {number}", torch.device(cfg.device))
+        rng = make_generator(cfg.seed, f"trace {number}", torch.device(cfg.device))
         for frame in frames(game, players[::order], names[::order], rng):
             print(printed(*frame), end="\n\n")
 
@@ -125,17 +130,17 @@ def _trace(cfg: DictConfig, run: Path | None, game: Game[Any], players: list[Pla
 def _keep(path: Path, report: dict[str, Any]) -> None:
     """Write a report beside a run, whole or not at all; a run that is only read goes without."""
     try:
-        write_whole(path, json.dumps(report, indent=2) + "\n")
+        write_atomically(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         told = f"rlgames: {path} was not written: {error.strerror}"
-        print(errors.printable(told), file=sys.stderr)
+        print(printable(told), file=sys.stderr)
 
 
 def _recorder(
     cfg: DictConfig, game: Game[Any], run: Path | None, opponent: Player | None
-) -> Callable[[Moves, Results], None]:
+) -> Callable[[Trajectories, FinalStates], None]:
     """Adds games to record=; raises BadRecord at once where that is not possible."""
-    path, rules = Path(cfg.record), config.plain(cfg)["game"]
+    path, rules = Path(cfg.record), to_plain(cfg)["game"]
     records.check(path, game, rules)
     names = [_name(cfg.player) if run is None else str(run)]
     names += [] if opponent is None else [_name(cfg.get("opponent"))]
@@ -152,12 +157,12 @@ def _by_layouts(
 ) -> dict[str, Any]:
     """The turns on the layouts that a run was trained on, and on those that it held out."""
     own = None if run is None else trained_config(run)
-    parts = None if own is None else split(game, own.get("holdout", 0.0), own.seed)
+    parts = None if own is None else split_layouts(game, own.get("holdout", 0.0), own.seed)
     if parts is None:
         return {}
     each = {"trained_on": parts.trained_on, "held_out": parts.held_out}
     found = {
-        name: evaluate(game, player, games, SAMPLED, rng, batch=batch, layouts=layouts)
+        name: evaluate(game, player, games, DEFAULT_GAMES, rng, batch=batch, layouts=layouts)
         for name, layouts in each.items()
     }
     return {
@@ -172,7 +177,7 @@ def _name(node: DictConfig | None) -> str:
     return str(node.path if node.name == "run" else node.name)
 
 
-def results(game: Game[Any], found: Evaluation) -> dict[str, Any]:
+def result_fields(game: Game[Any], found: Evaluation) -> dict[str, Any]:
     """The parts of a report that only some games have."""
     parts: dict[str, Any] = {}
     if found.results:
@@ -189,7 +194,7 @@ def results(game: Game[Any], found: Evaluation) -> dict[str, Any]:
     return parts
 
 
-def against(
+def exact_results_against(
     game: Game[Any], player: Player, opponent: Player | None, seconds: float
 ) -> dict[str, Any]:
     """What can be worked out over all positions of a game of two, None for what cannot.
@@ -212,7 +217,7 @@ def against(
     return parts
 
 
-def reference(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, Any]:
+def references(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, Any]:
     """Random play, the optimum and how far from it."""
     optimum = find_optimum(game, seconds)
     optimal = None if optimum is None else optimum.value
@@ -222,7 +227,7 @@ def reference(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, A
         gap = 0.0  # rounding of sums
     return {
         "reference": {
-            "random": random_play(game),
+            "random": random_play_mean(game),
             "optimal": optimal,
             "gap_to_optimal": gap,
         }

@@ -16,13 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import config
-from rlgames.agents import load_agent, trained_config
-from rlgames.errors import ConfigError, json_text
+from rlgames.config.compose import load_config, to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import json_text
+from rlgames.factory.agents import load_agent, trained_config
 from rlgames.games.game import Game
-from rlgames.play import ENDLESS, OpenGames
 from rlgames.players.player import Random
 from rlgames.policies.policy import Network
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 
 NEAR = 1e-4
 """Scores may differ by this much from torch's, and by this share of them."""
@@ -47,7 +48,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     Raises ConfigError for a policy that is no network, where the extra onnx is not installed, and
     for a file that gives other scores than torch.
     """
-    cfg = config.load("export", overrides)
+    cfg = load_config("export", overrides)
     for needed in ("onnx", "onnxscript", "onnxruntime"):
         if find_spec(needed) is None:
             raise ConfigError(f"export needs {needed}", "pip install 'rlgames[onnx]'")
@@ -65,8 +66,8 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     outputs = ["scores", *(["value"] if policy.has_value else [])]
     told = {
         "rlgames": version("rlgames"),
-        "game": json_text(config.plain(trained.game)),
-        "policy": json_text(config.plain(trained.policy)),
+        "game": json_text(to_plain(trained.game)),
+        "policy": json_text(to_plain(trained.policy)),
     }
     inputs = _positions(game, policy)
     temporary = path.with_name(path.name + ".tmp")
@@ -81,7 +82,9 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
 
 def _positions(game: Game[Any], policy: Network) -> Tensor:
     """What the network reads of some positions of random play."""
-    games = OpenGames(game, [Random(game)], ENDLESS, torch.Generator().manual_seed(0), batch=8)
+    games = GamePool(
+        game, [Random(game)], UNLIMITED_GAMES, torch.Generator().manual_seed(0), batch=8
+    )
     moves, _ = games.play(plies=20)
     assert moves is not None
     return policy.inputs(game, moves.state)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlgames import catalogue, config
-from rlgames.errors import printable
-from rlgames.help import columns
+from rlgames.config import catalogue
+from rlgames.config.compose import load_config
+from rlgames.core.text import columns, printable
 
 
 def games_command(words: list[str]) -> dict[str, Any]:
     """What `rlgames games` says: each game's name, seats, goal, board by default, what it is, and
     what `rlgames solve` reaches."""
-    from rlgames import build
-    from rlgames.solvers.optimum import reach
+    from rlgames.factory.components import build_game
+    from rlgames.solvers.optimum import solver_reach
 
-    config.load("games", words)
+    load_config("games", words)
     found = []
     for name in catalogue.options("game"):
-        game = build.build_game(config.load("solve", [f"game={name}"]))
+        game = build_game(load_config("solve", [f"game={name}"]))
         board = [
             f"{key.name}={key.default}"
             for key in catalogue.keys_of("game", name)
@@ -29,9 +29,9 @@ def games_command(words: list[str]) -> dict[str, Any]:
                 "name": name,
                 "seats": game.spec.seats,
                 "goal": game.spec.goal,
-                "solve": reach(game),
+                "solve": solver_reach(game),
                 "board": " ".join(board),
-                "about": catalogue.about("game", name),
+                "about": catalogue.description("game", name),
             }
         )
     return {"games": found}
@@ -39,12 +39,12 @@ def games_command(words: list[str]) -> dict[str, Any]:
 
 def experiments_command(words: list[str]) -> dict[str, Any]:
     """What `rlgames experiments` says: each preset's name, game, learner, policy and comment."""
-    config.load("experiments", words)
+    load_config("experiments", words)
     found = []
     for name in catalogue.options("experiment"):
-        chosen = catalogue.chosen("train", [f"experiment={name}"])
+        chosen = catalogue.chosen_options("train", [f"experiment={name}"])
         own = {group: chosen[group] for group in ("game", "learner", "policy")}
-        found.append({"name": name} | own | {"about": catalogue.about("experiment", name)})
+        found.append({"name": name} | own | {"about": catalogue.description("experiment", name)})
     return {"experiments": found}
 
 

@@ -8,31 +8,34 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
-from rlgames import build, chance, config, errors
-from rlgames.agents import build_player, load_agent, searching, weighed
-from rlgames.commands.beside import config_beside
+from rlgames.commands.run_config import config_for_run
+from rlgames.config.compose import to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
+from rlgames.core.text import printable
 from rlgames.drawing.terminal import Diagram, printed
-from rlgames.errors import ConfigError
-from rlgames.play import play
-from rlgames.players.human import Announced, Human, Left
+from rlgames.factory.agents import advisor_of, build_player, load_agent, with_search
+from rlgames.factory.components import build_device, build_game
+from rlgames.players.human import AnnouncingPlayer, Human, PlayerQuit
 from rlgames.players.player import Agent, Player
-from rlgames.records import check, write
+from rlgames.rollouts.play import play
+from rlgames.rollouts.records import check, write
+from rlgames.rollouts.trace import describe_ending
 from rlgames.search.mcts import Mcts
-from rlgames.steps import ending
 
 
 def play_command(run: Path | None, overrides: list[str]) -> int:
     """Play; the exit code: 0, or 2 where the input ended before the game did."""
-    cfg = config_beside("play", run, overrides)
-    device = build.build_device(cfg)
+    cfg = config_for_run("play", run, overrides)
+    device = build_device(cfg)
     agent: Agent | None = None
     if run is not None:
         agent = load_agent(run, cfg)
         game = agent.game
     else:
-        game = build.build_game(cfg).to(device)
+        game = build_game(cfg).to(device)
     search = cfg.get("search")
-    opponent = None if agent is None else searching(agent, game, search, run)
+    opponent = None if agent is None else with_search(agent, game, search, run)
     two = game.spec.seats == 2
     if cfg.seat > game.spec.seats:
         raise ConfigError(f"{game.spec.name} is played alone", "leave seat= out")
@@ -40,30 +43,30 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         opponent = build_player(node, cfg, game, search)
     asked = opponent if agent is None or isinstance(opponent, Mcts) else agent
-    human = Human(game, None if asked is None else weighed(asked))
+    human = Human(game, None if asked is None else advisor_of(asked))
     players: list[Player] = [human]
     seating = None
     if two:
         assert opponent is not None
-        players.append(Announced(game, opponent, print))
+        players.append(AnnouncingPlayer(game, opponent, print))
         order = [0, 1] if cfg.seat == 1 else [1, 0]
         seating = torch.tensor([order], device=device)
     if cfg.record:
-        check(Path(cfg.record), game, config.plain(cfg)["game"])
+        check(Path(cfg.record), game, to_plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
-    rng = chance.stream(seed, "play", device)
+    rng = make_generator(seed, "play", device)
     for _ in range(cfg.games):
         try:
             moves, results = play(game, players, 1, rng, seating=seating)
-        except Left as left:
+        except PlayerQuit as left:
             print(left if left.asked else f"\n{left}; nothing of it is recorded")
             return 0 if left.asked else 2
         assert moves is not None
         seat = cfg.seat - 1 if two else 0
         last = Diagram(game, game.from_seat(results.state, seat), reveal=True)
-        print("\n" + printed(last, ending(game, results.state, seat)))
+        print("\n" + printed(last, describe_ending(game, results.state, seat)))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
-            write(Path(cfg.record), game, config.plain(cfg)["game"], names, moves, results)
-            print(errors.printable(f"recorded in {cfg.record}"))
+            write(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
+            print(printable(f"recorded in {cfg.record}"))
     return 0

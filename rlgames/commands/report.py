@@ -8,11 +8,11 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rlgames import config, errors
-from rlgames.comparison import Report, Row, Run, as_text
-from rlgames.errors import ConfigError
-from rlgames.found_runs import find, read
-from rlgames.run_files import number
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.runs.files import finite_or_none
+from rlgames.runs.index import find_runs, read_summary
+from rlgames.runs.summary import Report, Row, RunSummary, as_text
 
 REFERENCES = ("random", "optimal")
 """Results that are no figures of the run, but what its figure is held against."""
@@ -26,10 +26,10 @@ def report_command(where: list[str], words: list[str]) -> tuple[Report, DictConf
 
     Writes the picture of curves=. Raises ConfigError where there is no run, and OSError.
     """
-    cfg = config.load("report", words)
+    cfg = load_config("report", words)
     if not where:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    runs = [read(path) for path in find(where)]
+    runs = [read_summary(path) for path in find_runs(where)]
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = _differing(runs, cfg.by)
     figures = _figures(runs)
@@ -41,9 +41,9 @@ def report_command(where: list[str], words: list[str]) -> tuple[Report, DictConf
     return found, cfg
 
 
-def _rows(runs: list[Run], by: str) -> list[Row]:
+def _rows(runs: list[RunSummary], by: str) -> list[Row]:
     """A run whose config cannot be read is a row of its own."""
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[RunSummary]] = {}
     for run in runs:
         alike = {name: value for name, value in run.settings.items() if name != "seed"}
         alone = by == "run" or not run.config
@@ -51,7 +51,7 @@ def _rows(runs: list[Run], by: str) -> list[Row]:
     return [Row(sorted(group, key=lambda run: run.rank)) for group in groups.values()]
 
 
-def _differing(runs: list[Run], by: str) -> list[str]:
+def _differing(runs: list[RunSummary], by: str) -> list[str]:
     """The settings that have two values or more, among the runs that have them."""
     values: dict[str, set[str]] = {}
     for run in runs:
@@ -62,7 +62,7 @@ def _differing(runs: list[Run], by: str) -> list[str]:
     ]
 
 
-def _figures(runs: list[Run]) -> list[str]:
+def _figures(runs: list[RunSummary]) -> list[str]:
     """Those by which a run is judged first; of the others those that are not always the same."""
     first = dict.fromkeys(run.best_by for run in runs if run.best_by in run.results)
     values: dict[str, set[float]] = {}
@@ -74,9 +74,9 @@ def _figures(runs: list[Run]) -> list[str]:
     return [*map(str, first), *(name for name in others if few or len(values[name]) > 1)]
 
 
-def _best(rows: list[Row]) -> list[Run]:
+def _best(rows: list[Row]) -> list[RunSummary]:
     """Of each game the best run of the best row; rows: the best of each game first."""
-    best: dict[str, Run] = {}
+    best: dict[str, RunSummary] = {}
     for row in rows:
         if row.first.config and not row.rank[0]:
             best.setdefault(row.first.game, row.first)
@@ -90,13 +90,13 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> 
     name = sort.removeprefix("-")
     names = [*keys, *figures, *COLUMNS]
     if name not in names:
-        raise ConfigError(f"sort={sort} is no column", errors.nearest(name, ["best", *names]))
+        raise ConfigError(f"sort={sort} is no column", nearest(name, ["best", *names]))
     values = {id(row): cell(row, name) for row in rows}
     known = [row for row in rows if values[id(row)] is not None]
 
     def key(row: Row) -> tuple[bool, float, str]:
         value = values[id(row)]
-        found = number(value)
+        found = finite_or_none(value)
         return found is None, found or 0.0, "" if found is not None else as_text(value)
 
     known.sort(key=key, reverse=sort.startswith("-"))

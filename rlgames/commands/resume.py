@@ -7,13 +7,15 @@ from pathlib import Path
 import filelock
 from omegaconf import DictConfig
 
-from rlgames import config, plugins, ranks
-from rlgames.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.commands.beside import without_what_was_trained
-from rlgames.errors import ConfigError
-from rlgames.run_files import read_run
-from rlgames.run_log import locked
-from rlgames.training import BEST, LATEST
+from rlgames.commands.run_config import drop_training_overrides
+from rlgames.config import plugins
+from rlgames.config.compose import from_plain, load_config, to_plain
+from rlgames.core import distributed
+from rlgames.core.errors import ConfigError
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
+from rlgames.runs.directory import lock_directory
+from rlgames.runs.files import read_run
+from rlgames.training.run import BEST, LATEST
 
 
 def resume_command(
@@ -26,8 +28,8 @@ def resume_command(
     """
     if not run.is_dir():
         raise ConfigError(f"{run} is no run's directory", "resume names the directory")
-    overrides = plugins.with_parts(overrides)
-    lock = locked(run) if ranks.rank() == 0 else None
+    overrides = plugins.load_plugins(overrides)
+    lock = lock_directory(run) if distributed.rank() == 0 else None
     try:
         return *_to_go_on(run, overrides), lock
     except BaseException:
@@ -38,11 +40,11 @@ def resume_command(
 
 def _to_go_on(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
     found = _latest(run)
-    own = config.from_plain(found.config)
-    words = without_what_was_trained("resume", overrides, own)
-    given = config.plain(config.load("resume", words))
+    own = from_plain(found.config)
+    words = drop_training_overrides("resume", overrides, own)
+    given = to_plain(load_config("resume", words))
     changed = {name: value for name, value in given.items() if value is not None}
-    cfg = config.from_plain(config.plain(own) | changed)
+    cfg = from_plain(to_plain(own) | changed)
     if cfg.games < found.games and not finished(run, own, found):
         raise ConfigError(
             f"games={cfg.games}, and {found.games:,} are played already",
@@ -58,7 +60,7 @@ def finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
         return ""
     if isinstance(marks, dict) and marks.get("converged"):
         return f"has converged, after {played:,} games"
-    longer = plugins.command("resume", run, list(cfg.plugins), f"games={2 * played}")
+    longer = plugins.command_for_run("resume", run, list(cfg.plugins), f"games={2 * played}")
     told = f"is finished, after {played:,} games, and this makes it longer: {longer}"
     return told if cfg.games <= played else ""
 

@@ -10,20 +10,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import config
-from rlgames.agents import weighed
-from rlgames.commands.beside import config_beside, game_and_player
+from rlgames.commands.run_config import config_for_run, game_and_player
 from rlgames.commands.watch import probabilities
+from rlgames.config.compose import to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import Diagram
-from rlgames.errors import ConfigError
+from rlgames.factory.agents import advisor_of
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
-from rlgames.sampling import BadNumber
+from rlgames.rollouts.trace import describe_ending
+from rlgames.sampling import NonFiniteError
 from rlgames.search.mcts import Mcts
 from rlgames.solvers.position import Exact, exact_worth
-from rlgames.steps import ending
-from rlgames.untrusted import shown
 
 LONGEST = 1 << 16
 """No board is written in more characters."""
@@ -38,12 +38,12 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
     worth, where it values what moves lead to. exact: see solvers.position.Exact; unit: turns,
     points or outcome.
     """
-    cfg = config_beside("show", run, overrides)
+    cfg = config_for_run("show", run, overrides)
     game, player = game_and_player(cfg, run)
     game = game.to("cpu")
     state = the_position(game, cfg.state)
     report = {
-        "game": config.plain(cfg)["game"],
+        "game": to_plain(cfg)["game"],
         "position": game.render(state, 0),
         "seat": int(state.mover[0]) + 1,
         "over": None,
@@ -54,14 +54,16 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         "actions": [],
     }
     if bool(state.done[0]):
-        return report | {"over": ending(game, state, None)}, Diagram(game, state)
+        return report | {"over": describe_ending(game, state, None)}, Diagram(game, state)
     likely = value = scores = None
     if player is not None:
         try:
-            likely = probabilities(weighed(player) if isinstance(player, Mcts) else player, state)
+            likely = probabilities(
+                advisor_of(player) if isinstance(player, Mcts) else player, state
+            )
             value, scores = _opinion(game, player, state)
-        except (BadNumber, ValueError) as error:
-            raise ConfigError(f"{report['player']} cannot tell: {shown(error)}") from None
+        except (NonFiniteError, ValueError) as error:
+            raise ConfigError(f"{report['player']} cannot tell: {sanitized(error)}") from None
     try:
         exact = exact_worth(game, state, cfg.solve_seconds)
     except ValueError as error:
@@ -121,7 +123,7 @@ def the_position(game: Game[State], typed: str | None) -> State:
         position: State = game.parse(text)
         return position
     except ValueError as error:
-        why = shown(error)
+        why = sanitized(error)
     boards = game.boards(start, 0)
     rows = game.render(start, 0).splitlines()
     if len(boards) == 1 and not game.caption(start, 0):  # its labels need not be typed

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlgames import config, launchers
-from rlgames.command_schemas import known_keys
-from rlgames.errors import ConfigError
-from rlgames.parts import check_parts
-from rlgames.run_log import fresh_directory
-from rlgames.sweeps import MANIFEST, Job, Sweep
+from rlgames.config.command_schemas import known_keys
+from rlgames.config.compose import load_config, parse_overrides, to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.runs.directory import make_run_directory
+from rlgames.sweeps import launchers
+from rlgames.sweeps.sweep import MANIFEST, Job, Sweep
+from rlgames.training.components import check_components
 
 
 def sweep_command(words: list[str]) -> int:
@@ -18,9 +19,9 @@ def sweep_command(words: list[str]) -> int:
     Raises ConfigError before anything is written, and Interrupted.
     """
     own, launcher, rest = _apart(words)
-    cfg = config.load("sweep", own)
+    cfg = load_config("sweep", own)
     launchers.check_launcher(launcher)
-    out = [str(config.parse([word])[0].value()) for word in rest if word.startswith("out=")]
+    out = [str(parse_overrides([word])[0].value()) for word in rest if word.startswith("out=")]
     rest = [word for word in rest if not word.startswith("out=")]
     directory = Path(out[-1]) if out else None
     if directory and (directory / "run.json").exists():
@@ -30,22 +31,22 @@ def sweep_command(words: list[str]) -> int:
         raise ConfigError(f"{directory} already holds a sweep", hint)
     sweep = Sweep(directory or Path("outputs") / "sweeps" / "…", words, launcher)
     if "hparams_search" in cfg:
-        from rlgames import hparams
+        from rlgames.sweeps import hparam_search
 
-        hparams.optuna()
+        hparam_search.import_optuna()
         space = _space(list(cfg.hparams_search.space), rest)
         cfg.hparams_search.space = list(space.values())
-        base = config.load("train", [word for word in rest if word.partition("=")[0] not in space])
-        sweep.search = hparams.planned(cfg.hparams_search, cfg.objective, base)
+        base = load_config("train", [word for word in rest if word.partition("=")[0] not in space])
+        sweep.search = hparam_search.plan_search(cfg.hparams_search, cfg.objective, base)
     else:
         if cfg.objective is not None:
             raise ConfigError("objective= needs something to search", "as in hparams_search=tpe")
         for overrides, job in launchers.load_sweep("train", rest):
-            check_parts(job)
-            sweep.jobs.append(Job(overrides, config.plain(job)))
+            check_components(job)
+            sweep.jobs.append(Job(overrides, to_plain(job)))
     if cfg.dry_run:
         return _listed(sweep)
-    sweep.directory = directory or fresh_directory(Path("outputs") / "sweeps")
+    sweep.directory = directory or make_run_directory(Path("outputs") / "sweeps")
     sweep.directory.mkdir(parents=True, exist_ok=True)
     sweep.write()
     return _run(sweep, rest)
@@ -59,7 +60,7 @@ def resume_sweep(directory: Path, words: list[str]) -> int:
     own, launcher, rest = _apart(words)
     if any(not word.startswith("plugins=") for word in rest):
         raise ConfigError(f"{rest[0]} has no place beside a sweep", "its jobs are as they were")
-    cfg = config.load("sweep", [*own, *rest])
+    cfg = load_config("sweep", [*own, *rest])
     sweep = Sweep.read(directory)
     if "hparams_search" in cfg or cfg.objective is not None:
         raise ConfigError("a sweep searches as it began", "name neither again")
@@ -85,7 +86,7 @@ def _run(sweep: Sweep, words: list[str]) -> int:
         if sweep.search is None:
             sweep.launch(sweep.left, options, interrupts)
         else:
-            from rlgames.hparams import Search
+            from rlgames.sweeps.hparam_search import Search
 
             search = Search(sweep)
             search.run(options, interrupts)
@@ -128,7 +129,7 @@ def _space(preset: list[str], words: list[str]) -> dict[str, str]:
     typed = {word.partition("=")[0]: word for word in words}
     space = {word.partition("=")[0]: word for word in preset}
     found = {name: word for name, word in space.items() if name not in typed}
-    found |= {name: word for name, word in typed.items() if launchers.sweeps_over(word)}
+    found |= {name: word for name, word in typed.items() if launchers.is_sweep(word)}
     if not found:
         raise ConfigError("there is nothing to search over", "as in: lr=interval(0.001,0.01)")
     return found

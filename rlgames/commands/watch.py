@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import chance
-from rlgames.agents import build_player, weighed
-from rlgames.commands.beside import config_beside, game_and_player, player_name
+from rlgames.commands.run_config import config_for_run, game_and_player, player_name
+from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
 from rlgames.drawing.terminal import Diagram
-from rlgames.errors import ConfigError
+from rlgames.factory.agents import advisor_of, build_player
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.steps import Ply, before_chance, ending, plies
+from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
 
 Frame = tuple[str | Diagram, ...]
 
@@ -29,7 +29,7 @@ def watch_command(
     Without an opponent= a player of a game for two plays itself; with one it sits in the first
     seat of the first game, in the second of the next, and so on.
     """
-    cfg = config_beside("watch", run, overrides)
+    cfg = config_for_run("watch", run, overrides)
     game, player = game_and_player(cfg, run)
     if player is None:
         raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
@@ -45,7 +45,7 @@ def watch_command(
     def played() -> Iterator[Iterator[Frame]]:
         for number in range(cfg.games):
             order = -1 if number % 2 else 1
-            rng = chance.stream(cfg.seed, f"trace {number}", device)
+            rng = make_generator(cfg.seed, f"trace {number}", device)
             yield frames(game, players[::order], names[::order], rng)
 
     return played(), cfg.delay
@@ -57,9 +57,9 @@ def frames(
     """One game: the board before each move, with the mover's probabilities and the move in words,
     and then the last board. players, names: one, or one in each seat."""
     seats = [f"seat {seat + 1}, {names[seat % len(names)]}" for seat in range(game.spec.seats)]
-    advisors = [weighed(player) for player in players]
+    advisors = [advisor_of(player) for player in players]
     known: dict[int, State] = {}  # the position as each seat knew it last
-    for ply in plies(game, players, rng):
+    for ply in play_by_ply(game, players, rng):
         mover = int(ply.before.mover[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[mover % len(advisors)], seen)
@@ -70,7 +70,7 @@ def frames(
             known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
     last = game.from_seat(ply.after, mover)
     yield (
-        ending(game, last, None, [f"{seat}," for seat in seats]),
+        describe_ending(game, last, None, [f"{seat}," for seat in seats]),
         Diagram(game, last, None, known[mover], reveal=True),
     )
 

@@ -14,10 +14,10 @@ from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv  # type: ignore[import-untyped]
 from pettingzoo.utils import wrappers  # type: ignore[import-untyped]
 
-from rlgames import build
+from rlgames.core.errors import ConfigError
 from rlgames.envs.gymnasium_env import Array, array, spaces_of
 from rlgames.envs.seated import checked
-from rlgames.errors import ConfigError
+from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 
 Seen = dict[str, Array]
@@ -46,7 +46,7 @@ class TwoSeats(AECEnv[str, Seen, Any]):  # type: ignore[misc]
         for name in keys:
             if name.partition(".")[0] in ("reward", "opponent", "seat", "illegal"):
                 raise ConfigError(f"{name}= has no meaning where both seats are agents")
-        self.game: Game[Any] = build.build_game(checked(**keys))
+        self.game: Game[Any] = build_game(checked(**keys))
         if self.game.spec.seats != 2:
             raise ConfigError(
                 f"{self.game.spec.name} is played alone", "gymnasium.make makes an environment"

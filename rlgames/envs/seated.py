@@ -9,13 +9,15 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames import build, config
-from rlgames.agents import build_player
-from rlgames.errors import ConfigError, json_text
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import json_text
+from rlgames.factory.agents import build_player
+from rlgames.factory.components import build_game, build_reward
 from rlgames.games.game import Game
-from rlgames.play import Moves, Results
 from rlgames.players.player import Player, Random
 from rlgames.rewards import Reward
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 MOST_ILLEGAL = 100
 """A game is given up after so many illegal actions in a row."""
@@ -37,11 +39,11 @@ def checked(**keys: Any) -> DictConfig:
 
 @cache  # environments are often made many times over
 def _checked(*words: str) -> DictConfig:
-    cfg = config.load("env", list(words))
+    cfg = load_config("env", list(words))
     if "game" not in cfg:
         raise ConfigError("an environment needs a game", 'as in: game="tictactoe"')
     if "reward" not in cfg:
-        cfg = config.load("env", [*words, f"reward={build.build_game(cfg).spec.goal}"])
+        cfg = load_config("env", [*words, f"reward={build_game(cfg).spec.goal}"])
     cfg.device = "cpu"  # where a run plays that is the opponent
     return cfg
 
@@ -54,8 +56,8 @@ class Seated:
     """
 
     def __init__(self, cfg: DictConfig, count: int) -> None:
-        self.game: Game[Any] = build.build_game(cfg)
-        self.reward: Reward = build.build_reward(cfg, self.game)
+        self.game: Game[Any] = build_game(cfg)
+        self.reward: Reward = build_reward(cfg, self.game)
         self.seat, self.illegal = cfg.seat - 1, cfg.illegal
         if self.game.spec.seats == 1 and (cfg.seat > 1 or cfg.get("opponent") is not None):
             raise ConfigError(
@@ -112,7 +114,7 @@ class Seated:
             self._answer()
         self.refused = torch.where(legal | before.done, 0, self.refused + 1)
         row = torch.arange(len(action))
-        moves = Moves(
+        moves = Trajectories(
             state=before,
             action=action,
             game=row,
@@ -123,7 +125,7 @@ class Seated:
             steps=[len(row)],
             games=len(row),
         )
-        reward = self.reward.of_moves(moves, Results(self.state, len(rows)))
+        reward = self.reward.of_moves(moves, FinalStates(self.state, len(rows)))
         return torch.where(legal, reward, self.illegal * ~before.done)
 
     def _answer(self) -> None:

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board
-from rlgames.games.fleets import TABLE_CELLS, Posterior, draw_layouts, list_layouts
-from rlgames.games.game import HIDDEN, Game, Spec, State, fillings
-from rlgames.games.symmetry import turns
+from rlgames.games.fleets import TABLE_CELLS, Posterior, enumerate_layouts, sample_layouts
+from rlgames.games.game import HIDDEN, Game, Spec, State, num_fillings
+from rlgames.games.symmetry import board_symmetries
 
 SAMPLES = 64
 """A hidden layout is chosen among so many samples, where not all of them are listed."""
@@ -110,7 +110,7 @@ class Battleship(Game[BattleshipState]):
                 f"{cells} cells, and {min(JOINT_ACTIONS, TABLE_CELLS // cells):,} is the most; "
                 f"aim=sequential needs {cells}"
             )
-        self._layouts = list_layouts(rows, columns, self.fleet)
+        self._layouts = enumerate_layouts(rows, columns, self.fleet)
         if self._layouts is None:
             self._draw(1, torch.Generator().manual_seed(0))
         elif not len(self._layouts):
@@ -129,15 +129,15 @@ class Battleship(Game[BattleshipState]):
         planes = {"signed": 1, "planes": 3, "posterior": 4}[encoding]
         planes += 2 if self.sequential else 0
         planes += len(ships) * (("sizes" in show) + ("sunk" in show)) + ("first_hit" in show)
-        turns = math.ceil(cells / shots)
+        board_symmetries = math.ceil(cells / shots)
         self.spec = Spec(
             name=name,
             seats=1,
             actions=len(sets),
             observation=(planes, rows, columns),
             cells=self.sequential or shots == 1,
-            longest=cells if self.sequential else turns,
-            positions=fillings(3, cells),
+            longest=cells if self.sequential else board_symmetries,
+            positions=num_fillings(3, cells),
             goal="turns",
             hidden=True,
             keyed=cells <= (31 if self.sequential else 39),
@@ -285,7 +285,7 @@ class Battleship(Game[BattleshipState]):
         )
 
     def symmetries(self) -> Tensor:
-        return turns(self.rows, self.columns)
+        return board_symmetries(self.rows, self.columns)
 
     def action_symmetries(self) -> Tensor:
         # Sorted, the sets of cells are the same before and after.
@@ -333,8 +333,8 @@ class Battleship(Game[BattleshipState]):
         return self._targets & ~state.shot[row]
 
     @property
-    def form(self) -> board.Form:
-        return board.Form(1, self.columns) if self.rows == 1 else super().form
+    def form(self) -> board.BoardFormat:
+        return board.BoardFormat(1, self.columns) if self.rows == 1 else super().form
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:
         if "sunk" in self.show or "first_hit" in self.show:
@@ -393,7 +393,7 @@ class Battleship(Game[BattleshipState]):
     def _draw(self, batch: int, rng: torch.Generator) -> Tensor:
         """Uint8 [B, N]: layouts as likely as the prior has them, the ships numbered from 1."""
         if self._layouts is None:
-            return draw_layouts(self.rows, self.columns, self.fleet, batch, rng)
+            return sample_layouts(self.rows, self.columns, self.fleet, batch, rng)
         row = torch.randint(len(self._layouts), (batch,), generator=rng, device=rng.device)
         return self._layouts[row]
 

@@ -18,7 +18,7 @@ BETWEEN = "   |"
 
 
 @dataclass(frozen=True)
-class Form:
+class BoardFormat:
     """How the boards of a game are written: so many rows and columns of marks, each at least that
     wide, with labels left of the rows, above the columns and below them, where there are any."""
 
@@ -30,10 +30,10 @@ class Form:
     width: int = 1
 
 
-def lettered(rows: int, columns: int) -> Form:
+def lettered_format(rows: int, columns: int) -> BoardFormat:
     """Cells have names: A1, B1 and so on."""
     numbers, letters = [str(row + 1) for row in range(rows)], [*map(_letters, range(columns))]
-    return Form(rows, columns, left=numbers, above=letters)
+    return BoardFormat(rows, columns, left=numbers, above=letters)
 
 
 def cell_name(cell: int, columns: int) -> str:
@@ -46,13 +46,13 @@ def split(marks: list[str], columns: int) -> Board:
     return [marks[start : start + columns] for start in range(0, len(marks), columns)]
 
 
-def draw(boards: Sequence[Board], form: Form) -> str:
+def draw(boards: Sequence[Board], form: BoardFormat) -> str:
     """Boards side by side, with their labels."""
     blocks = [_lines(board, form) for board in boards]
     return "\n".join(BETWEEN.join(parts) for parts in zip(*blocks, strict=True))
 
 
-def _lines(board: Board, form: Form) -> list[str]:
+def _lines(board: Board, form: BoardFormat) -> list[str]:
     width = max(form.width, *(len(mark) for row in board for mark in row))
 
     def line(label: str, words: list[str]) -> str:
@@ -67,7 +67,7 @@ def _lines(board: Board, form: Form) -> list[str]:
     return [*above, *rows, *below]
 
 
-def read(text: str, form: Form, *marks: Collection[str]) -> list[list[str]]:
+def read(text: str, form: BoardFormat, *marks: Collection[str]) -> list[list[str]]:
     """The marks of each board in row-major order, from the text that draw makes, with labels or
     without them; marks: those that each board can have.
 
@@ -80,7 +80,7 @@ def read(text: str, form: Form, *marks: Collection[str]) -> list[list[str]]:
     return [_read(block, form, known) for block, known in zip(blocks, marks, strict=True)]
 
 
-def _read(lines: list[list[str]], form: Form, marks: Collection[str]) -> list[str]:
+def _read(lines: list[list[str]], form: BoardFormat, marks: Collection[str]) -> list[str]:
     above, below = ([label[-form.width :] for label in each] for each in (form.above, form.below))
     lines = lines[1:] if above and lines[:1] == [above] else lines
     lines = lines[:-1] if below and lines[-1:] == [below] else lines

@@ -18,19 +18,19 @@ Agrees = Callable[[Tensor, Tensor], Tensor]
 TABLE_CELLS = 20_000_000
 """Layouts are listed in full while the list has at most this many cells."""
 
-LISTED = 20_000
+MAX_ENUMERATED_LAYOUTS = 20_000
 """Beliefs are worked out from the list itself while it has at most this many layouts."""
 
 CHUNK = 1 << 12
 """Samples worked on at once, so that their arrays stay in the processor's cache."""
 
-DRAWS = 16
+MAX_ATTEMPTS = 16
 """A listed layout is drawn so often before all of them are asked whether they agree."""
 
-WORK = 1_000_000_000
+MAX_OPERATIONS = 1_000_000_000
 """Cells that are filled at most in looking for one way to lay a fleet at random."""
 
-PULL = 6.0
+MAX_WEIGHT_RATIO = 6.0
 """A placement is drawn so many times as often for each open hit that it covers."""
 
 
@@ -44,7 +44,7 @@ def placements(rows: int, columns: int, length: int) -> Tensor:
     return table.scatter_(1, torch.tensor(np.array(lines), dtype=torch.int64), 1)
 
 
-def list_layouts(rows: int, columns: int, ships: list[int]) -> Tensor | None:
+def enumerate_layouts(rows: int, columns: int, ships: list[int]) -> Tensor | None:
     """Uint8 [L, N]: every layout once, 0 for sea and 1, 2, ... for the ships as they are given.
 
     Ships of equal length are not told apart: the earlier one has the earlier placement. None where
@@ -70,7 +70,7 @@ def list_layouts(rows: int, columns: int, ships: list[int]) -> Tensor | None:
     return layouts
 
 
-def draw_layouts(
+def sample_layouts(
     rows: int, columns: int, ships: list[int], batch: int, rng: torch.Generator
 ) -> Tensor:
     """Uint8 [B, N], numbered as in list_layouts: all layouts equally likely.
@@ -80,7 +80,7 @@ def draw_layouts(
     """
     of_length = {ship: placements(rows, columns, ship).to(rng.device) for ship in {*ships}}
     tables = [of_length[ship] for ship in ships]
-    most = min(2_000_000, WORK // (rows * columns * len(ships)))
+    most = min(2_000_000, MAX_OPERATIONS // (rows * columns * len(ships)))
     accepted: list[Tensor] = []
     missing, tried = batch, 0
     while missing > 0:
@@ -118,7 +118,7 @@ class Posterior:
     def __init__(
         self, rows: int, columns: int, ships: list[int], listed: Tensor | None = None
     ) -> None:
-        self.exact = listed is not None and len(listed) <= LISTED
+        self.exact = listed is not None and len(listed) <= MAX_ENUMERATED_LAYOUTS
         self._numbered = listed if self.exact else None
         self._listed = None if self._numbered is None else (self._numbered > 0).float()
         # What speaks against each layout: a miss where it has a ship, a hit where it has none.
@@ -200,7 +200,7 @@ class Posterior:
         drawn = _draw(agree, rng)
         if agrees is not None:
             waiting = torch.arange(len(agree))
-            for _ in range(DRAWS):
+            for _ in range(MAX_ATTEMPTS):
                 waiting = waiting[~agrees(waiting, self._numbered[drawn[waiting]])]
                 if not len(waiting):
                     break
@@ -324,7 +324,7 @@ class Posterior:
         longest = (left > 0).float().argmax(1)
         of_next = (self._kind == longest[:, None]).float()
         allowed = fits * torch.where(any_open[:, None], covers * left[:, self._kind], of_next)
-        return allowed * PULL ** (open_ @ table), allowed
+        return allowed * MAX_WEIGHT_RATIO ** (open_ @ table), allowed
 
     def _by_single_ships(self, shot: Tensor, hit: Tensor) -> Tensor:
         """Float64 [N]: each ship by itself, the more hits it would explain the likelier."""

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board
-from rlgames.games.board import Board, Form
-from rlgames.games.subsets import MOST_MEMBERS, Subsets, nth_member
+from rlgames.games.board import Board, BoardFormat
+from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
 
 
 class HiddenTruth:
@@ -41,7 +41,7 @@ class HiddenTruth:
 HIDDEN: Any = HiddenTruth()
 
 
-def fillings(kinds: int, cells: int) -> float:
+def num_fillings(kinds: int, cells: int) -> float:
     """In how many ways so many cells can be filled; infinite where no float is large enough."""
     try:
         return float(kinds) ** cells
@@ -213,7 +213,7 @@ class Game(ABC, Generic[S]):
     def pick(self, state: S, u: Tensor) -> Tensor:
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
         legal = self.legal(state)
-        if legal.shape[1] <= MOST_MEMBERS:
+        if legal.shape[1] <= MAX_SET_SIZE:
             subsets = self.subsets(legal.shape[1], legal.device)
             return subsets.pick(subsets.code(legal), u)
         return nth_member(legal, u)
@@ -273,10 +273,10 @@ class Game(ABC, Generic[S]):
         return []
 
     @property
-    def form(self) -> Form:
+    def form(self) -> BoardFormat:
         """How the boards are written."""
         _, rows, columns = self.spec.observation
-        return board.lettered(rows, columns)
+        return board.lettered_format(rows, columns)
 
     def caption(self, state: S, row: int) -> str:
         """What is known of a position beside its boards, in one line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-MOST_MEMBERS = 16
+MAX_SET_SIZE = 16
 """Tables have a row for each of 2^n sets."""
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from rlgames.games.game import Game
 
 
-def turns(rows: int, columns: int, upright: bool = False) -> Tensor:
+def board_symmetries(rows: int, columns: int, upright: bool = False) -> Tensor:
     """Int64 [G, N]: the permutations that turn and mirror a board, the identity first.
 
     upright: left and right may change places, up and down may not.

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.schedule import Schedule
 from rlgames.games.game import Game
-from rlgames.learners.learner import BadNumber, Learner
-from rlgames.play import Moves, Results
-from rlgames.policies.basis import Basis
+from rlgames.learners.learner import Learner, NonFiniteError
+from rlgames.policies.linear import LinearValue
 from rlgames.rewards import Reward
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Sampling
-from rlgames.schedule import Schedule
 
 FITS = ("gradient", "least_squares")
 
@@ -34,12 +34,12 @@ class Adp(Learner):
         their policy network does.
     """
 
-    teaches = Basis
+    teaches = LinearValue
 
     def __init__(
         self,
         game: Game[Any],
-        policy: Basis,
+        policy: LinearValue,
         sampling: Sampling,
         reward: Reward,
         rng: torch.Generator,
@@ -54,7 +54,9 @@ class Adp(Learner):
         self.fit, self.standardise = fit, standardise
 
     @torch.no_grad()
-    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+    def update(
+        self, moves: Trajectories, results: FinalStates, progress: float
+    ) -> dict[str, float]:
         lr = self.lr.at(progress)
         target = self.reward.discount * self.reward.returns(moves, results).double()
         if self.standardise:
@@ -68,7 +70,7 @@ class Adp(Learner):
         else:
             new = weights + lr * (least_squares(features, target) - weights)
         if not torch.isfinite(new).all():
-            raise BadNumber("a weight is no longer a finite number; a smaller lr may help")
+            raise NonFiniteError("a weight is no longer a finite number; a smaller lr may help")
         self.policy.weights.copy_(new)
         named = zip(self.policy.names, new.tolist(), strict=True)
         return {

@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames import ranks
+from rlgames.core import distributed
+from rlgames.core.schedule import Schedule
+from rlgames.core.tensor_checks import check_optimizer_state
 from rlgames.games.game import Game
-from rlgames.learners.learner import BadNumber, Learner
-from rlgames.limits import check_memory_of
+from rlgames.learners.learner import Learner, NonFiniteError
 from rlgames.rewards import Reward
 from rlgames.sampling import Sampling
-from rlgames.schedule import Schedule
 
 
-class RmspropOfMatrices(torch.optim.Optimizer):
+class RmspropPerMatrix(torch.optim.Optimizer):
     """RMSProp with one running scale for each matrix, the square of its gradient's length.
 
     η ← ρ·η + (1 - ρ)·‖g‖², W ← W - lr·g / (√η + 1e-5), with η from 0 (section 3.2.4 of Dedieu
@@ -46,7 +46,7 @@ def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch
     """An optimizer by its name in the config; rho: of the running means of both RMSProps."""
     weights = list(policy.named_parameters())  # with their names, for messages
     if name == "rmsprop_of_matrices":
-        return _bare(RmspropOfMatrices)(weights, lr, rho)
+        return _bare(RmspropPerMatrix)(weights, lr, rho)
     if name == "rmsprop":
         return _bare(torch.optim.RMSprop)(weights, lr, alpha=rho)
     return _bare(torch.optim.Adam if name == "adam" else torch.optim.SGD)(weights, lr)
@@ -98,7 +98,7 @@ class GradientLearner(Learner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         of_each = {int(number): value for number, value in state["optimizer"].items()}
-        check_memory_of(self.optimizer, of_each)
+        check_optimizer_state(self.optimizer, of_each)
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": of_each})
 
 
@@ -108,7 +108,7 @@ def _average(parameters: list[nn.Parameter], weight: float) -> None:
     flat = torch.cat(
         [weight * part.reshape(-1) for part in parts] + [parts[0].new_tensor([weight])]
     )
-    found = ranks.total(flat)
+    found = distributed.all_reduce_sum(flat)
     means = (found[:-1] / found[-1]).split([part.numel() for part in parts])
     for parameter, mean in zip(parameters, means, strict=True):
         parameter.grad = mean.view_as(parameter)
@@ -130,7 +130,7 @@ def descend(
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    if ranks.size() > 1:
+    if distributed.world_size() > 1:
         _average(parameters, weight)
     limit = torch.inf if max_norm is None else max_norm
     gradients = [p.grad for p in parameters if p.grad is not None]
@@ -138,7 +138,7 @@ def descend(
     norm = float(total)
     if not (norm < torch.inf and float(loss.detach().abs()) < torch.inf):
         what = _not_finite(optimizer, loss)
-        raise BadNumber(f"{what} is not a finite number; a smaller lr may help")
+        raise NonFiniteError(f"{what} is not a finite number; a smaller lr may help")
     nn.utils.clip_grads_with_norm_(parameters, limit, total)
     for group in optimizer.param_groups:
         group["lr"] = lr

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from rlgames.play import Moves, Results
 from rlgames.policies.policy import Network
-from rlgames.sampling import BadNumber as BadNumber
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.sampling import NonFiniteError as NonFiniteError
 
 
 class Learner(ABC):
@@ -38,7 +38,9 @@ class Learner(ABC):
     """Whether several processes can teach one policy: each of its steps is made by all of them."""
 
     @abstractmethod
-    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+    def update(
+        self, moves: Trajectories, results: FinalStates, progress: float
+    ) -> dict[str, float]:
         """Learn from moves once, and from how their games ended.
 
         progress, 0 to 1, is how much of the run has been played.

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from rlgames.learners.gradient import GradientLearner
-from rlgames.play import Moves, Results
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
 class Occupancy(GradientLearner):
@@ -37,7 +37,9 @@ class Occupancy(GradientLearner):
         self.game.revealed(self.game.initial(1, torch.Generator(self.rng.device)))
         self.share, self.epochs, self.minibatch = share, epochs, minibatch
 
-    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+    def update(
+        self, moves: Trajectories, results: FinalStates, progress: float
+    ) -> dict[str, float]:
         lr = self.lr.at(progress)
         truth = self.game.revealed(results.state).float()
         losses, norms = [], []
@@ -54,7 +56,7 @@ class Occupancy(GradientLearner):
             "lr": lr,
         }
 
-    def loss(self, moves: Moves, part: Tensor, truth: Tensor) -> Tensor:
+    def loss(self, moves: Trajectories, part: Tensor, truth: Tensor) -> Tensor:
         """The mean over the open actions of the moves in these rows; truth: float32 [G, P, A]."""
         state = moves.state[part]
         scores, _ = self.policy.scores(self.game, state)

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import ranks
+from rlgames.core import distributed
+from rlgames.core.schedule import Schedule
 from rlgames.learners.gradient import GradientLearner
-from rlgames.learners.learner import BadNumber
-from rlgames.learners.policy_gradient import entropy_of, of_action, standardised
-from rlgames.play import Moves, Results
+from rlgames.learners.learner import NonFiniteError
+from rlgames.learners.policy_gradient import mean_entropy, select_actions, standardized
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
-from rlgames.schedule import Schedule
 
 BASELINES = ("none", "mean", "standardised", "value")
 
@@ -49,19 +49,21 @@ class Reinforce(GradientLearner):
         self.entropy = Schedule(entropy, entropy_end)
         self.baseline, self.masked, self.value_weight = baseline, masked, value_weight
 
-    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+    def update(
+        self, moves: Trajectories, results: FinalStates, progress: float
+    ) -> dict[str, float]:
         lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
         returns = self.reward.returns(moves, results)
         if not torch.isfinite(returns).all():
-            raise BadNumber("a return is not a finite number")
+            raise NonFiniteError("a return is not a finite number")
         share = 1 / torch.bincount(moves.game, minlength=moves.games)[moves.game]
         scores, value = self.policy.scores(self.game, moves.state)
         if self.masked:
             scores = self.sampling.logits(scores, self.game.legal(moves.state))
         log_p = scores.log_softmax(1)
-        gained = self._advantage(returns, value, share) * of_action(log_p, moves.action)
+        gained = self._advantage(returns, value, share) * select_actions(log_p, moves.action)
         p = log_p.exp()
-        entropy = entropy_of(log_p, p)
+        entropy = mean_entropy(log_p, p)
         loss = -gained.mean()
         if entropy_weight:
             loss = loss - entropy_weight * entropy
@@ -86,8 +88,8 @@ class Reinforce(GradientLearner):
         if self.baseline == "none":
             return returns
         if self.baseline == "mean":
-            return returns - ranks.mean(returns)
+            return returns - distributed.all_reduce_mean(returns)
         if self.baseline == "standardised":
-            return standardised(returns, share)
+            return standardized(returns, share)
         assert value is not None
-        return standardised(returns - value.detach())
+        return standardized(returns - value.detach())

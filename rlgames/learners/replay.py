@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.core.tensor_checks import checked_rows
+from rlgames.core.untrusted import checked_int
 from rlgames.games.game import HIDDEN, Game, State
-from rlgames.limits import rows_like
-from rlgames.untrusted import whole
 
 
 @dataclass(frozen=True)
-class Steps:
+class ReplayTransitions:
     """M moves, each with what came of it.
 
     state: public positions [M]. action: int64 [M]. reward: float32 [M]. weight: float32 [M], of
@@ -32,7 +32,7 @@ class Steps:
     def __len__(self) -> int:
         return len(self.action)
 
-    def over(self, count: int) -> Steps:
+    def over(self, count: int) -> ReplayTransitions:
         """The same moves, with the reward of count of the seat's own moves as that of one."""
         found = self
         for _ in range(count - 1):
@@ -49,7 +49,7 @@ class Steps:
 T = TypeVar("T")
 
 
-class Ring(Generic[T]):
+class RingBuffer(Generic[T]):
     """The latest rows of a table, at most size of them.
 
     A table is a dataclass of tensors and positions, each with its rows in front.
@@ -91,16 +91,16 @@ class Ring(Generic[T]):
     def load_state_dict(self, state: dict[str, Any], example: T, game: Game[Any]) -> None:
         """example: a table of one row. Raises LookupError, TypeError or ValueError for other
         columns and for positions that cannot be in the game."""
-        self._begun = whole(state["begun"], 0)
+        self._begun = checked_int(state["begun"], 0)
         self._table = None
         if not self._begun:
             return
         wanted, found = _columns(example), state["columns"]
-        kept = [rows_like(found[str(n)], like, len(self)) for n, like in enumerate(wanted)]
+        kept = [checked_rows(found[str(n)], like, len(self)) for n, like in enumerate(wanted)]
         checked = _filled(example, iter(kept))
         if not bool(game.possible(checked.state).all()):
             raise ValueError("a position that is remembered cannot be")
-        if isinstance(checked, Steps) and not bool(
+        if isinstance(checked, ReplayTransitions) and not bool(
             ((checked.action >= 0) & (checked.action < game.spec.actions)).all()
         ):
             raise ValueError("a move that is remembered cannot be")
@@ -118,18 +118,18 @@ class Ring(Generic[T]):
         return torch.randint(len(self), (count,), generator=rng, device=rng.device)
 
 
-class Replay(Ring[Steps]):
+class ReplayBuffer(RingBuffer[ReplayTransitions]):
     """Moves of whole games in the order they were made, and how to find what followed them.
 
     Only positions before a move are stored, for what follows a move is another move's position.
     That one lies later in the ring and so is never overwritten first.
     """
 
-    def add(self, table: Steps) -> None:
+    def add(self, table: ReplayTransitions) -> None:
         ahead = table.following - torch.arange(len(table), device=table.following.device)
         super().add(replace(table, following=ahead))
 
-    def draw_steps(self, count: int, rng: torch.Generator) -> tuple[Steps, State]:
+    def draw_steps(self, count: int, rng: torch.Generator) -> tuple[ReplayTransitions, State]:
         """count moves, and the positions that followed."""
         rows = self.draw(count, rng)
         drawn = self[rows]

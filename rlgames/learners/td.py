@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from rlgames.core.schedule import Schedule
+from rlgames.core.tensor_checks import load_weights
 from rlgames.games.game import Game
-from rlgames.learners.learner import BadNumber, Learner
-from rlgames.limits import load
-from rlgames.play import Moves, Results
+from rlgames.learners.learner import Learner, NonFiniteError
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
-from rlgames.rewards import Reward, last
+from rlgames.rewards import Reward, is_last
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Sampling
-from rlgames.schedule import Schedule
 
 
 class SharedValues(nn.Module):
@@ -133,10 +133,12 @@ class Td(Learner):
         return {"values": self.values.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        load(self.values, state["values"])
+        load_weights(self.values, state["values"])
 
     @torch.no_grad()
-    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+    def update(
+        self, moves: Trajectories, results: FinalStates, progress: float
+    ) -> dict[str, float]:
         lr = self.lr.at(progress)
         if self.backup == "every":
             moves = moves.every(self.game.legal(moves.state))
@@ -145,8 +147,8 @@ class Td(Learner):
         self.values.forget(anew)
         paid = self.reward.of_moves(moves, results)
         if not torch.isfinite(paid).all():
-            raise BadNumber("a reward is not a finite number")
-        is_last = last(moves) & results.state.done[moves.game]
+            raise NonFiniteError("a reward is not a finite number")
+        ends_game = is_last(moves) & results.state.done[moves.game]
         seats = results.score.shape[1]
         owner = moves.game * seats + moves.seat
         next_gain = torch.zeros(moves.games * seats, device=paid.device)
@@ -165,7 +167,7 @@ class Td(Learner):
             else:
                 target = next_gain[own] + next_value[own]
             if self.reward.at_the_end:
-                target = torch.where(is_last[now], paid[now], target)
+                target = torch.where(ends_game[now], paid[now], target)
             else:
                 next_gain[own] = paid[now]
             target = self.reward.discount * target

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import ranks
+from rlgames.core import distributed
 from rlgames.learners.gradient import GradientLearner
-from rlgames.learners.learner import BadNumber
-from rlgames.play import Moves, Results
-from rlgames.policies.afterstates import NetworkOfAfterstates
-from rlgames.rewards import following, generalised_advantage
+from rlgames.learners.learner import NonFiniteError
+from rlgames.policies.afterstate_network import AfterstateNetwork
+from rlgames.rewards import generalized_advantage, next_index
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 CHUNK = 1 << 15
 """So many afterstates are valued at once where no gradient is wanted."""
@@ -35,7 +35,7 @@ class TdLambda(GradientLearner):
     of_afterstates = True
     together = True
 
-    policy: NetworkOfAfterstates
+    policy: AfterstateNetwork
 
     def __init__(
         self, *parts: Any, td_lambda: float, epochs: int, minibatches: int, **descent: Any
@@ -45,18 +45,20 @@ class TdLambda(GradientLearner):
             raise NotImplementedError(f"it learns from gains, not from {self.reward.scored}")
         self.td_lambda, self.epochs, self.minibatches = td_lambda, epochs, minibatches
 
-    def update(self, moves: Moves, results: Results, progress: float) -> dict[str, float]:
+    def update(
+        self, moves: Trajectories, results: FinalStates, progress: float
+    ) -> dict[str, float]:
         lr = self.lr.at(progress)
         gain = self.reward.of_moves(moves, results)
         if not torch.isfinite(gain).all():
-            raise BadNumber("a reward is not a finite number")
+            raise NonFiniteError("a reward is not a finite number")
         inputs = self.policy.network.inputs(self.game, self.game.act(moves.state, moves.action))
         with torch.no_grad():
             value = torch.cat([self._value(part) for part in inputs.split(CHUNK)])
         error = self._errors(moves, results, gain, value)
         target = value + error
         losses, norms = [], []
-        parts = min(self.minibatches, ranks.least(len(moves), inputs.device))
+        parts = min(self.minibatches, distributed.all_reduce_min(len(moves), inputs.device))
         for _ in range(self.epochs):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
             for part in order.tensor_split(parts):
@@ -75,12 +77,14 @@ class TdLambda(GradientLearner):
         assert value is not None
         return value
 
-    def _errors(self, moves: Moves, results: Results, gain: Tensor, value: Tensor) -> Tensor:
+    def _errors(
+        self, moves: Trajectories, results: FinalStates, gain: Tensor, value: Tensor
+    ) -> Tensor:
         """Float32 [M]: G - V of each afterstate."""
-        place, exists = following(moves)
+        place, exists = next_index(moves)
         discount = self.reward.discount
         next_gain = torch.where(exists, gain[place], 0.0)
         beyond = self.policy.best(self.game, results.state)
-        return generalised_advantage(
+        return generalized_advantage(
             discount * next_gain, value, moves, discount, self.td_lambda, beyond
         )

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
-from rlgames.games.lines import Lines
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player
-from rlgames.players.scripted import OneOf
-from rlgames.sampling import draw_uniform
+from rlgames.players.scripted import UniformOver
+from rlgames.sampling import sample_uniform
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
@@ -21,7 +21,7 @@ from rlgames.solvers.graph import MOST_POSITIONS, Graph
 from rlgames.solvers.optimum import on_cpu
 
 
-class BestOfAll(OneOf):
+class GraphPlayer(UniformOver):
     """Any of the best moves, by the values of all positions: minimax, or expectimax with dice."""
 
     def __init__(self, game: Game[Any], graph: Graph) -> None:
@@ -32,7 +32,7 @@ class BestOfAll(OneOf):
         return self._graph.best(self._values, state.to("cpu")).to(state.done.device)
 
 
-class BestBySearch(Player):
+class AlphaBetaPlayer(Player):
     """The best columns by alpha-beta search; where it cannot tell, the one with most threats.
 
     seconds: the most time for a move. asked, proven: how many moves it made, and how many of them
@@ -41,7 +41,7 @@ class BestBySearch(Player):
 
     counts = True
 
-    def __init__(self, game: Lines, seconds: float) -> None:
+    def __init__(self, game: KInARow, seconds: float) -> None:
         self.game, self._seconds = game, seconds
         self._search = AlphaBeta(game.rows, game.columns, game.line)
         self.asked = self.proven = 0
@@ -58,13 +58,13 @@ class BestBySearch(Player):
             options[row, columns] = True
             self.asked += 1
             self.proven += found.exact
-        return draw_uniform(options.to(state.done.device), rng)
+        return sample_uniform(options.to(state.done.device), rng)
 
     def facts(self) -> dict[str, float]:
         return {"proven_moves": self.proven / self.asked} if self.asked else {}
 
 
-class BestOfBeliefs(Player):
+class BeliefPlayer(Player):
     """The best shots of battleship, given what has been seen."""
 
     deterministic = True
@@ -83,7 +83,9 @@ class BestOfBeliefs(Player):
         return action.to(state.done.device)
 
 
-def exact(game: Game[Any], seconds: float, memory_gb: float, move_seconds: float = 0.1) -> Player:
+def exact_player(
+    game: Game[Any], seconds: float, memory_gb: float, move_seconds: float = 0.1
+) -> Player:
     """The player that fits the game; raises ValueError where the budget does not reach.
 
     seconds, memory_gb: for working out all positions before the first move. move_seconds: for
@@ -105,9 +107,9 @@ def exact(game: Game[Any], seconds: float, memory_gb: float, move_seconds: float
                 seconds,
                 memory,
             )
-            return BestOfBeliefs(game, found)
-        if isinstance(game, Lines) and game.gravity and game.spec.positions > MOST_POSITIONS:
-            return BestBySearch(game, move_seconds)
-        return BestOfAll(game, Graph(game, seconds, memory))
+            return BeliefPlayer(game, found)
+        if isinstance(game, KInARow) and game.gravity and game.spec.positions > MOST_POSITIONS:
+            return AlphaBetaPlayer(game, move_seconds)
+        return GraphPlayer(game, Graph(game, seconds, memory))
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None

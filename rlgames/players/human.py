@@ -18,7 +18,7 @@ HELP = """  a move     {example}
   q          leave the game"""
 
 
-class Left(EOFError):
+class PlayerQuit(EOFError):
     """The person left before the game was over; `asked` tells that they said so."""
 
     def __init__(self, asked: bool) -> None:
@@ -64,9 +64,9 @@ class Human(Player):
             try:
                 text = self.ask("your move (h for help): ").strip()
             except EOFError:
-                raise Left(asked=False) from None
+                raise PlayerQuit(asked=False) from None
             if text.lower() in ("q", "quit"):
-                raise Left(asked=True)
+                raise PlayerQuit(asked=True)
             if text.lower() in ("h", "help", "?"):
                 first = int(game.legal(state)[0].to(torch.uint8).argmax())
                 self.tell(HELP.format(example=f"as in: {game.name_action(state, 0, first)}"))
@@ -98,7 +98,7 @@ class Human(Player):
         return moved
 
 
-class Announced(Player):
+class AnnouncingPlayer(Player):
     """A player whose moves are told to the person."""
 
     def __init__(self, game: Game[Any], player: Player, tell: Callable[[str], None]) -> None:

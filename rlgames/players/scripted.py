@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.games.lines import Lines, LinesState
-from rlgames.games.slide import ACTIONS, Slide
+from rlgames.games.game_2048 import ACTIONS, Game2048
+from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.players.player import Player
-from rlgames.sampling import draw_uniform
+from rlgames.sampling import sample_uniform
 
 
-class OneOf(Player):
+class UniformOver(Player):
     """Any of its options, all equally likely."""
 
     @abstractmethod
@@ -23,22 +23,22 @@ class OneOf(Player):
         """Bool [B, A]: at least one legal action in each live row."""
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return draw_uniform(self.options(state), rng)
+        return sample_uniform(self.options(state), rng)
 
     def probabilities(self, state: State) -> Tensor:
         options = self.options(state).double()
         return options / options.sum(1, keepdim=True)
 
 
-class WinOrBlock(OneOf):
+class WinOrBlock(UniformOver):
     """Wins if it can, else stops a win, else moves at random; in games of k in a row."""
 
     def __init__(self, game: Game[Any]) -> None:
-        if not isinstance(game, Lines):
+        if not isinstance(game, KInARow):
             raise ValueError(f"win_or_block plays tictactoe and connect4, not {game.spec.name}")
         self.game = game
 
-    def options(self, state: LinesState) -> Tensor:
+    def options(self, state: KInARowState) -> Tensor:
         wins = self.game.completes(state, state.own)
         blocks = self.game.completes(state, state.own ^ state.occupied)
         wanted = torch.where(wins.any(1, keepdim=True), wins, blocks)
@@ -51,7 +51,7 @@ class Corner(Player):
     deterministic = True
 
     def __init__(self, game: Game[Any]) -> None:
-        if not isinstance(game, Slide):
+        if not isinstance(game, Game2048):
             raise ValueError(f"corner plays 2048, not {game.spec.name}")
         self.game = game
         preferred = ("up", "right", "left", "down")

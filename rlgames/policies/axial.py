@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from rlgames.games.game import Game
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, make_linear
 
 
 class AxialLayer(nn.Module):
@@ -27,10 +27,10 @@ class AxialLayer(nn.Module):
         super().__init__()
         self.shape = (size, outputs, size, 2 * inputs)
         # Reading from both ends halves the variance of the weights.
-        self.line = head(
+        self.line = make_linear(
             size * 2 * inputs, size * outputs, init, math.sqrt(2) * gain, rng, bias=False
         )
-        self.board = head(inputs, outputs, init, gain, rng)
+        self.board = make_linear(inputs, outputs, init, gain, rng)
 
     def forward(self, cells: Tensor) -> Tensor:
         both = torch.cat([cells, cells.flip(0).transpose(2, 3)], 4)
@@ -70,7 +70,7 @@ class Axial(Network):
         self.logits = AxialLayer(rows, width, 1, init, 0.01, rng)
         self.has_value = value
         if value:
-            self.value = head(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         by_rows = inputs.permute(0, 2, 3, 1)

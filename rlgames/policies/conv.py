@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, init_weights, make_linear
 
 
 class Conv(Network):
@@ -42,19 +42,19 @@ class Conv(Network):
         width = planes + 2
         for units in channels:
             layer = nn.Conv2d(width, units, 3, padding=1)
-            initialise(layer, init, GAINS[activation], rng)
+            init_weights(layer, init, GAINS[activation], rng)
             self.layers.append(layer)
             width = units
         self.cells = spec.cells
         if self.cells:
-            self.context = head(width, width, init, GAINS[activation], rng)
+            self.context = make_linear(width, width, init, GAINS[activation], rng)
             self.logits: nn.Module = nn.Conv2d(width, 1, 1)
-            initialise(self.logits, init, 0.01, rng)
+            init_weights(self.logits, init, 0.01, rng)
         else:
-            self.logits = head(width * rows * columns, spec.actions, init, 0.01, rng)
+            self.logits = make_linear(width * rows * columns, spec.actions, init, 0.01, rng)
         self.has_value = value
         if value:
-            self.value = head(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         assert isinstance(self.place, Tensor)

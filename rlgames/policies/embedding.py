@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game, State
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, init_weights, make_linear
 
-MOST_ENTRIES = 20_000_000
+MAX_TABLE_SIZE = 20_000_000
 
 
 class Embedding(Network):
@@ -45,10 +45,10 @@ class Embedding(Network):
             if shared == number:
                 first[number], entries = entries, entries + sizes[number]
             first[number] = first[shared]
-        if entries * units > MOST_ENTRIES:
+        if entries * units > MAX_TABLE_SIZE:
             raise ValueError(
                 f"policy.units={units} for {entries:,} contents of lines make "
-                f"{entries * units:.3g} numbers, and {MOST_ENTRIES:,} is the most"
+                f"{entries * units:.3g} numbers, and {MAX_TABLE_SIZE:,} is the most"
             )
         # What each cell's mark is multiplied by in the number of each line's content.
         steps = torch.zeros(game.spec.observation[1] * game.spec.observation[2], len(lines))
@@ -64,14 +64,14 @@ class Embedding(Network):
         width = len(lines) * units
         for outputs in layers:
             layer = nn.Linear(width, outputs)
-            initialise(layer, init, GAINS[activation], rng)
+            init_weights(layer, init, GAINS[activation], rng)
             parts += [layer, ACTIVATIONS[activation]()]
             width = outputs
         self.torso = nn.Sequential(*parts)
-        self.logits = head(width, game.spec.actions, init, 0.01, rng)
+        self.logits = make_linear(width, game.spec.actions, init, 0.01, rng)
         self.has_value = value
         if value:
-            self.value = head(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, rng)
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, 1, H, W]: the marks of the cells."""

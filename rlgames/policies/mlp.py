@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, head, initialise
+from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, init_weights, make_linear
 
 
 class Mlp(Network):
@@ -33,14 +33,14 @@ class Mlp(Network):
         parts: list[nn.Module] = [nn.Flatten()]
         for units in layers:
             layer = nn.Linear(width, units or inputs, bias=bias)
-            initialise(layer, init, GAINS[activation], rng)
+            init_weights(layer, init, GAINS[activation], rng)
             parts += [layer, ACTIVATIONS[activation]()]
             width = units or inputs
         self.torso = nn.Sequential(*parts)
-        self.logits = head(width, game.spec.actions, init, 0.01, rng, bias)
+        self.logits = make_linear(width, game.spec.actions, init, 0.01, rng, bias)
         self.has_value = value
         if value:
-            self.value = head(width, 1, init, 0.01, rng)
+            self.value = make_linear(width, 1, init, 0.01, rng)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         features = self.torso(inputs)

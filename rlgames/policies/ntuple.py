@@ -11,15 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game
-from rlgames.games.slide import Slide
+from rlgames.games.game_2048 import Game2048
 from rlgames.policies.policy import AfterstateValues
 
-MOST_ENTRIES = 200_000_000
+MAX_TABLE_SIZE = 200_000_000
 
-MOST_CONTENTS = 2**53
+MAX_CONTENTS = 2**53
 """Of one tuple: so far floats tell whole numbers apart."""
 
-SHAPES = ((3, 3), (4, 2))
+DEFAULT_SHAPES = ((3, 3), (4, 2))
 """Tuples used where none are named: so many cells in a row and in the row below, from the left."""
 
 
@@ -47,7 +47,7 @@ class Ntuple(AfterstateValues):
         entries: int | None = None,
     ) -> None:
         super().__init__(gains)
-        if not isinstance(game, Slide):
+        if not isinstance(game, Game2048):
             raise ValueError(f"policy=ntuple looks at boards of 2048, not of {game.spec.name}")
         symmetries = game.symmetries()
         tuples = default_tuples(game.rows, game.columns, symmetries) if tuples is None else tuples
@@ -55,7 +55,9 @@ class Ntuple(AfterstateValues):
         _check(tuples, self.marks, entries, game.num_cells)
         contents = [self.marks ** len(cells) for cells in tuples]
         large = {n for n, each in enumerate(contents) if entries is not None and each > entries}
-        self.met = nn.ModuleDict({str(number): Met(entries or 0) for number in sorted(large)})
+        self.met = nn.ModuleDict(
+            {str(number): HashedTable(entries or 0) for number in sorted(large)}
+        )
         sizes = torch.tensor(
             [self._met(n).nowhere + 1 if n in large else each for n, each in enumerate(contents)]
         )
@@ -106,9 +108,9 @@ class Ntuple(AfterstateValues):
         self.values.index_fill_(0, anew, self._share)
         return places + self._first, anew
 
-    def _met(self, number: int) -> Met:
+    def _met(self, number: int) -> HashedTable:
         met = self.met[str(number)]
-        assert isinstance(met, Met)
+        assert isinstance(met, HashedTable)
         return met
 
     def _contents(self, afterstate: Any) -> Tensor:
@@ -123,11 +125,11 @@ class Ntuple(AfterstateValues):
         return torch.cat(least, 1)
 
 
-SLOTS = 4
+SLOTS_PER_BUCKET = 4
 """Places of a bucket: few contents find theirs taken, and one line of the cache has them all."""
 
 
-class Met(nn.Module):
+class HashedTable(nn.Module):
     """Places for contents that are too many to have one each before they are met: a hash table.
 
     A content has one of the slots of its bucket from when it is first learnt, and until then the
@@ -138,19 +140,19 @@ class Met(nn.Module):
 
     def __init__(self, entries: int) -> None:
         super().__init__()
-        buckets = max(1, entries // SLOTS)
-        self.nowhere = buckets * SLOTS
+        buckets = max(1, entries // SLOTS_PER_BUCKET)
+        self.nowhere = buckets * SLOTS_PER_BUCKET
         self.keys: Tensor
         self._numbers: Tensor
-        self.register_buffer("keys", torch.zeros(buckets, SLOTS, dtype=torch.int64))
-        self.register_buffer("_numbers", torch.arange(1.0, SLOTS + 1), persistent=False)
+        self.register_buffer("keys", torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
+        self.register_buffer("_numbers", torch.arange(1.0, SLOTS_PER_BUCKET + 1), persistent=False)
 
     def places(self, content: Tensor) -> Tensor:
         """Int64 [B]: the places of contents, int64 [B]."""
         bucket = self._bucket(content)
         mine = self.keys.index_select(0, bucket) == content[:, None] + 1
         slot = (mine.float() @ self._numbers).long()  # from 1; 0 where there is none
-        return torch.where(slot > 0, bucket * SLOTS + slot - 1, self.nowhere)
+        return torch.where(slot > 0, bucket * SLOTS_PER_BUCKET + slot - 1, self.nowhere)
 
     def claim(self, content: Tensor) -> tuple[Tensor, Tensor]:
         """Places of contents, int64 [B], that are about to be learnt, and those that are new."""
@@ -158,11 +160,13 @@ class Met(nn.Module):
         asking, keys = content.index_select(0, rows).unique(), self.keys.view(-1)
         new = [asking[:0]]
         # Of several that ask for one slot one gets it, and the others ask again.
-        for turn in range(2 * SLOTS):
+        for turn in range(2 * SLOTS_PER_BUCKET):
             bucket = self._bucket(asking)
             free = self.keys.index_select(0, bucket) == 0
-            slot = torch.where(free.any(1), free.byte().argmax(1), (asking + turn) % SLOTS)
-            place = bucket * SLOTS + slot
+            slot = torch.where(
+                free.any(1), free.byte().argmax(1), (asking + turn) % SLOTS_PER_BUCKET
+            )
+            place = bucket * SLOTS_PER_BUCKET + slot
             keys.scatter_(0, place, asking + 1)
             new.append(place)
             asking = asking[keys[place] != asking + 1]
@@ -170,7 +174,7 @@ class Met(nn.Module):
                 break
         places = self.places(content)
         # Those that lost theirs to others of this claim share it: nowhere is for nobody to learn.
-        other = self._bucket(content) * SLOTS + content % SLOTS
+        other = self._bucket(content) * SLOTS_PER_BUCKET + content % SLOTS_PER_BUCKET
         return torch.where(places == self.nowhere, other, places), torch.cat(new)
 
     def _bucket(self, content: Tensor) -> Tensor:
@@ -194,7 +198,7 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
     found: dict[tuple[int, ...], list[int]] = {}
     across = torch.arange(rows * columns).view(rows, columns)
     for grid in (across, across.T):
-        for upper, lower in SHAPES:
+        for upper, lower in DEFAULT_SHAPES:
             for top in range(grid.shape[0] - 1):
                 for left in range(grid.shape[1] - upper + 1):
                     two = grid[top, left : left + upper], grid[top + 1, left : left + lower]
@@ -211,14 +215,14 @@ def _check(tuples: list[list[int]], marks: int, entries: int | None, cells: int)
             raise ValueError(
                 f"policy.tuples: {each} should name cells from 0 to {cells - 1}, each of them once"
             )
-        if float(marks) ** len(each) > MOST_CONTENTS:
+        if float(marks) ** len(each) > MAX_CONTENTS:
             raise ValueError(
                 f"policy.tuples: the {len(each)} cells of {each} can hold more than 2^53 contents; "
                 f"with policy.marks={marks} at most {int(53 / math.log2(marks))} cells do not"
             )
     needed = sum(min(float(marks) ** len(each), entries or math.inf) for each in tuples)
-    if not tuples or needed > MOST_ENTRIES:
+    if not tuples or needed > MAX_TABLE_SIZE:
         raise ValueError(
             f"{len(tuples)} tuples with policy.marks={marks} need {needed:.3g} values, and 1 to "
-            f"{MOST_ENTRIES:,} can be; policy.entries=1000000 gives them to what is met"
+            f"{MAX_TABLE_SIZE:,} can be; policy.entries=1000000 gives them to what is met"
         )

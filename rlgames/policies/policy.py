@@ -145,7 +145,9 @@ class AfterstateValues(ValueFunction):
         return self.value(game, afterstate)
 
 
-def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator) -> None:
+def init_weights(
+    layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator
+) -> None:
     """Set a layer's weights, and its biases to zero.
 
     init: "truncated_normal" has standard deviation 0.1/√fan_in, cut at two deviations (Landy's
@@ -161,10 +163,10 @@ def initialise(layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.
         nn.init.zeros_(layer.bias)
 
 
-def head(
+def make_linear(
     inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator, bias: bool = True
 ) -> nn.Linear:
     """A last layer. A small gain makes a new network play almost uniformly."""
     layer = nn.Linear(inputs, outputs, bias=bias)
-    initialise(layer, init, gain, rng)
+    init_weights(layer, init, gain, rng)
     return layer

@@ -10,7 +10,7 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import AfterstateValues
 
-MOST_ENTRIES = 50_000_000
+MAX_TABLE_SIZE = 50_000_000
 
 
 class Table(AfterstateValues):
@@ -29,10 +29,10 @@ class Table(AfterstateValues):
             )
         cells = spec.observation[1] * spec.observation[2]
         entries = spec.marks**cells
-        if entries > MOST_ENTRIES:
+        if entries > MAX_TABLE_SIZE:
             raise ValueError(
                 f"a table of {spec.name} on this board would need {entries:.3g} entries, and "
-                f"{MOST_ENTRIES:,} is the most"
+                f"{MAX_TABLE_SIZE:,} is the most"
             )
         self.register_buffer("values", torch.full((entries,), start))
         self._place: Tensor

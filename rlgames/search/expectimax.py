@@ -10,9 +10,9 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
-from rlgames.sampling import best, masked
+from rlgames.sampling import greedy_action, mask_illegal
 
-PART = 2048
+CHUNK = 2048
 """Positions worked on at once, which keeps what follows from them in the processor's cache."""
 
 
@@ -59,13 +59,13 @@ class Expectimax(Player):
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], self.plies)
-            action[live] = best(scores, self.game.legal(state[live]))
+            action[live] = greedy_action(scores, self.game.legal(state[live]))
         return action
 
     @torch.no_grad()
     def scores(self, state: State, plies: int) -> Tensor:
         """Float32 [B, A]: Q_plies of live positions; what is not legal means nothing."""
-        parts = [self._scores(state[n : n + PART], plies) for n in range(0, len(state), PART)]
+        parts = [self._scores(state[n : n + CHUNK], plies) for n in range(0, len(state), CHUNK)]
         return torch.cat(parts)
 
     def _scores(self, state: State, plies: int) -> Tensor:
@@ -92,5 +92,5 @@ class Expectimax(Player):
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], plies)
-            most[live] = masked(scores, self.game.legal(state[live])).amax(1)
+            most[live] = mask_illegal(scores, self.game.legal(state[live])).amax(1)
         return most

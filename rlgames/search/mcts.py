@@ -16,14 +16,14 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
-from rlgames.sampling import Stochastic, draw
-from rlgames.search.forest import Forest
-from rlgames.search.worth import Worth
+from rlgames.sampling import Stochastic, sample_logits
+from rlgames.search.tree import SearchTree
+from rlgames.search.utility import Utility
 
-CELLS = 1 << 24
+MAX_NODE_ACTIONS = 1 << 24
 """The most nodes × actions held at once; larger batches are searched in parts."""
 
-NODE = 8
+NODE_OVERHEAD = 8
 """What a node takes up beside its actions, counted in actions."""
 
 
@@ -88,7 +88,7 @@ class Mcts(Player):
         self.rollout = math.inf if rollout is None else rollout
         self.rule, self.exploration, self.leaf, self.unit = rule, exploration, leaf, unit
         self.noise, self.concentration = noise, concentration
-        self.worth = Worth(game, value)
+        self.worth = Utility(game, value)
         self.veiled = game.spec.hidden and game.spec.seats == 2
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
@@ -107,14 +107,14 @@ class Mcts(Player):
         Both are float32 [T, A]; the second, Q, lies in [0, 1), and is 0 for what was not tried.
         """
         nodes = self.simulations + 1
-        part = max(1, CELLS // (nodes * (self.game.spec.actions + NODE)))
+        part = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
         found = [self._search(state[n : n + part], rng) for n in range(0, len(state), part)]
         visits, quality = (torch.cat(column) for column in zip(*found, strict=True))
         return visits, quality
 
     def _search(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         trees, device = len(roots), roots.done.device
-        forest = Forest(trees, self.simulations + 1, self.game.spec.actions, device)
+        forest = SearchTree(trees, self.simulations + 1, self.game.spec.actions, device)
         root = torch.arange(trees, device=device)
         self._open(forest, root, roots)
         if self.noise:
@@ -130,7 +130,7 @@ class Mcts(Player):
         return visits, torch.where(visits > 0, quality, 0.0)
 
     def _wave(
-        self, forest: Forest, roots: State, wide: int, bounds: Tensor, rng: torch.Generator
+        self, forest: SearchTree, roots: State, wide: int, bounds: Tensor, rng: torch.Generator
     ) -> Tensor:
         """W descents of each tree side by side; what they came to for seat 0, float32 [R].
 
@@ -172,7 +172,7 @@ class Mcts(Player):
         forest.back_up(torch.cat(edges), worth[torch.cat(rows)])
         return worth
 
-    def _open(self, forest: Forest, node: Tensor, state: State) -> Tensor:
+    def _open(self, forest: SearchTree, node: Tensor, state: State) -> Tensor:
         """Ask the policy about nodes; what each mover still expects, 0 without a value head."""
         seen = self.game.public(state)
         legal, value = self.game.legal(state), None
@@ -194,7 +194,7 @@ class Mcts(Player):
         noisy = (1 - self.noise) * prior + self.noise * drawn
         return torch.where(legal, noisy, prior)
 
-    def _pick(self, forest: Forest, node: Tensor, bounds: Tensor) -> Tensor:
+    def _pick(self, forest: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
         """Int64 [R]: an action for each descent at its node.
 
         Of several descents at one node the first takes the best action, the next the best once
@@ -222,7 +222,7 @@ class Mcts(Player):
         order = wanted.flatten(1).topk(most + 1).indices
         return order.gather(1, place[:, None])[:, 0] // (most + 1)
 
-    def _quality(self, forest: Forest, node: Tensor, bounds: Tensor) -> Tensor:
+    def _quality(self, forest: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
         """Float32 [R, A]: Q of the actions at nodes for their movers, brought to [0, 1]."""
         visits, worth = forest.visits[node], forest.worth[node]
         mean = worth.sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
@@ -251,14 +251,14 @@ class Mcts(Player):
         return _joined(ended)
 
 
-class Weighed(Player):
+class VisitCountPolicy(Player):
     """A search as one that makes each move as often as it looked at it."""
 
     def __init__(self, search: Mcts) -> None:
         self.search = search
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return draw(self.probabilities(state, rng).log(), rng)
+        return sample_logits(self.probabilities(state, rng).log(), rng)
 
     def probabilities(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng

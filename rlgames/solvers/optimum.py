@@ -56,7 +56,7 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
     return Optimum(value, graph.positions, time.perf_counter() - start)
 
 
-def reach(game: Game[Any]) -> str:
+def solver_reach(game: Game[Any]) -> str:
     """What find_optimum works out, given time and memory: "yes" for these rules, "smaller boards"
     of this game only, or "no" where no solver fits the game."""
     if isinstance(game, Battleship):

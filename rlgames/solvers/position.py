@@ -13,7 +13,7 @@ import torch
 
 from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.game import Game, State
-from rlgames.games.lines import Lines, LinesState
+from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.belief import solve_belief
 from rlgames.solvers.budget import OutOfBudget
@@ -47,7 +47,7 @@ def exact_worth(
     try:
         if isinstance(game, Battleship):
             return _by_beliefs(game, state, seconds, memory)  # type: ignore[arg-type]
-        if isinstance(game, Lines) and game.gravity:
+        if isinstance(game, KInARow) and game.gravity:
             found = _by_search(game, state, seconds)  # type: ignore[arg-type]
             if found.value is not None or game.spec.positions > MOST_POSITIONS:
                 return found
@@ -79,7 +79,7 @@ def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) ->
     return Exact(float(means.max()), actions)
 
 
-def _by_search(game: Lines, state: LinesState, seconds: float) -> Exact:
+def _by_search(game: KInARow, state: KInARowState, seconds: float) -> Exact:
     """Alpha-beta search of what each action leads to, as far as there is time."""
     search = AlphaBeta(game.rows, game.columns, game.line)
     legal = game.legal(state)[0].nonzero()[:, 0].tolist()

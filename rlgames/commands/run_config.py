@@ -1,0 +1,98 @@
+"""The config of a command beside a run: the game is the run's, and may not differ; who plays."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from rlgames.config import plugins
+from rlgames.config.command_schemas import GROUPS, known_keys
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import json_text, printable
+from rlgames.core.untrusted import sanitized
+from rlgames.factory.agents import build_player, load_agent, trained_config, with_search
+from rlgames.factory.components import arguments, build_device, build_game
+from rlgames.games.game import Game
+from rlgames.players.player import Player
+from rlgames.runs.index import newest_run
+
+
+def config_for_run(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
+    """A command's checked config; raises ConfigError for what differs from a run's training."""
+    overrides = plugins.load_plugins(overrides)
+    if run is None:
+        cfg = load_config(command, overrides)
+        if "game" not in cfg:
+            latest = newest_run(Path("outputs"))
+            example = "RUN" if latest is None else shlex.quote(str(latest))
+            player = "player=random " if "player" in GROUPS[command] else ""
+            raise ConfigError(
+                f"{command} needs a run or a game",
+                f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
+            )
+        return cfg
+    own = trained_config(run)
+    fixed = [f"game={own.game.name}"]
+    fixed += [f"{name}={json_text(value)}" for name, value in arguments(own.game).items()]
+    kept = drop_training_overrides(command, overrides, own)
+    if any(text.startswith("player=") for text in kept):
+        raise ConfigError("player= has no place beside a run", "leave one of the two out")
+    cfg = load_config(command, fixed + kept)
+    for name, value in own.game.items():
+        if cfg.game.get(name) != value:
+            trained = sanitized(value, 100)
+            raise ConfigError(
+                f"{name}={cfg.game.get(name)} differs from the trained {name}={trained}",
+                "a run plays the game it was trained on",
+            )
+    return cfg
+
+
+def drop_training_overrides(command: str, overrides: list[str], own: DictConfig) -> list[str]:
+    """The overrides but for those that repeat a key which only training has.
+
+    Raises ConfigError naming all that differ.
+    """
+    kept, wrong = [], []
+    for text in overrides:
+        name, _, value = text.partition("=")
+        top = name.split(".")[0]
+        of_game = name in own.game and "game" not in GROUPS[command]
+        if not of_game and (top not in known_keys("train") or top in known_keys(command)):
+            kept.append(text)
+            continue
+        found = own.game.get(name) if of_game else OmegaConf.select(own, name)
+        current = found.get("name") if isinstance(found, DictConfig) else found
+        if str(current) != value:
+            wrong.append(f"{text} differs from the trained {name}={sanitized(current, 100)}")
+    if wrong:
+        raise ConfigError(", ".join(wrong), "a run is used as it was trained; leave it out")
+    return kept
+
+
+def game_and_player(cfg: DictConfig, run: Path | None) -> tuple[Game[Any], Player | None]:
+    """The game of cfg, and the run's agent or the player that cfg names, looking ahead as it says.
+
+    The player is None where nobody is named.
+    """
+    device, search = build_device(cfg), cfg.get("search")
+    if run is not None:
+        agent = load_agent(run, cfg)
+        return agent.game, with_search(agent, agent.game, search, run)
+    game = build_game(cfg).to(device)
+    return game, build_player(cfg.player, cfg, game, search) if "player" in cfg else None
+
+
+def player_name(
+    node: DictConfig | None, run: Path | None = None, search: DictConfig | None = None
+) -> str:
+    """What a player is called where it is looked at: a run by its path, random where no node names
+    anybody, and behind a plus how it looks ahead."""
+    if run is None and node is not None and node.name == "run":
+        run = Path(node.path)
+    name = str(run) if run is not None else "random" if node is None else str(node.name)
+    return printable(name) + ("" if search is None else f"+{search.name}")

@@ -1,0 +1,1 @@
+"""Configs: what can be chosen and typed, composed by Hydra and checked."""

@@ -1,0 +1,24 @@
+"""Text that is safe to print, and rows of text as aligned columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+
+def json_text(value: Any) -> str:
+    return json.dumps(value)
+
+
+def printable(text: str) -> str:
+    """Text in one line, in which what controls a terminal is spelt out: names and paths may hold
+    anything."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as aligned lines, each column as wide as its widest cell."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return ["  ".join(cells).rstrip() for cells in padded]

@@ -1,0 +1,1 @@
+"""How well a player plays: estimates, cross tables, Elo."""

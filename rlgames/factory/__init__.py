@@ -1,0 +1,1 @@
+"""Checked configs into objects: games, policies, learners, players, agents."""

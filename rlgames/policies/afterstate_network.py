@@ -1,0 +1,31 @@
+"""A network that values what moves lead to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.policies.policy import Network, ValueFunction
+
+
+class AfterstateNetwork(ValueFunction):
+    """The value head of a network, reading what moves have made before chance adds to it.
+
+    Raises ValueError for a game whose moves lead to what the mover cannot know.
+    """
+
+    def __init__(self, game: Game[Any], network: Network, gains: float) -> None:
+        super().__init__(gains)
+        if game.spec.hidden:
+            raise ValueError(f"what a move leads to is hidden in {game.spec.name}")
+        self.network = network
+
+    def value(self, game: Game[Any], state: State) -> Tensor:
+        _, value = self.network.scores(game, state)
+        assert value is not None
+        return value
+
+    def expected(self, game: Game[Any], afterstate: State) -> Tensor:
+        return self.value(game, afterstate)

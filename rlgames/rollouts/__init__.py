@@ -1,0 +1,1 @@
+"""Games played, recorded and read back."""

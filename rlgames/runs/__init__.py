@@ -1,0 +1,1 @@
+"""A run's files: checkpoints, metrics, TensorBoard, and how they are read."""

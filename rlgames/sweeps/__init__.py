@@ -1,0 +1,1 @@
+"""Sweeps and hyper-parameter searches, a process per job."""

@@ -1,0 +1,96 @@
+"""Sweeps as Hydra knows them: words that name several values, and the launchers that run jobs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from hydra import compose, initialize_config_dir, main
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+
+from rlgames.config.catalogue import conf_dir
+from rlgames.config.command_schemas import LAUNCHERS
+from rlgames.config.compose import COMPOSE_ERRORS, hydra_words, load_config, parse_overrides
+from rlgames.config.plugins import load_plugins
+from rlgames.core.errors import ConfigError, nearest
+
+
+def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], DictConfig]]:
+    """The overrides of each job of a sweep, and its checked config."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    words = hydra_words(load_plugins(overrides))
+    try:
+        jobs = BasicSweeper.split_arguments(parse_overrides(words), max_batch_size=None)[0]
+    except HydraException as error:
+        raise ConfigError(str(error).splitlines()[0], "intervals need hparams_search=") from None
+    return [(list(job), load_config(command, list(job))) for job in jobs]
+
+
+def is_sweep(word: str) -> bool:
+    """Whether a word names several values."""
+    return any(found.is_sweep_override() for found in parse_overrides([word]))
+
+
+def parse_range(word: str) -> tuple[str, dict[str, Any]]:
+    """The key of a word that names several values, and its choices, or low, high and log.
+
+    Raises ConfigError for any other word.
+    """
+    parser = OverridesParser.create()
+    try:
+        found = parser.parse_override(word)
+        name, value = found.key_or_group, found.value()
+        if isinstance(value, IntervalSweep):
+            low, high = value.start, value.end
+            if low is None or high is None or not low < high or ("log" in value.tags and low <= 0):
+                raise ValueError
+            return name, {"low": low, "high": high, "log": "log" in value.tags}
+        texts = list(found.sweep_string_iterator())
+    except (HydraException, ValueError):
+        raise ConfigError(f"{word!r} names no range", "as in lr=interval(0.001,0.01)") from None
+    return name, {"choices": [parser.parse_override(f"{name}={text}").value() for text in texts]}
+
+
+def check_launcher(words: list[str]) -> None:
+    """Raises ConfigError for a launcher that is not here, and for settings that it has not."""
+    for word in words:
+        group, _, name = word.partition("=")
+        if group == "hydra/launcher" and name not in LAUNCHERS:
+            raise ConfigError(f"no launcher is called {name!r}", nearest(name, list(LAUNCHERS)))
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        try:
+            compose("job", words, return_hydra_config=True)
+        except COMPOSE_ERRORS as error:
+            told = str(error).splitlines()[0]
+            for name, extra in LAUNCHERS.items():
+                if f"hydra/launcher/{name}'" in told:
+                    raise ConfigError(
+                        f"hydra/launcher={name} is not installed", f"pip install 'rlgames[{extra}]'"
+                    ) from None
+            raise ConfigError(told) from None
+
+
+def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
+    """Have Hydra's launcher call task, of a module that its workers can import, for each job.
+
+    words: of conf/job.yaml. Raises what the launcher raises.
+    """
+    before, typed = dict(os.environ), sys.argv
+    sys.argv = [typed[0], "-m", *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # or else it exits
+    # Workers see the modules that this process sees.
+    os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    try:
+        main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
+    finally:
+        sys.argv = typed
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,226 @@
+"""The live view of a training: what it shows, in any width, and how it ends."""
+
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rlgames.cli import display, live_view, progress
+from rlgames.cli.live_view import RenderedView, blocks
+from rlgames.cli.progress import ProgressView
+from rlgames.config.compose import load_config
+from rlgames.training.callbacks import Callback
+from rlgames.training.run import train
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+WORDS += ["batch=20", "log_every=40", "eval_every=100", "eval_games=20"]
+
+VIEW = ProgressView(
+    total=1000,
+    begun=0.0,
+    games=500,
+    figure="turns",
+    random=8.0,
+    optimal=4.0,
+    curve=((100, 8.0), (300, 6.0), (500, 4.5)),
+    latest={"time/games_per_s": 1234.5, "time/playing": 0.5, "time/learning": 0.25}
+    | {"eval/turns": 4.5},
+    evaluated=500,
+    saved=500,
+    best=300,
+)
+
+
+def drawn(view, width=80, encoding="utf-8", **settings):
+    file = io.TextIOWrapper(io.BytesIO(), encoding)
+    console = Console(file=file, width=width, height=24, force_terminal=True, **settings)
+    console.print(RenderedView(lambda: view, lambda: 100.0))
+    file.flush()
+    return file.buffer.getvalue().decode(encoding)
+
+
+def test_a_curve_lies_between_random_play_and_the_optimum():
+    # Nothing is known of the first tenth, and nothing has been played of the last half.
+    assert VIEW.heights(10) == [0, 0, 0.5, 0.5, 0.875]
+    assert ProgressView(10, 0.0, games=10, figure="score", curve=((5, 3.0), (10, 9.0))).heights(
+        2
+    ) == [0, 1]
+    assert ProgressView(10, 0.0, games=10, figure="points", random=0.5, curve=((5, 0.75),)).heights(
+        1
+    ) == [0.5]
+
+
+def test_a_value_beyond_the_bounds_stays_inside():
+    beyond = ProgressView(
+        10, 0.0, games=10, figure="turns", random=8.0, optimal=4.0, curve=((1, 3.9),)
+    )
+    assert beyond.heights(2) == [1, 1]
+    worse = ProgressView(10, 0.0, games=10, figure="turns", random=8.0, curve=((1, 8.5), (10, 7.0)))
+    assert worse.heights(2) == [0, 1]
+
+
+def test_blocks_are_as_high_as_told():
+    assert blocks([-1, 0, 0.5, 1], 1) == [" ▁▄█"]
+    assert blocks([-1, 0, 0.5, 0.75, 1], 2) == ["   ▄█", " ▁███"]
+    assert blocks([-1, 0, 0.5, 1], 1, ascii_only=True)[0].isascii()
+
+
+def test_the_time_left_is_that_of_the_games_left():
+    assert VIEW.left(100.0) == 100.0
+    assert ProgressView(1000, 0.0, games=500, first=400).left(10.0) == 50.0
+    assert ProgressView(1000, 0.0).left(10.0) is None
+
+
+def test_everything_is_told():
+    text = drawn(VIEW, color_system=None)
+    for told in (
+        *("50 %", "1:40 left", "500 of 1,000 games", "1,234 games/s", "playing 50 %"),
+        *("random 8", "optimum 4", "◀ 4.5", "after 500 games: turns 4.5", "the best after 300"),
+    ):
+        assert told in text
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120])
+def test_no_line_is_too_long_and_no_figure_is_lost(width):
+    text = drawn(VIEW, width, color_system=None)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for figure in ("50 %", "1:40", "4.5", "8", "1,234"):
+        assert figure in text
+
+
+def test_neither_colour_nor_more_than_ascii_is_needed():
+    colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
+    assert re.search(colours, drawn(VIEW, color_system="standard"))
+    assert not re.search(colours, drawn(VIEW, color_system="standard", no_color=True))
+    assert drawn(VIEW, encoding="ascii", color_system=None).isascii()
+    assert drawn(ProgressView(10, 0.0), color_system=None).strip().startswith("0 %")
+
+
+def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
+    viewer = progress.ProgressCallback(20)
+    viewer.told(20, {})
+    viewer.doing("evaluating")
+    assert "20 games, evaluating" in drawn(viewer.view, color_system=None)
+    viewer.done(Path("outputs/a\x1brun"))
+    text = drawn(viewer.view, color_system=None)
+    assert "20 games, done, in outputs/a\\x1brun" in text
+    assert "evaluating" not in text
+
+
+def test_a_plain_line_tells_what_is_new(capsys):
+    lines = display.PlainProgress(100)
+    lines.told(10, {"train/turns": 9.0, "time/games_per_s": 500.0})
+    lines.told(10, {"eval/turns": 8.0})
+    lines.told(15, {"eval/turns": 7.5})
+    lines.told(20, {"eval/turns": 7.0})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "        10 of 100 games: 500 games/s, turns 9.00, greedy turns 8.000"
+    assert second == "        20 of 100 games: greedy turns 7.000"
+
+
+class Told(Callback):
+    def __init__(self):
+        self.directory = None
+        self.games, self.bounds, self.files, self.what = [], None, [], set()
+
+    def judged(self, figure, random, optimal):
+        self.bounds = figure, random, optimal
+
+    def told(self, games, metrics):
+        self.games.append(games)
+
+    def saved(self, games, best):
+        self.files.append((games, best))
+
+    def doing(self, what):
+        self.what.add(what)
+
+    def done(self, directory):
+        self.directory = directory
+
+
+def test_an_onlooker_is_told_and_a_finished_run_can_be_looked_at(tmp_path):
+    told = Told()
+    cfg = load_config("train", [*WORDS, "games=200", f"out={tmp_path}/run"])
+    trained = train(cfg, told)
+    assert told.games == sorted(told.games)
+    assert set(range(20, 201, 20)) <= set(told.games)
+    assert told.bounds[0] == "turns"
+    assert told.bounds[1:] == (trained.random, trained.optimal)
+    assert {(100, True), (200, False)} <= set(told.files)
+    assert {"playing", "learning", "evaluating", "saving", "solving"} <= told.what
+    assert told.directory == tmp_path / "run"
+
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
+    spent = ("time/playing", "time/learning", "time/evaluating", "time/saving")
+    for line in lines:
+        if "time/playing" in line:
+            assert 0 < sum(line.get(name, 0.0) for name in spent) <= 1
+    assert all(any(name in line for line in lines) for name in spent)
+
+    view = progress.view_of_run(tmp_path / "run")
+    assert (view.games, view.total) == (200, 200)
+    assert [games for games, _ in view.curve] == [100, 200]
+    assert (view.random, view.optimal) == (trained.random, trained.optimal)
+    assert "100 %" in drawn(view, color_system=None)
+    assert live_view.svg(view).startswith("<svg")
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """A long run at a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    settings = {"TERM": "xterm", "LANG": "C.UTF-8"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlgames", "train", *WORDS, "games=1000000", "out=run"],
+        stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | settings,
+    )  # fmt: skip
+    os.close(theirs)
+    yield process, ours
+    process.kill()
+    process.wait()
+    os.close(ours)
+
+
+def shown(ours, wanted, seconds=60):
+    """What a terminal is sent until something wanted comes, or all of it."""
+    text, end = "", time.monotonic() + seconds
+    while time.monotonic() < end and not (wanted and re.search(wanted, text)):
+        if not select.select([ours], [], [], 0.2)[0]:
+            continue
+        try:
+            text += os.read(ours, 4096).decode(errors="replace")
+        except OSError:  # the other end is closed
+            return text
+    return text
+
+
+def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(terminal):
+    process, ours = terminal
+    assert "evaluated after" in shown(ours, "evaluated after")
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 20, 0, 0))
+    process.send_signal(signal.SIGWINCH)
+    narrow = r"of 1,000,000 *\r\n"
+    assert re.search(narrow, shown(ours, narrow))
+    process.send_signal(signal.SIGINT)
+    text = shown(ours, "rlgames: interrupted")
+    assert "rlgames: interrupted" in text
+    assert process.wait(30) == 130
+    assert "Traceback" not in text
+    assert text.rindex("\x1b[?25h") > text.rfind("\x1b[?25l")  # the cursor is seen again

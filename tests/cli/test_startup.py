@@ -1,0 +1,82 @@
+"""What a command imports before it answers, and before it learns."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def printed(code):
+    """What Python prints in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from rlgames.cli import main as cli\n"
+        "for words in (['--help'], ['train', '--help', 'learner=td'], ['gmes'],\n"
+        "              ['completion', 'words', 'zsh', 'rlgames train learner=td l']):\n"
+        "    sys.argv = ['rlgames', *words]\n"
+        "    try: cli.main()\n"
+        "    except SystemExit: pass\n"
+        "print([name for name in ('torch', 'hydra', 'omegaconf', 'tensorboard', 'rich', 'numpy')\n"
+        "       if name in sys.modules])"
+    )
+    assert printed(code)[-1] == "[]"
+
+
+def test_a_mistyped_word_is_answered_without_torch():
+    code = (
+        "import sys; from rlgames.cli import main as cli\n"
+        "sys.argv = ['rlgames', 'train', 'gam=salvo']\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    assert printed(code) == ["2 False"]
+
+
+DESCENT = """
+import sys
+import torch
+from torch import nn, optim
+from rlgames.learners.gradient import RmspropPerMatrix, descend, make_optimizer
+
+def descended(make):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 2))
+    optimizer = make(list(net.named_parameters()), net)
+    for count in range(20):
+        descend(optimizer, net(torch.randn(9, 5)).square().mean(), 0.01, 1.0)
+        if count == 9:
+            state = optimizer.state_dict()
+            optimizer = make(list(net.named_parameters()), net)
+            optimizer.load_state_dict(state)
+    return nn.utils.parameters_to_vector(net.parameters())
+
+torchs = {
+    "adam": lambda weights, _: optim.Adam(weights, 0.01),
+    "sgd": lambda weights, _: optim.SGD(weights, 0.01),
+    "rmsprop": lambda weights, _: optim.RMSprop(weights, 0.01, alpha=0.9),
+    "rmsprop_of_matrices": lambda weights, _: RmspropPerMatrix(weights, 0.01, 0.9),
+}
+ours = {
+    name: descended(lambda _, net, name=name: make_optimizer(name, net, 0.01, 0.9))
+    for name in torchs
+}
+print("torch._dynamo" in sys.modules)
+print(*(torch.equal(ours[name], descended(make)) for name, make in torchs.items()))
+"""
+
+
+@pytest.mark.slow
+def test_optimizers_are_torchs_own_but_for_its_compiler_which_is_not_imported():
+    assert printed(DESCENT) == ["False", "True True True True"]

@@ -1,0 +1,248 @@
+"""What is printed: narrow, plain, piped, as JSON, in one line; and evaluations of few games."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from processes import Terminal
+
+import rlgames as package
+from rlgames.cli import display
+from rlgames.cli import main as cli
+from rlgames.config import compose
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import printable
+
+SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
+EVAL = ["eval", "player=random", "game=2048", "board=2", "games=20"]
+
+
+def started(folder, *words, **settings):
+    environment = {"LANG": "C.UTF-8"} | settings.pop("env", {})
+    return subprocess.run(
+        [sys.executable, "-m", "rlgames", *words],
+        cwd=folder,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        **settings,
+    )
+
+
+def at_a_terminal(folder, *words, **environment):
+    """What a pseudo-terminal is shown."""
+    terminal = Terminal(folder, *words, **environment)
+    assert terminal.ended() == 0
+    return terminal.shown
+
+
+def test_twenty_columns_lose_no_figure(typed, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    narrow = typed(*EVAL)
+    assert narrow.returncode == 0
+    table = narrow.stdout.rpartition("└")[0]
+    assert max(map(len, table.splitlines())) <= 20
+    assert "…" not in table
+
+
+def test_a_dumb_terminal_and_a_pipe_are_sent_no_control_codes(typed, tmp_path):
+    words = ["train", *SMALL, "solve_seconds=0"]
+    assert "\x1b" not in at_a_terminal(tmp_path, *words, TERM="dumb")
+    done = typed(*words)
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_no_color_is_heeded(tmp_path):
+    import re
+
+    shown = at_a_terminal(tmp_path, "train", *SMALL, "solve_seconds=0", TERM="xterm", NO_COLOR="1")
+    colours = re.findall(r"\x1b\[(?:[0-9;]*;)?(?:3[0-9]|4[0-9]|9[0-7])[0-9;]*m", shown)
+    assert colours == []
+
+
+def test_an_ascii_locale(tmp_path):
+    setting = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = started(tmp_path, *EVAL, env=setting, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b"+-" in done.stdout
+    assert done.stdout.isascii()
+    assert done.stderr == b""
+
+
+def test_a_pipe_that_is_closed_ends_quietly_and_training_goes_on(tmp_path):
+    def into_nothing(*words):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            return started(tmp_path, *words, stdout=writer, stderr=subprocess.PIPE)
+        finally:
+            os.close(writer)
+
+    done = into_nothing("train", *SMALL, "solve_seconds=0", "out=run")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "done"
+    for words in (["--help"], ["eval", "nothing", "format=json"]):
+        assert into_nothing(*words).stderr == b""
+
+
+def test_standard_output_that_is_full_or_closed(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = started(tmp_path, "--help", stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3
+    assert len(done.stderr.strip().splitlines()) == 1
+    line = f"{sys.executable} -m rlgames train --help >&-"
+    assert subprocess.run(line, shell=True, cwd=tmp_path, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["train", "eval", "play", "arena", "solve", "slove"])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("wrong", "mend"), 2),
+        (OSError(5, "Input/output error"), 3),
+        (FileNotFoundError(2, "No such file", "x"), 3),
+        (KeyboardInterrupt(), 130),
+        (EOFError("the input ended"), 2),
+        (RuntimeError("two\nlines"), 3),
+        (MemoryError(), 3),
+        (ZeroDivisionError("division by zero"), 3),
+    ],
+)
+def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypatch):
+    def fail(*_):
+        raise error
+
+    for name in ("train", "evaluate", "play", "arena", "solve"):
+        monkeypatch.setattr(cli, name, fail)
+    monkeypatch.setattr(compose, "load_config", lambda *_: None)
+    done = typed(command, "format=json")
+    assert done.returncode == (code if command != "slove" else 2)
+    assert set(json.loads(done.stdout)) == {"error", "hint"}
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["eval", "player=randm", "game=tictactoe"],
+        ["eval", "nowhere"],
+        ["eval", "player=human", "game=tictactoe", "games=1"],
+        ["eval", "player=random", "game=tictactoe", "games=0"],
+        ["eval", "player=random", "game=tictactoe", "games=-1"],
+        ["arena", "random"],
+        ["arena", "random", "human", "game=tictactoe"],
+        ["solve", "gam=2048"],
+        ["solve", "game=salvo", "board=0"],
+        ["train", "lr=0"],
+        ["play", "game=tictactoe"],
+    ],
+)
+@pytest.mark.parametrize("wish", ["format=json", "format='json'"])
+def test_json_parses_when_the_words_are_wrong(words, wish, typed):
+    done = typed(*words, wish)
+    assert done.returncode == 2
+    assert set(json.loads(done.stdout)) == {"error", "hint"}
+    assert done.stderr == ""
+
+
+def test_the_last_format_counts(typed):
+    assert json.loads(typed(*EVAL, "format=table", "format=json").stdout)
+    assert "┌" in typed(*EVAL, "format=json", "format=table").stdout
+
+
+@pytest.mark.parametrize("games", [1, 2])
+def test_an_evaluation_of_a_game_or_two_has_finite_intervals(games, typed):
+    words = ["eval", "game=tictactoe", f"games={games}", "format=json"]
+    for player in ("random", "exact"):
+        report = json.loads(typed(*words, f"player={player}").stdout)
+        for part in (report["win"], report["draw"], report["loss"], *report["seats"][0].values()):
+            low, high = part["ci95"]
+            assert 0 <= low <= part["rate"] <= high <= 1
+        assert all(map(math.isfinite, report["moves"]["ci95"]))
+
+
+def test_everything_won_is_no_certainty(typed):
+    words = ["eval", "player=exact", "game=connect4", "rows=4", "columns=4", "line=2", "games=20"]
+    report = json.loads(typed(*words, "format=json").stdout)
+    assert report["seats"][0]["win"]["rate"] == 1
+    low, high = report["seats"][0]["win"]["ci95"]
+    assert 0 < low < 1 == high
+    report = json.loads(typed("arena", "exact", "random", *words[2:], "format=json").stdout)
+    for player in report["players"]:
+        assert all(map(math.isfinite, (player["elo"], *player["ci95"])))
+
+
+def test_runs_that_lack_files_are_compared_or_named(typed, tmp_path):
+    package.train([*SMALL, f"out={tmp_path}/whole"])
+    package.train([*SMALL, "seed=1", f"out={tmp_path}/bare"])
+    for name in ("metrics.jsonl", "config.yaml", "run.json", "train.log"):
+        (tmp_path / "bare" / name).unlink()
+    done = typed("arena", "whole", "bare", "random", "games=4", "format=json")
+    assert [player["name"] for player in json.loads(done.stdout)["players"]][1] == "bare"
+    best = tmp_path / "bare" / "checkpoints" / "best.safetensors"
+    best.write_bytes(best.read_bytes()[:100])
+    for broken in ("bare", "whole/pictures", "nowhere"):
+        done = typed("arena", "whole", broken, "games=4", "format=json")
+        assert done.returncode == 2
+        assert broken in json.loads(done.stdout)["error"]
+
+
+def test_nobody_meets_themselves_in_an_arena(typed, tmp_path):
+    (tmp_path / "run").mkdir()
+    for who in (["random", "random"], ["run", "random", "run/"], ["./run", "run"]):
+        done = typed("arena", *who, "game=tictactoe")
+        assert done.returncode == 2
+        assert "named twice" in done.stderr
+
+
+def test_a_quick_look_replaces_no_evaluation(typed, tmp_path):
+    run = package.train([*SMALL, f"out={tmp_path}/run"])
+    kept = run / "eval.json"
+    assert typed("eval", "run", "games=2").returncode == 0
+    assert json.loads(kept.read_text())["games"] == 2
+    assert typed("eval", "run").returncode == 0
+    assert typed("eval", "run", "games=3").returncode == 0
+    assert json.loads(kept.read_text())["games"] == 2000
+    kept.unlink()
+    kept.mkdir()
+    done = typed("eval", "run", "format=json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["games"] == 2000
+    assert "was not written" in done.stderr
+
+
+def test_a_seat_means_nothing_where_one_plays_alone(typed):
+    done = typed("play", "game=2048", "seat=2")
+    assert done.returncode == 2
+    assert "played alone" in done.stderr
+
+
+EVIL = "\x1b[31mred\x07[bold]x\u202e:smile:\n2"
+
+
+def test_what_is_printed_controls_no_terminal(typed, tmp_path, capfd):
+    (tmp_path / EVIL).mkdir()
+    (tmp_path / EVIL / "checkpoints").mkdir()
+    (tmp_path / EVIL / "checkpoints" / "best.safetensors").write_text("nothing")
+    for words in (["eval", EVIL], ["arena", EVIL, "random"], ["solve", f"game={EVIL}"], [EVIL]):
+        done = typed(*words)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert not set("\x1b\x07\u202e") & set(done.stdout + done.stderr)
+    run = package.train([*SMALL, f"out={tmp_path}/run"])
+    run.rename(tmp_path / "x[bold]:smile:\x1b[31m")
+    done = typed("eval", "x[bold]:smile:\x1b[31m", "games=4")
+    assert r"x[bold]:smile:\x1b[31m against random" in done.stdout
+    assert "\x1b" not in done.stdout
+    player = {"name": "[red]a\x1b[0m", "elo": 1.0, "ci95": [0.0, 2.0], "points": [None]}
+    display.print_arena({"games": 4, "players": [player]})
+    assert r"[red]a\x1b[0m" in capfd.readouterr().out
+
+
+def test_printable():
+    assert printable("a é 漢 🎲 [x]") == "a é 漢 🎲 [x]"
+    assert printable("\x1b\n\u202e\udcff\x9b") == r"\x1b\n\u202e\udcff\x9b"

@@ -1,0 +1,424 @@
+"""The commands as a person types them, in processes of their own."""
+
+import json
+
+import pytest
+import safetensors.torch
+import torch
+from processes import Forked
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import rlgames as package
+from rlgames.config import command_schemas
+from rlgames.config.catalogue import options
+from rlgames.config.compose import from_plain, load_config, to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.sweeps import jobs
+
+SMALL = [
+    "game=battleship",
+    "board=5",
+    "ships=[2]",
+    "games=400",
+    "batch=50",
+    "log_every=100",
+    "policy.layers=[16]",
+]
+
+
+def numbers(run):
+    """The lines of metrics.jsonl, times aside."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if not k.startswith("time/")} for line in lines]
+
+
+def test_train_then_eval(rlgames, tmp_path):
+    done = rlgames("train", *SMALL, "out=a run=1 (é)")
+    assert done.returncode == 0, done.stderr
+    assert "exact optimum" in done.stdout
+    run = tmp_path / "a run=1 (é)"
+    facts = json.loads((run / "run.json").read_text())
+    assert facts["status"] == "done"
+    assert facts["seed"] == 0
+    assert facts["end"] >= facts["start"]
+    done = rlgames("eval", "a run=1 (é)", "format=json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert json.loads((run / "eval.json").read_text()) == report
+    assert report["games"] == 4
+    assert report["moves"]["mean"] in [2 + i / 4 for i in range(13)]
+    assert report["reference"]["random"] == 4.0
+    assert report["moves"]["mean"] >= report["reference"]["optimal"]
+    for words, hint in ((["board=6"], "board"), (["lr=0.5"], "lr")):
+        done = rlgames("eval", "a run=1 (é)", *words)
+        assert done.returncode == 2
+        assert hint in done.stderr
+    assert rlgames("eval", "a run=1 (é)", "board=5", "lr=0.002").returncode == 0
+    trace = rlgames("eval", "a run=1 (é)", "trace=1").stdout
+    assert "turn 1:" in trace
+    agent = package.load(run)
+    state = agent.game.initial(3, torch.Generator().manual_seed(0))
+    assert agent.choose(agent.game.public(state)).shape == (3,)
+    assert package.evaluate(run)["moves"] == report["moves"]
+
+
+def test_the_same_seed_gives_the_same_run(tmp_path):
+    first = package.train([*SMALL, f"out={tmp_path}/1", "seed=7"])
+    second = package.train([*SMALL, f"out={tmp_path}/2", "seed=7"])
+    other = package.train([*SMALL, f"out={tmp_path}/3", "seed=8"])
+    assert numbers(first) == numbers(second)
+    assert numbers(first) != numbers(other)
+
+
+def test_tensorboard_reads_the_curves_and_the_settings(tmp_path):
+    run = package.train([*SMALL, f"out={tmp_path}/run"])
+    events = EventAccumulator(str(run)).Reload()
+    names = ("turns", "return", "loss", "entropy", "grad_norm")
+    for name in [*(f"train/{name}" for name in names), "time/games_per_s"]:
+        assert [scalar.step for scalar in events.Scalars(name)] == [100, 200, 300, 400]
+    assert "_hparams_/session_start_info" in events.summary_metadata
+    # TensorBoard takes every folder with events in it for another run.
+    assert [path.parent for path in run.rglob("events.out*")] == [run]
+
+
+def test_random_player_needs_no_run(rlgames):
+    done = rlgames(
+        "eval", "player=random", "game=salvo", "board=5", "ships=[4,2]", "shots=1",
+        "solve_seconds=0", "format=json",
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    low, high = report["moves"]["ci95"]
+    assert report["games"] == 2000
+    assert low - 0.1 < 22.2857 < high + 0.1
+    assert report["reference"]["optimal"] is None
+
+
+def test_solve(rlgames):
+    words = ["solve", "game=salvo", "board=4", "ships=[4]", "shots=2"]
+    found = json.loads(rlgames(*words, "format=json").stdout)
+    assert found["optimal"] == pytest.approx(3.375)
+    assert set(found) == {"optimal", "states", "seconds"}
+    assert "3.375" in rlgames(*words).stdout
+    assert "not computed" in rlgames("solve", "game=salvo", "board=6", "seconds=0.5").stdout
+
+
+@pytest.mark.slow
+def test_a_sweep_runs_every_job(rlgames, tmp_path):
+    done = rlgames("train", "-m", *SMALL, "seed=1,2", "out=my sweep")
+    assert done.returncode == 0, done.stderr + done.stdout
+    for job, seed in (("0_seed=1", 1), ("1_seed=2", 2)):
+        facts = json.loads((tmp_path / "my sweep" / job / "run.json").read_text())
+        assert facts["status"] == "done"
+        assert facts["seed"] == seed
+
+
+def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len({package.train([*SMALL, "games=50"]) for _ in range(3)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["sed=2"], "seed"),
+        (["gam=salvo"], "game"),
+        (["game=salvi"], "salvo"),
+        (["learner=reinforse"], "reinforce"),
+        (["policy.layer=[2]"], "layers"),
+        *([[f"lr={value}"], "lr"] for value in ("abc", "nan", "inf", "-1", "0", '""')),
+        *([[f"seed={value}"], "seed"] for value in ("-1", str(2**64), "01", "''", "")),
+        (["~seed"], "seed"),
+        (["+typo=1"], "typo"),
+        (["++typo=1"], "typo"),
+        (["batch=0"], "batch"),
+        (["batch=-1"], "batch"),
+        (["game=battleship", "ships=[11]"], "10"),
+        (["ships=[]"], "ship"),
+        (["board=2", "ships=[2,2,2]"], "cells"),
+        (["shots=17"], "16"),
+        (["board=10", "ships=[2]", "shots=5", "aim=joint"], "sequential"),
+        (["seed=1,2"], "-m"),
+        (["device=cuda:7"], "device"),
+        (["device=tpu"], "cpu"),
+        (["aim=joind"], "joint"),
+        (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
+        (["learner.symmetries=3"], "true or false"),
+        (["games=[1"], "games"),
+        (["batch=16000000", "games=16000000"], "fits"),
+        (["out=" + 300 * "x"], "out="),
+        (["game=battleship", "ships=3"], "[4,2]"),
+        (["board=4", "-m", "seed=1,x"], "seed"),
+    ],
+)
+def test_bad_configs_are_refused_in_one_line(words, hint, typed, tmp_path):
+    done = typed("train", *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    torch.save({"a": 1}, tmp_path / "pickle")
+    safetensors.torch.save_file({"a": torch.ones(1)}, tmp_path / "other")
+    for name in ("text", "empty", "folder", "pickle", "other"):
+        with pytest.raises(ConfigError) as refused:
+            package.evaluate(tmp_path / name)
+        assert len(str(refused.value).splitlines()) == 1
+    for name in ("pickle", "missing"):
+        done = rlgames("eval", name)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+    failed = json.loads(rlgames("eval", "text", "format=json").stdout)
+    assert set(failed) == {"error", "hint"}
+
+
+FITTING = {
+    "reward=outcome": ["game=tictactoe"],
+    "reward=hickman": ["game=tictactoe"],
+    "policy=table": ["game=tictactoe", "learner=td"],
+    "policy=ntuple": ["game=2048", "board=2", "learner=td"],
+    "learner=td_lambda": ["game=2048", "board=3", "sampling=argmax"],
+    "policy=embedding": ["game=tictactoe"],
+    "learner=td": ["game=tictactoe", "policy=table"],
+    "policy=basis": ["game=2048", "board=3", "sampling=argmax", "learner=adp"],
+    "learner=adp": ["game=2048", "board=3", "sampling=argmax", "policy=basis"],
+    "learner=q": ["sampling=epsilon_greedy"],
+    "learner=clone": ["game=2048", "board=3", "teacher=corner"],
+    "learner=expert": ["game=tictactoe", "search=mcts", "search.simulations=8"],
+    "search=mcts": ["game=tictactoe", "learner=expert", "search.simulations=8"],
+    "policy=staged": ["game=2048", "board=3"],
+    "policy=axial": ["shots=1"],
+    "learner=occupancy": ["shots=1"],
+    "reward=grid_sum": ["game=2048", "board=3"],
+    "reward=win": ["game=2048", "board=3"],
+}
+"""What an option needs beside it."""
+
+
+def every_file():
+    """For every option of every group the words that it needs; two that need each other once."""
+    found = {}
+    for group in command_schemas.GROUPS["train"]:
+        for option in options(group):
+            words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
+            if option != "expectimax":  # it counts no visits to learn from
+                found.setdefault(frozenset(words), words)
+    return found.values()
+
+
+@pytest.mark.parametrize("words", every_file(), ids=lambda words: words[0])
+def test_every_file_of_every_group_trains(words, tmp_path):
+    small = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0"]
+    run = package.train([*words, *small, f"out={tmp_path}/run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in options("game")  # what a game is trained by where nothing is named
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in options("experiment")
+    ],
+)
+def test_every_experiment_runs_two_updates(name, tmp_path):
+    cfg = load_config("train", [f"experiment={name}"])
+    batch = min(cfg.batch, 16)
+    words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
+    words += ["eval_games=5", "solve_seconds=0"]
+    words += ["teacher=corner"] if cfg.learner.name == "clone" else []
+    if cfg.policy.name == "ntuple":
+        words += ["policy.marks=6"]  # small tables
+    elif cfg.game.name == "2048":
+        words += ["board=3"]  # short games
+    words += ["learner.updates=2"] if "updates" in cfg.learner else []
+    run = package.train([*words, f"out={tmp_path}/run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_two_seats_are_reported_apart(rlgames):
+    done = rlgames("eval", "player=win_or_block", "game=tictactoe", "games=400", "format=json")
+    report = json.loads(done.stdout)
+    assert report["opponent"] == "random"
+    assert sum(report[name]["count"] for name in ("win", "draw", "loss")) == 400
+    assert [sum(share["count"] for share in seat.values()) for seat in report["seats"]] == [200] * 2
+    low, high = report["win"]["ci95"]
+    assert low < report["win"]["rate"] < high
+    assert 0 < report["exploitability"] < 1
+    shown = rlgames("eval", "player=exact", "game=tictactoe", "opponent=exact", "games=20").stdout
+    assert "0.00% / 100.00% / 0.00%" in shown
+
+
+@pytest.mark.slow
+def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "start_process", Forked)
+    done = rlgames(
+        "eval",
+        "player=random",
+        "game=2048",
+        "board=3",
+        "games=50",
+        "solve_seconds=0",
+        "format=json",
+    )
+    report = json.loads(done.stdout)
+    assert report["score"]["mean"] > 0
+    assert report["grid_sum"]["min"] > 0
+    assert set(report["reach"]["16"]) == {"count", "rate", "ci95"}
+    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy.layers=[8]"]
+    done = rlgames("train", "-m", "game=2048,tictactoe", *small, "out=sweep")
+    assert done.returncode == 0, done.stderr + done.stdout
+    for job, name in (("0_game=2048", "2048"), ("1_game=tictactoe", "tictactoe")):
+        assert f"name: '{name}'" in (tmp_path / "sweep" / job / "config.yaml").read_text().replace(
+            f"name: {name}", f"name: '{name}'"
+        )
+    found = json.loads(rlgames("solve", "game=2048", "board=2", "format=json").stdout)
+    assert found["optimal"] == pytest.approx(66.964, abs=1e-3)
+    assert "2048" in rlgames("train", "game=2047").stderr
+
+
+SMALL_CONNECT4 = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", "eval_games=20"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["opponent=random"], ["opponent=past", "opponent.every=20"], ["opponent=win_or_block"]],
+)
+def test_opponents_of_every_kind(words, tmp_path):
+    run = package.train([*SMALL_CONNECT4, *words, f"out={tmp_path}/run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_runs_as_opponents(rlgames, tmp_path):
+    package.train([*SMALL_CONNECT4, f"out={tmp_path}/first run"])
+    again = rlgames(
+        "train", *SMALL_CONNECT4, "opponent=first run", "eval_opponent=win_or_block", "out=next"
+    )
+    assert again.returncode == 0, again.stderr
+    assert "against win_or_block" in again.stdout
+    done = rlgames("eval", "next", "opponent=first run", "games=20", "format=json")
+    assert json.loads(done.stdout)["opponent"] == "first run"
+    done = rlgames("eval", "player=next", "game=connect4", "games=20", "format=json")
+    assert json.loads(done.stdout)["player"] == "next"
+    done = rlgames("eval", "player=next", "game=connect4", "rows=5", "games=20")
+    assert done.returncode == 2
+    assert "rows" in done.stderr
+
+
+def test_an_arena(rlgames):
+    words = ["random", "win_or_block", "exact", "game=tictactoe", "games=200"]
+    report = json.loads(rlgames("arena", *words, "format=json").stdout)
+    elo = {player["name"]: player["elo"] for player in report["players"]}
+    assert elo["exact"] > elo["win_or_block"] > elo["random"]
+    assert report["players"][0]["points"][0] is None
+    for player in report["players"]:
+        assert player["ci95"][0] <= player["elo"] <= player["ci95"][1]
+    shown = rlgames("arena", *words).stdout
+    assert shown.index("1 exact") < shown.index("3 random")
+    for words in (["random"], ["random", "exct", "game=tictactoe"], ["random", "exact"]):
+        done = rlgames("arena", *words)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["game=2048", "reward=outcome"], "reward=score"),
+        (["game=tictactoe", "reward=hits"], "reward=outcome"),
+        (["game=salvo", "opponent=random"], "alone"),
+        (["game=connect4", "best_by=exploitability"], "best_by=points"),
+        (["game=2048", "best_by=points"], "best_by=score"),
+        (["game=connect4", "opponent=corner"], "2048"),
+        (["game=connect4", "opponent=nobody"], "there is"),
+        (["game=connect4", "opponent=randon"], "random"),
+        (["game=tictactoe", "board=8"], "board"),
+        (["game=tictactoe", "line=4"], "line=4"),
+        (["game=connect4", "rows=9"], "bits"),
+        (["game=2048", "board=1"], "board"),
+        (["game=2048", "target=100"], "target"),
+        (["game=2048", "shots=2"], "shots"),
+        (["game=tictactoe", "policy=table"], "policy=mlp"),
+        (["game=tictactoe", "learner=td"], "policy=table"),
+        (["game=tictactoe", "learner=expert", "search=expectimax"], "search="),
+        (["game=salvo", "policy=embedding"], "embedding"),
+        (["game=salvo", "policy=table", "learner=td"], "hidden"),
+        (["game=connect4", "policy=table", "learner=td"], "entries"),
+        (["game=tictactoe", "reward=hickman", "reward.draws=[1]"], "draws"),
+        (["game=salvo_duel", "ships=[6]"], "5"),
+    ],
+)
+def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
+    done = typed("train", *words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "start_process", Forked)
+    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy.layers=[8]"]
+    for order in ("2048,tictactoe", "tictactoe,2048"):
+        done = typed("train", "-m", f"game={order}", *small, f"out={order}")
+        assert done.returncode == 0, done.stderr + done.stdout
+        for job, name in enumerate(order.split(",")):
+            text = (tmp_path / order / f"{job}_game={name}" / "config.yaml").read_text()
+            assert ("scored: outcome" in text) == (name == "tictactoe")
+
+
+def test_a_sweep_with_a_misfit_starts_nothing(rlgames, tmp_path):
+    for words in (["reward=outcome", "game=2048,tictactoe"], ["policy=table,mlp"]):
+        done = rlgames("train", "-m", *words, "games=20", "out=sweep")
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["eval", "player=random", "game=tictactoe", "opponent=run"], "PATH"),
+        (["eval", "player=random", "game=tictactoe", "opponent=null"], "PATH"),
+        (["train", "game=tictactoe", "best_by=score"], "best_by=points"),
+        (["train", "device=meta"], "cpu"),
+        (["train", "=5"], ""),
+        (["arena", "random", "run", "game=tictactoe"], "run"),
+        (["play", "game=tictactoe", "record=no folder/games"], "folder"),
+        (["train", "game=2048", "board=1", "columns=2"], "room"),
+    ],
+)
+def test_more_bad_words_are_refused_in_one_line(words, hint, typed):
+    done = typed(*words)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_runs_meet_only_in_the_game_they_were_trained_on(rlgames):
+    small = ["games=20", "batch=10", "solve_seconds=0", "policy.layers=[8]"]
+    assert rlgames("train", "game=tictactoe", *small, "out=ours").returncode == 0
+    done = rlgames("eval", "player=ours", "game=connect4")
+    assert done.returncode == 2
+    assert "trained on tictactoe" in done.stderr
+
+
+def test_a_trace_changes_no_figures(rlgames):
+    words = ["eval", "player=random", "game=2048", "board=2", "games=50"]
+    plain, traced = (rlgames(*words, *more).stdout for more in ([], ["trace=1"]))
+    score = next(line for line in plain.splitlines() if "│ random  " in line)
+    assert score in traced
+
+
+def test_a_checkpoint_of_an_older_version_gets_the_keys_it_did_not_have():
+    cfg = to_plain(load_config("train", ["game=2048"]))
+    del cfg["policy"]["bias"], cfg["learner"]["gae_lambda"]
+    found = from_plain(cfg)
+    assert found.policy.bias is True
+    assert found.learner.gae_lambda == 1.0

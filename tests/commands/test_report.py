@@ -1,0 +1,390 @@
+"""Runs beside each other, from files alone; its numbers are worked out anew from the files."""
+
+import csv
+import io
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import rlgames as package
+from rlgames.commands.curves import over_runs
+from rlgames.commands.report import report_command
+from rlgames.runs.files import flatten, read_metrics
+from rlgames.runs.index import find_runs
+from rlgames.runs.summary import student_t
+
+T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 30: 2.0423, 1000: 1.9623}
+"""Student's t, 97.5 %, by degrees of freedom, from a printed table."""
+
+GAME = {"name": "salvo", "board": 4, "ships": [4, 2], "shots": 2}
+
+
+def write(path, status="done", turns=(5.0,), results=None, facts=(), **settings):
+    """A run as its files; turns: of its evaluations, every 100 games, the last its result."""
+    path.mkdir(parents=True)
+    cfg = {"game": GAME, "learner": {"name": "td", "rate": 1.0}, "games": 400, "lr": 0.1, "seed": 0}
+    (path / "config.yaml").write_text(yaml.safe_dump(cfg | settings | {"out": str(path)}))
+    lines = [
+        {"games": 100 * (i + 1), "eval/turns": turn, "time/seconds": 2.0 * (i + 1)}
+        for i, turn in enumerate(turns)
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    own = {"status": status, "figure": "turns", "best_by": "turns"} | dict(facts)
+    if status == "done":
+        own |= {"results": results or {"turns": turns[-1], "optimal": 4.0}, "seconds": 9.0}
+    (path / "run.json").write_text(json.dumps(own))
+    return path
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two values of lr with three seeds each."""
+    for job, (lr, seed, turn) in enumerate(
+        [(0.1, 0, 5.0), (0.1, 1, 6.0), (0.1, 2, 5.5), (0.2, 0, 4.5), (0.2, 1, 4.75), (0.2, 2, 5.0)]
+    ):
+        write(tmp_path / "sweep" / str(job), turns=(8.0, 7.0, 6.5, turn), lr=lr, seed=seed)
+    return tmp_path / "sweep"
+
+
+def reported(typed, *words):
+    said = typed("report", *words)
+    assert said.returncode == 0, said.stderr
+    return said.stdout
+
+
+def test_students_t():
+    for freedom, value in T.items():
+        assert student_t(freedom) == pytest.approx(value, abs=6e-5)
+
+
+def by_hand(directory):
+    """Mean, half an interval and number of runs by settings, from the files and the table T."""
+    groups = {}
+    for path in directory.iterdir():
+        cfg = yaml.safe_load((path / "config.yaml").read_text())
+        del cfg["out"], cfg["seed"]
+        facts = json.loads((path / "run.json").read_text())
+        groups.setdefault(json.dumps(cfg, sort_keys=True), []).append(facts["results"]["turns"])
+    found = []
+    for values in groups.values():
+        n = len(values)
+        half = T[n - 1] * math.sqrt(statistics.variance(values) / n)
+        found.append((statistics.mean(values), half, n))
+    return sorted(found)
+
+
+def test_the_numbers_are_those_of_the_files(sweep, typed):
+    found = json.loads(reported(typed, "sweep", "format=json"))
+    assert {"path", "status", "config", "results"} <= set(found["runs"][0])
+    assert [run["path"] for run in found["runs"]] == [f"sweep/{job}" for job in range(6)]
+    for row, (mean, half, n) in zip(found["rows"], by_hand(sweep), strict=True):
+        turns = row["results"]["turns"]
+        assert (turns["mean"], turns["n"]) == (pytest.approx(mean, abs=1e-12), n)
+        low, high = turns["ci95"]
+        assert (low, high) == (pytest.approx(mean - half, 1e-4), pytest.approx(mean + half, 1e-4))
+        assert row["gap_to_optimal"] == pytest.approx((mean - 4) / 4, abs=1e-12)
+    assert [row["config"] for row in found["rows"]] == [{"lr": 0.2}, {"lr": 0.1}]
+    assert found["best"] == ["sweep/3"]
+
+
+def test_a_seed_counts_once(sweep, typed):
+    before = json.loads(reported(typed, "sweep", "format=json"))["rows"]
+    write(sweep / "again", turns=(4.5,), lr=0.2, seed=0)
+    after = json.loads(reported(typed, "sweep", "format=json"))["rows"]
+    assert [row["results"] for row in after] == [row["results"] for row in before]
+    assert len(after[0]["runs"]) == 4
+
+
+def test_every_format_says_the_same(sweep, typed):
+    (mean, half, _), _ = by_hand(sweep)
+    cells = ["0.2", "done", "3", f"{mean:.4f} ± {half:.4f}", "4.0000", "18.75%", "9.0", "sweep/3"]
+    told = reported(typed, "sweep")
+    row = next(line for line in told.splitlines() if "0.2 " in line)
+    assert [cell.strip() for cell in row.strip("│").split("│")] == cells
+    assert told.splitlines()[-1] == "the best: rlgames eval sweep/3"
+    told = reported(typed, "sweep", "format=markdown")
+    lines = [line.strip("| ").split(" | ") for line in told.splitlines()[:4]]
+    assert lines[0] == ["lr", "status", "runs", "turns", "optimal", "gap", "seconds", "run"]
+    assert lines[2] == cells
+    assert told.splitlines()[-1] == "the best: `rlgames eval sweep/3`"
+    rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
+    assert float(rows[0]["turns"]) == mean
+    assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
+    assert (rows[0]["lr"], rows[1]["run"]) == ("0.2", "sweep/0")
+
+
+def test_the_best_run_is_evaluated_with_the_modules_it_needs(typed, tmp_path):
+    write(tmp_path / "runs" / "mine", plugins=["mine", "own.parts"])
+    line = "the best: rlgames eval runs/mine plugins=[mine,own.parts]"
+    assert reported(typed, "runs").splitlines()[-1] == line
+    for odd in (["a b"], ["\x1b"], "mine", [], [3]):
+        write(tmp_path / str(odd) / "run", plugins=odd)
+        assert "plugins" not in reported(typed, str(odd)).splitlines()[-1]
+
+
+def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typed):
+    """Beside Salvo with two values of lr two runs of another game, which have more of all."""
+    for seed, share in enumerate((0.5, 0.25)):
+        figures = dict.fromkeys(("points", "win", "draw", "loss", "exploitability"), share)
+        write(
+            sweep / f"other{seed}", game={"name": "tictactoe", "line": 3}, results=figures,
+            facts={"figure": "points", "best_by": "exploitability"}, seed=seed, batch=64,
+            learner={"name": "q", "rate": 0.5},
+        )  # fmt: skip
+    told = reported(typed, "sweep", "format=markdown").splitlines()[0]
+    names = told.strip("| ").split(" | ")
+    assert names[:4] + names[-4:] == [
+        *("game", "lr", "status", "runs", "optimal", "gap", "seconds", "run")
+    ]
+    assert {*names[4:-4]} == {"turns", "exploitability", "points"}
+    whole = reported(typed, "sweep", "format=csv").splitlines()[0].split(",")
+    assert {"learner", "learner.rate", "lr", "win", "draw", "loss"} <= {*whole}
+
+
+def test_rows_of_single_runs_and_their_order(sweep, typed):
+    found = json.loads(reported(typed, "sweep", "by=run", "format=json"))
+    turns = [row["results"]["turns"]["mean"] for row in found["rows"]]
+    assert turns == sorted(turns)
+    assert found["rows"][0]["config"] == {"seed": 0, "lr": 0.2}
+    assert found["rows"][0]["results"]["turns"]["ci95"] is None
+    for sort, key in (("seed", "seed"), ("-lr", "lr")):
+        told = json.loads(reported(typed, "sweep", "by=run", f"sort={sort}", "format=json"))
+        values = [row["config"][key] for row in told["rows"]]
+        assert values == sorted(values, reverse=sort[0] == "-")
+
+
+def test_better_is_what_the_run_is_judged_by(tmp_path, typed):
+    two = {"figure": "points", "best_by": "exploitability"}
+    one = {"figure": "score", "best_by": "score"}
+    write(tmp_path / "a/0", results={"points": 0.9, "exploitability": 0.5}, facts=two, lr=1)
+    write(tmp_path / "a/1", results={"points": 0.8, "exploitability": 0.1}, facts=two, lr=2)
+    write(tmp_path / "b/0", results={"score": 10.0, "turns": 5.0, "optimal": 40.0}, facts=one, lr=1)
+    write(tmp_path / "b/1", results={"score": 20.0, "turns": 9.0, "optimal": 40.0}, facts=one, lr=2)
+    for folder in "ab":
+        assert json.loads(reported(typed, folder, "format=json"))["best"] == [f"{folder}/1"]
+    assert json.loads(reported(typed, "b", "format=json"))["rows"][0]["gap_to_optimal"] == 0.5
+
+
+def test_different_games_are_not_compared(tmp_path, typed):
+    write(tmp_path / "all/salvo/x", turns=(9.0,))
+    write(tmp_path / "all/small/x", turns=(3.0,), game=GAME | {"board": 3})
+    write(tmp_path / "all/small/y", turns=(2.0,), game=GAME | {"board": 3}, lr=0.2)
+    found = json.loads(reported(typed, "all", "format=json"))
+    assert sorted(found["best"]) == ["all/salvo/x", "all/small/y"]
+    assert all(set(row["config"]) == {"board", "lr"} for row in found["rows"])
+
+
+def test_jobs_are_found_in_their_order(tmp_path):
+    names = ["1_lr=0.1", "2", "9_x", "10_lr=0.2", "100", "b"]
+    for name in names[::-1]:
+        write(tmp_path / "sweep" / name)
+    (tmp_path / "sweep" / ".hidden").mkdir()
+    assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == ["b", *names[:-1]]
+
+
+def test_a_run_counts_once(sweep, typed):
+    words = ["sweep", "sweep/0", "sweep/../sweep", "format=json"]
+    assert len(json.loads(reported(typed, *words))["runs"]) == 6
+
+
+def broken(folder):
+    """Runs with something wrong, by name; each writes itself under a folder."""
+    write(folder / "failed", "failed", lr=0.3)
+    write(folder / "interrupted", "interrupted", turns=(6.0, 5.0), lr=0.4)
+    here = {"pid": os.getpid(), "host": platform.node()}
+    write(folder / "running", "running", lr=0.5, facts=here)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    write(folder / "died", "running", lr=0.6, facts=here | {"pid": gone.pid})
+    write(folder / "elsewhere", "running", lr=0.7, facts={"pid": gone.pid, "host": "other"})
+    (write(folder / "no metrics", "failed", lr=0.8) / "metrics.jsonl").unlink()
+    (write(folder / "torn", "failed", lr=0.9) / "metrics.jsonl").write_text('{"games": 100, "ev')
+    (write(folder / "garbage") / "run.json").write_bytes(b"\xff\x00{")
+    (write(folder / "deep") / "run.json").write_text("[" * 100_000)
+    (write(folder / "list") / "run.json").write_text("[1]")
+    (write(folder / "bare") / "config.yaml").unlink()
+    (write(folder / "yaml") / "config.yaml").write_text("a: [1\n\x00")
+    laughs = ["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
+    (write(folder / "laughs") / "config.yaml").write_text("\n".join(laughs))
+    (write(folder / "nested") / "config.yaml").write_text("[" * 100_000)
+    odd = {"turns": math.nan, "score": "high", "points": None, "win": [1], "loss": 10**400}
+    write(folder / "odd", results=odd, facts={"best_by": 3, "figure": []})
+    strange = {"status": ["done"], "games": -1, "seconds": "long", "pid": -1}
+    write(folder / "strange", "running", facts=strange, games="many", lr=float("nan"))
+    (write(folder / "huge") / "config.yaml").write_text(f"game: {GAME}\nlr: 0x" + "f" * 5000)
+    os.mkfifo(write(folder / "pipe", "failed") / "pipe")
+    (folder / "pipe" / "metrics.jsonl").unlink()
+    os.mkfifo(folder / "pipe" / "metrics.jsonl")
+    (folder / "empty").mkdir()
+    (folder / "folder" / "run.json").mkdir(parents=True)
+    (folder / "loop").symlink_to(folder)
+
+
+def test_broken_runs_are_told_and_harm_nothing(tmp_path, typed):
+    broken(tmp_path / "runs")
+    write(tmp_path / "runs" / "good", turns=(4.5,))
+    found = json.loads(reported(typed, "runs", "format=json", "curves=all.png"))
+    status = {run["path"].removeprefix("runs/"): run["status"] for run in found["runs"]}
+    told = ("failed", "interrupted", "running", "died")
+    assert {name: status[name] for name in told} == {name: name for name in told}
+    assert status["elsewhere"] == "running"
+    assert {status[name] for name in ("garbage", "deep", "list", "folder", "strange")} == {
+        "unknown"
+    }
+    assert "empty" not in status
+    assert found["best"] == ["runs/good"]
+    for row in found["rows"]:
+        assert row["results"] == {} or row["runs"][0] in {f"runs/{n}" for n in DONE}
+    for form in ("table", "csv", "markdown"):
+        assert "NaN" not in reported(typed, "runs", f"format={form}")
+    assert "interrupted at 50%" in reported(typed, "runs")
+
+
+DONE = ["good", "bare", "yaml", "laughs", "nested", "odd", "huge"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
+def test_what_may_not_be_read_is_told(sweep, typed):
+    (sweep / "1").chmod(0)
+    try:
+        found = json.loads(reported(typed, "sweep", "format=json"))
+    finally:
+        (sweep / "1").chmod(0o700)
+    assert found["runs"][1]["status"] == "unknown"
+
+
+def test_nothing_controls_the_terminal(tmp_path, typed):
+    evil = "\x1b]0;x\x07\x9b31m\u202e\n[red]"
+    write(tmp_path / "runs" / evil.replace("\n", ""), turns=(4.0,), lr=evil)
+    write(
+        tmp_path / "runs" / "b",
+        lr="|x|",
+        results={evil: 1.0, "turns": 5.0},
+        facts={"best_by": evil},
+    )
+    write(tmp_path / "runs" / "c", facts={"status": evil})
+    for form in ("table", "csv", "markdown", "json"):
+        told = reported(typed, "runs", f"format={form}", "curves=c.png", "metric=eval/turns")
+        assert all(c.isprintable() or c == "\n" for c in told), form
+        assert "[red]" in told.replace("\\", "")
+    said = typed("report", f"no{evil}")
+    assert all(c.isprintable() or c == "\n" for c in said.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ([], "as in: rlgames report"),
+        (["swep"], "did you mean sweep?"),
+        (["empty"], "there is no run in empty"),
+        (["sweep", "sort=trns"], "did you mean turns?"),
+        (["sweep", "by=seed"], "config"),
+        (["sweep", "format=xml"], "csv"),
+        (["sweep", "frmat=csv"], "did you mean format?"),
+        (["sweep", "curves=x.jpg"], ".png"),
+        (["sweep", "curves=x.png", "metric=eval/turn"], "did you mean eval/turns?"),
+        (["sweep", "curves=none/x.png"], "none/x.png"),
+    ],
+)
+def test_bad_words_are_refused_in_one_line(words, hint, sweep, typed, tmp_path):
+    (tmp_path / "empty").mkdir()
+    said = typed("report", *words)
+    assert said.returncode in (2, 3)
+    assert (said.stdout, hint in said.stderr) == ("", True), said
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_curves_are_means_over_seeds(sweep, typed, tmp_path):
+    x, means = over_runs(
+        [(np.array([1.0, 3.0]), np.array([2.0, 4.0])), (np.array([2.0, 3.0]), np.array([5.0, 8.0]))]
+    )
+    assert list(x) == [1, 2, 3]
+    assert [(mean.mean, mean.count) for mean in means] == [(2, 1), (4, 2), (6, 2)]
+    assert means[2].half == pytest.approx(T[1] * math.sqrt(8 / 2), 1e-4)
+    assert "curves: my curves.png" in reported(typed, "sweep", "curves=my curves.png")
+    with Image.open(tmp_path / "my curves.png") as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
+    # A line for each lr and a band, which shines through, and the optimum.
+    assert {(31, 119, 180), (214, 95, 14), (44, 140, 60)} <= colours
+    assert any(r > 180 and 200 < g < 235 and b > 230 for r, g, b in colours)
+
+
+def test_settings_have_the_names_that_are_typed():
+    flat = flatten({"game": {"name": "salvo", "board": 4}, "learner": {"name": "td"}, "out": "x"})
+    own = {"game": "salvo", "board": 4, "learner": "td", "search": None}
+    assert {name: flat[name] for name in own} == own
+    assert "out" not in flat
+
+
+def test_forty_runs_are_quick(tmp_path, rlgames):
+    for job in range(40):
+        turns = [5 + 1 / (job + 1)] * 20
+        write(tmp_path / "sweep" / str(job), turns=turns, lr=job / 100, seed=job % 3)
+    code = "import sys; from rlgames import cli; sys.argv = ['rlgames', 'report', 'sweep']\n"
+    code += "try: cli.main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    start = time.perf_counter()
+    assert rlgames("report", "sweep").returncode == 0
+    assert time.perf_counter() - start < 4  # 2 on an idle processor
+    assert [path.name for path in find_runs([str(tmp_path / "sweep")])] == [
+        str(n) for n in range(40)
+    ]
+    assert "40 runs" not in rlgames("report", "--help").stdout
+    assert "curves=" in rlgames("report", "--help").stdout
+
+
+SMALL = ["board=3", "ships=[2]", "games=200", "batch=50", "policy.layers=[8]", "eval_every=100"]
+
+
+def test_real_runs(tmp_path):
+    runs = [
+        package.train([*SMALL, "game=salvo", f"seed={seed}", f"out={tmp_path}/runs/{seed}"])
+        for seed in range(2)
+    ]
+    found, _ = report_command([str(tmp_path / "runs")], [])
+    (row,) = found.rows
+    finals = []
+    for run in runs:
+        events = EventAccumulator(str(run)).Reload()
+        facts = json.loads((run / "run.json").read_text())
+        finals.append(facts["results"]["turns"])
+        assert events.Scalars("final/turns")[0].value == pytest.approx(finals[-1])
+        last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
+        assert facts["seconds"] >= last["time/seconds"]
+        steps = [scalar.step for scalar in events.Scalars("reference/turns/random")]
+        assert steps == [0, *(scalar.step for scalar in events.Scalars("eval/turns"))]
+        optimum = events.Scalars("reference/turns/optimal")
+        assert [scalar.step for scalar in optimum] == [0, 200]
+        assert optimum[0].value == pytest.approx(31 / 12)
+        hparams = {name for name in events.summary_metadata if name.startswith("_hparams_")}
+        assert hparams == {"_hparams_/session_start_info", "_hparams_/session_end_info"}
+        assert "custom_scalars__config__" in events.Tags()["tensors"]
+    turns = row.results["turns"]
+    assert turns.mean == pytest.approx(statistics.mean(finals))
+    assert turns.half == pytest.approx(T[1] * abs(finals[0] - finals[1]) / 2, 1e-4)
+    assert row.gap == pytest.approx(turns.mean / (31 / 12) - 1)
+
+
+def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
+    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", "eval_games=10"]
+    run = package.train([*words, f"out={tmp_path}/run"])
+    facts = json.loads((run / "run.json").read_text())
+    assert (facts["figure"], facts["best_by"]) == ("points", "exploitability")
+    assert 0.4 < facts["results"]["random"] < 0.6
+    words = ["game=2048", "board=2", "columns=2", *words[1:], "solve_seconds=0"]
+    run = package.train([*words, f"out={tmp_path}/slide"])
+    events = EventAccumulator(str(run)).Reload()
+    assert [scalar.step for scalar in events.Scalars("reference/score/random")] == [0, 40]
+    assert "random play takes too long" in (run / "train.log").read_text()

@@ -1,0 +1,211 @@
+"""`rlgames watch` and `rlgames show`: games that end, positions and what they are worth."""
+
+import io
+import json
+import os
+import re
+import sys
+
+import pytest
+import torch
+
+import rlgames as package
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config
+from rlgames.factory.components import build_game
+from rlgames.solvers import position
+from rlgames.solvers.optimum import find_optimum
+
+SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=2"]}
+SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
+
+
+def game_of(*words):
+    return build_game(load_config("solve", words))
+
+
+@pytest.mark.parametrize("name", options("game"))
+def test_a_game_is_watched_to_its_end(name, typed):
+    words = ["watch", "player=random", f"game={name}", *SMALL.get(name, ())]
+    done = typed(*words, "games=2", "seed=3")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert len(re.findall(r"after \d+ turns", done.stdout)) == 2
+    frames = [part for part in done.stdout.split("\n\n") if part.startswith("turn ")]
+    assert len(frames) > 3
+    for frame in frames:
+        told = [float(share) for share in re.findall(r"^  .* (\d+\.\d)%$", frame, re.M)]
+        assert sum(told) == pytest.approx(100, abs=0.06 * len(told))
+    assert typed(*words, "games=2", "seed=3").stdout == done.stdout
+
+
+def test_who_does_not_tell_is_watched_all_the_same(typed):
+    words = ["game=connect4", "rows=4", "columns=4", "line=3", "opponent=random"]
+    done = typed("watch", "player=win_or_block", *words, "delay=0")
+    assert done.returncode == 0
+    assert "wins after" in done.stdout or "a draw" in done.stdout
+    assert "played alone" in typed("watch", "player=random", "game=2048", "opponent=random").stderr
+    assert "needs a run" in typed("watch", "game=2048").stderr
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    words = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
+    return package.train([*words, f"out={tmp_path_factory.mktemp('show')}/run"])
+
+
+def test_who_sits_where_and_what_the_marks_mean_is_told(run, typed):
+    shown = typed("watch", str(run), "opponent=win_or_block", "games=2", "seed=1").stdout
+    first, second = shown.split("turn 1, ")[1:]
+    for game, names in ((first, [run, "win_or_block"]), (second, ["win_or_block", run])):
+        assert game.startswith(f"seat 1, {names[0]}: ")
+        assert f"turn 2, seat 2, {names[1]}: " in game
+        ended = [f"seat {seat}, {name}, wins after " for seat, name in enumerate(names, 1)]
+        assert any(line in game for line in [*ended, "a draw after "])
+        assert "\nX: seat 1\n" in game
+        assert "\nX: seat 1, O: seat 2\n" in game
+    ahead = typed("watch", str(run), "search=mcts", "search.simulations=2").stdout
+    assert f"turn 2, seat 2, {run}+mcts: " in ahead
+    traced = typed("eval", str(run), "games=2", "trace=1", "solve_seconds=0").stdout
+    assert "turn 2, seat 2, random: " in traced
+    assert "X: seat 1, O: seat 2\n" in traced
+    shots = typed("watch", "player=random", "game=battleship", "ships=[3]").stdout
+    assert "x: hit, o: missed\n" in shots
+    assert "seat" not in shots
+
+
+def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
+    for number, name in enumerate(("b", "a", "c")):
+        (tmp_path / "outputs" / name / "checkpoints").mkdir(parents=True)
+        (tmp_path / "outputs" / name / "run.json").touch()
+        if name != "c":
+            (tmp_path / "outputs" / name / "checkpoints" / "latest.safetensors").touch()
+        os.utime(tmp_path / "outputs" / name / "checkpoints", (number, number))
+    for command in ("eval", "watch", "show", "play"):
+        done = typed(command, "outputs")
+        assert done.returncode == 2
+        assert "outputs holds no checkpoint" in done.stderr
+        assert "the newest run in it is outputs/a\n" in done.stderr
+    assert "newest" not in typed("eval", "outputs/c").stderr
+    assert "did you mean outputs?" in typed("eval", "output").stderr
+    random = ["watch", "player=random", "game=tictactoe"]
+    assert "as in: rlgames watch outputs/a, or with player=random game=" in typed("watch").stderr
+    assert "did you mean outputs?" in typed(*random, "opponent=outputz").stderr
+    listed = typed(*random, "opponent=nobody").stderr
+    assert "corner, density, exact, human, hunt_target, random, win_or_block" in listed
+
+
+def test_a_position_as_json(run, typed):
+    done = typed("show", str(run), "state=. X . / . O . / . . .", "format=json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert " ".join(report["position"].split()) == "A B C 1 . X . 2 . O . 3 . . ."
+    assert (report["seat"], report["exact"], report["unit"]) == (1, 0.0, "outcome")
+    moves = {each["action"]: each for each in report["actions"]}
+    assert set(moves) == {"A1", "C1", "A2", "C2", "A3", "B3", "C3"}
+    assert sum(move["probability"] for move in moves.values()) == pytest.approx(1)
+    assert {name for name, move in moves.items() if move["exact"] == -1} == {"B3"}
+    agent = package.load(run)
+    state = agent.game.parse(report["position"])
+    _, value = agent.policy.scores(agent.game, state)
+    assert report["value"] == pytest.approx(value.item())
+
+
+def test_a_position_for_a_person(run, typed):
+    done = typed("show", str(run), "state=X X . / O O . / . . .")
+    assert "exact: won, by C1" in done.stdout
+    assert re.search(r"B3 .*lost", done.stdout)
+    assert "\x1b" not in done.stdout
+    done = typed("show", str(run), "state=X X X / O O . / . . .")
+    assert "seat 1 wins after 5 turns" in done.stdout
+    watched = typed("watch", str(run), "sampling=stochastic", "search=mcts", "search.simulations=8")
+    assert watched.returncode == 0, watched.stderr
+
+
+def test_a_position_from_a_file_and_from_standard_input(run, typed, tmp_path, monkeypatch):
+    board = "   A B C\n 1 . X .\n 2 . O .\n 3 . . .\n"
+    (tmp_path / "a board").write_text(board)
+    told = typed("show", str(run), "state=@a board").stdout
+    assert told == typed("show", str(run), f"state={board}").stdout
+    monkeypatch.setattr(sys, "stdin", io.StringIO(board))
+    assert told == typed("show", str(run), "state=-").stdout
+
+
+@pytest.mark.parametrize(
+    ("game", "state", "hint"),
+    [
+        ("tictactoe", ". X . / . O .", "2 rows"),
+        ("tictactoe", ". X . / . Q . / . . .", "'Q'"),
+        ("tictactoe", "X X . / . . . / . . .", "take turns"),
+        ("tictactoe", "X X X / O O . / O . .", "line"),
+        ("tictactoe", "\x1b[31m", "rows of 3"),
+        ("tictactoe", "", "empty"),
+        ("tictactoe", "@nowhere", "No such file"),
+        ("connect4", "X . . . . . . " + "/ . . . . . . . " * 5, "floats"),
+        ("2048", "3 . . . / . . . . / . . . . / . . . .", "'3' is none"),
+        ("salvo", "o . . . / . o . . / . . o . / . . . o", "no layout"),
+        ("salvo_duel", "a b c", "first line"),
+    ],
+)
+def test_a_state_that_cannot_be_gets_one_line(game, state, hint, typed):
+    done = typed("show", f"game={game}", f"state={state}", "solve_seconds=5")
+    assert done.returncode == 2
+    assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["game=tictactoe"],
+        ["game=battleship", "ships=[3]"],
+        ["game=salvo", "board=3", "ships=[2]"],
+        ["game=salvo", "board=3", "ships=[2]", "aim=sequential"],
+        ["game=salvo", "board=3", "ships=[2]", "shots=1"],
+        ["game=connect4", "rows=3", "columns=3", "line=3"],
+    ],
+)
+def test_the_beginning_is_worth_what_solve_says(words):
+    game = game_of(*words)
+    state = game.public(game.initial(1, torch.Generator()))
+    exact = position.exact_worth(game, state, 30)
+    assert exact.value == pytest.approx(find_optimum(game, 30).value)
+    best = min if game.spec.goal == "turns" else max
+    assert best(each for each in exact.actions if each is not None) == exact.value
+
+
+def test_the_openings_of_2048_are_worth_what_solve_says():
+    game = game_of("game=2048", "board=1", "columns=3")
+    states, weight = game.openings(1000)
+    worth = [position.exact_worth(game, states[n : n + 1], 30).value for n in range(len(states))]
+    expected = float((torch.tensor(worth, dtype=torch.float64) * weight).sum())
+    assert expected == pytest.approx(find_optimum(game, 30).value)
+
+
+@pytest.mark.parametrize("aim", ["joint", "sequential"])
+def test_a_shot_is_worth_the_mean_of_what_it_shows(aim):
+    """One turn on, and averaged over the layouts, the worth is one turn less."""
+    game = game_of("game=salvo", "board=3", "ships=[2]", f"aim={aim}")
+    states, _ = game.openings(1000)
+    exact = position.exact_worth(game, game.public(states[:1]), 30)
+    action = exact.actions.index(min(exact.actions))
+    after = game.act(states, torch.full((len(states),), action))
+    left = []
+    for row in range(len(after)):
+        part = game.public(after[row : row + 1])
+        left.append(0.0 if bool(part.done[0]) else position.exact_worth(game, part, 30).value)
+    made = 1 if aim == "joint" else 0
+    assert sum(left) / len(left) + made == pytest.approx(exact.value)
+
+
+def test_searching_and_listing_agree():
+    game = game_of("game=connect4", "rows=3", "columns=3", "line=3")
+    rng = torch.Generator().manual_seed(0)
+    state = game.initial(20, rng)
+    for _ in range(3):
+        state = game.act(state, game.pick(state, torch.rand(20, generator=rng)))
+    for row in (~state.done).nonzero()[:, 0].tolist():
+        one = state[row : row + 1]
+        assert position._by_search(game, one, 30) == position._by_positions(game, one, 30, 1 << 30)

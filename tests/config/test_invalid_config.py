@@ -1,0 +1,215 @@
+"""Configs that cannot be: refused in one line, before anything starts; odd paths work."""
+
+import json
+
+import pytest
+import torch
+
+import rlgames as package
+from rlgames.cli import main as cli
+from rlgames.config.compose import load_config
+from rlgames.factory import components, memory
+from rlgames.factory.memory import count_parameters, free_memory
+from rlgames.games.k_in_a_row import KInARow
+
+SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
+
+
+def refused(done, *hints):
+    assert done.returncode == 2, done.stdout + done.stderr
+    for hint in hints:
+        assert hint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "hints"),
+    [
+        (["sed=2"], ["'sed'", "did you mean seed?"]),
+        (["gam=connect4"], ["'gam'", "did you mean game?"]),
+        (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
+        (["learner.minibatch=2"], ["did you mean learner.minibatches?"]),
+        (["learner.minibatches=0"], ["at least 1"]),
+        (["learner.minibatches=1.5"], ["a whole number"]),
+        (["batch=1e3"], ["a whole number"]),
+        (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
+        (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
+        (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
+        (["game=2048", "board=1", "columns=1"], ["take board=2"]),
+        (["game=connect4", "line=8"], ["the longest that does is 7"]),
+        (["device=cuda:99"], ["device=cuda:99 is not here", "use device="]),
+        (["out=a${x}b"], ["'x' not found", "${…}"]),
+        (["policy.init=${y}"], ["'y' not found"]),
+        (["game=tictactoe", "reward=turns"], ["tictactoe is won or lost", "reward=outcome fits"]),
+        (["game=tictactoe", "opponent=" + 300 * "x"], ["no player"]),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_would_do(words, hints, typed, tmp_path):
+    refused(typed("train", *words), *hints)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for words in (
+        ["eval", "player=random", "game=tictactoe"],
+        ["play", "game=tictactoe"],
+        ["arena", "random", "exact", "game=tictactoe"],
+    ):
+        refused(typed(*words, "device=cuda:99"), "use device=cpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "hints"),
+    [
+        (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.2 GiB", "would fit"]),
+        (["game=2048", "policy=embedding", "policy.layers=[65536,65536]"], ["GiB", "would fit"]),
+        (["game=tictactoe", "policy=conv", "policy.channels=[4096,4096]"], ["weights"]),
+        (["game=2048", "policy=staged", "policy.layers=[65536,65536]"], ["weights"]),
+        (["game=2048", "board=3", "columns=3", "policy=ntuple", "learner=td"], ["weights"]),
+        (
+            ["learner=q", "sampling=epsilon_greedy", "learner.memory=100000000"],
+            ["learner.memory=100000000", "GiB", "fits"],
+        ),
+        (
+            ["game=connect4", "learner=expert", "search=mcts", "learner.memory=100000000"],
+            ["learner.memory=100000000", "GiB", "fits"],
+        ),
+        (["batch=16000000", "games=16000000"], ["batch=16000000", "GiB", "fits"]),
+        (["board=32", "ships=[5]", "shots=1", "policy.layers=[65536]"], ["weights"]),
+    ],
+)
+def test_what_cannot_be_held_in_memory_is_refused(words, hints, typed, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 23)
+    refused(typed("train", *words), *hints)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_that_cannot_be_held_in_memory_is_refused(typed, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 29)
+    words = ["eval", "player=random", "game=salvo", "board=32"]
+    refused(typed(*words, "games=10000000", "batch=10000000"), "batch=10000000", "fits")
+    refused(typed(*words, "games=1000000000000"), "games=1000000000000", "fits")
+
+
+def test_the_weights_of_a_network_are_counted_without_making_it():
+    for words in (["game=2048"], ["game=tictactoe", "policy=conv"], ["game=2048", "policy=staged"]):
+        cfg = load_config("train", words)
+        game = components.build_game(cfg)
+        made = components.build_policy(cfg, game, torch.Generator())
+        settings = components.arguments(cfg.policy)
+        settings.pop("canonical")
+        network = components.POLICIES[cfg.policy.name]
+        counted = count_parameters(
+            lambda network=network, game=game, settings=settings: network(
+                game, value=True, rng=torch.Generator(), **settings
+            )
+        )
+        assert counted == sum(weight.numel() for weight in made.parameters()), words
+
+
+def test_a_control_groups_limit_counts(monkeypatch):
+    texts = {"/proc/meminfo": "MemAvailable: 1000 kB\n"}
+    texts |= {"/sys/fs/cgroup/memory.max": "700000\n", "/sys/fs/cgroup/memory.current": "200000\n"}
+    monkeypatch.setattr(memory.Path, "read_text", lambda path: texts[str(path)])
+    monkeypatch.setattr(memory.Path, "exists", lambda path: str(path) in texts)
+    assert free_memory() == 500_000
+    texts["/sys/fs/cgroup/memory.max"] = "max\n"
+    assert free_memory() == 1_024_000
+
+
+@pytest.mark.parametrize(
+    "words", [["learner.minibatches=7"], ["learner.minibatches=100000", "learner.epochs=2"]]
+)
+def test_minibatches_need_not_divide_a_batch(words, tmp_path):
+    run = package.train([*SMALL, *words, f"out={tmp_path}/run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+@pytest.mark.parametrize(("moves", "parts"), [(10, 4), (3, 7), (1, 1), (12, 4), (5, 100_000)])
+def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
+    cfg = load_config("train", ["game=tictactoe", f"learner.minibatches={parts}"])
+    game = KInARow(3, 3, 3, False, "tictactoe")
+    rng = torch.Generator().manual_seed(0)
+    policy, sampling = components.build_policy(cfg, game, rng), components.build_sampling(cfg)
+    learner = components.build_learner(cfg, game, policy, sampling, rng)
+    epochs = cfg.learner.epochs
+    every = torch.arange(moves)
+    found = [every[part] for part in learner._parts(moves, torch.device("cpu"))]
+    assert torch.cat(found).bincount(minlength=moves).tolist() == [epochs] * moves
+    assert len(found) <= parts * epochs
+    assert all(len(part) for part in found)
+
+
+NAMES = ["two words", "é – 漢字 🎲", "[red]markup[", "back\\slash", "it's", "a=b,c", 255 * "x"]
+
+
+def test_odd_paths_are_written_and_read(typed, tmp_path):
+    package.train([*SMALL, f"out={tmp_path}/first"])
+    for name in NAMES:
+        (tmp_path / "first").rename(tmp_path / name)
+        done = typed("eval", name, "games=4", f"record={name} games"[:250], "format=json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["player"] == name
+        assert (tmp_path / f"{name} games"[:243]).is_file()
+        assert (tmp_path / name / "eval.json").is_file()
+        (tmp_path / name).rename(tmp_path / "first")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_and_records_have_odd_paths(name, typed, tmp_path):
+    done = typed("train", *SMALL, f"out={name}", "solve_seconds=0")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name / "checkpoints" / "best.safetensors").is_file()
+    assert name in done.stdout
+    words = ["eval", "player=random", "game=tictactoe", "games=2"]
+    done = typed(*words, f"opponent={name}", f"record=R{name[1:]}")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"R{name[1:]}").is_file()
+
+
+@pytest.mark.parametrize("command", ["train", "eval", "arena", "play"])
+def test_names_that_are_too_long_are_refused_in_one_line(command, typed):
+    name = 256 * "x"
+    words = {
+        "train": ["train", *SMALL, f"out={name}"],
+        "eval": ["eval", "player=random", "game=tictactoe", "games=2", f"record={name}"],
+        "arena": ["arena", name, "random"],
+        "play": ["play", name],
+    }[command]
+    done = typed(*words)
+    assert done.returncode in (2, 3)
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_sweep_takes_players_by_name_only(typed, tmp_path):
+    (tmp_path / "first").mkdir()
+    done = typed("train", "-m", "game=connect4", "opponent=random,first", "out=sweep")
+    refused(done, "first is a run", "opponent=first")
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeypatch):
+    def fail(*_):
+        raise LookupError("lost\nand gone")
+
+    monkeypatch.setattr(cli, "run", fail)
+    done = typed("solve")
+    assert done.returncode == 3
+    assert done.stderr.startswith("rlgames: LookupError: lost and gone; RLGAMES_TRACEBACK=1")
+    assert len(done.stderr.strip().splitlines()) == 1
+    monkeypatch.setenv("RLGAMES_TRACEBACK", "1")
+    monkeypatch.setattr("sys.argv", ["rlgames", "solve"])
+    with pytest.raises(LookupError):
+        cli.main()
+
+
+def test_memory_that_runs_out_is_said_in_one_line(typed, monkeypatch):
+    for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
+        monkeypatch.setattr(cli, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
+        done = typed("solve")
+        assert done.returncode == 3
+        assert done.stderr == (
+            "rlgames: the memory is not enough; smaller batch= or games= may help\n"
+        )

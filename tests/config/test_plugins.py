@@ -1,0 +1,542 @@
+"""Parts of one's own: they take part in everything, and nothing but the words imports them."""
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from hydra.core.config_store import ConfigStore
+
+import rlgames as package
+from rlgames.cli import main as cli
+from rlgames.config import catalogue, command_schemas, option_schemas
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config, to_plain
+from rlgames.factory.components import PARTS
+from rlgames.runs.checkpoint import Checkpoint
+
+MINE = '''
+from dataclasses import dataclass
+
+import torch
+
+from rlgames import register
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.learner import Learner
+from rlgames.players.player import Player
+from rlgames.policies.policy import AfterstateValues, Network
+from rlgames.rewards import Reward
+from rlgames.sampling import Stochastic
+from rlgames.config.option_schemas import key
+
+
+@dataclass
+class RowConfig:
+    """stones on a single line of cells"""
+
+    name: str = "row"
+    cells: int = key(5, 2, 20)
+    stones: int = key(2, 2, 5)
+
+
+register("game", "row", lambda cells, stones: Lines(1, cells, stones, False, "row"), RowConfig)
+
+
+@dataclass
+class HastyConfig:
+    name: str = "hasty"
+    loss: float = key(1.0, 0, 10)
+
+
+class Hasty(Reward):
+    def __init__(self, game, loss):
+        super().__init__(game, scored="turns", scale=loss)
+
+
+register("reward", "hasty", Hasty, HastyConfig)
+
+
+@dataclass
+class FlatConfig:
+    name: str = "flat"
+    bias: bool | None = True
+    steep: float | None = key(None, 0, 1)
+
+
+class Flat(Network):
+    def __init__(self, game, bias, steep, value, rng):
+        super().__init__()
+        self.layer = torch.nn.LazyLinear(game.spec.actions, bias=bias)
+        self.layer(game.observe(game.initial(1, rng)).flatten(1))
+        self.has_value = value
+
+    def forward(self, inputs):
+        scores = self.layer(inputs.flatten(1))
+        return scores, scores.mean(1) if self.has_value else None
+
+
+register("policy", "flat", Flat, FlatConfig)
+
+
+@dataclass
+class CountsConfig:
+    name: str = "counts"
+    entries: int = key(50, 10, 100)
+
+
+class Counts(AfterstateValues):
+    """A value for each number of stones."""
+
+    def __init__(self, game, gains, entries):
+        super().__init__(gains)
+        self.register_buffer("values", torch.zeros(entries))
+
+    def places(self, game, afterstate):
+        return (game.cells(afterstate).flatten(1) > 0).sum(1, keepdim=True)
+
+
+register("policy", "counts", Counts, CountsConfig)
+
+
+@dataclass
+class WarmConfig:
+    name: str = "warm"
+    degrees: float = key(2.0, 0.1, 100)
+
+
+register("sampling", "warm", lambda degrees: Stochastic(degrees), WarmConfig)
+
+
+@dataclass
+class IdleConfig:
+    name: str = "idle"
+
+
+class Idle(Learner):
+    learns_logits = True
+
+    def __init__(self, game, policy, sampling, reward, rng, *, lr):
+        self.reward = reward
+
+    def update(self, moves, results, progress):
+        return {"return": float(self.reward.returns(moves, results).mean())}
+
+
+register("learner", "idle", Idle, IdleConfig)
+
+
+@dataclass
+class TallierConfig:
+    name: str = "tallier"
+
+
+class Tallier(Idle):
+    """Teaches values of afterstates only."""
+
+    teaches = AfterstateValues
+
+
+register("learner", "tallier", Tallier, TallierConfig)
+
+
+@dataclass
+class FirstConfig:
+    """the first legal action"""
+
+    name: str = "first"
+    last: bool = False
+
+
+class First(Player):
+    deterministic = True
+
+    def __init__(self, game, last):
+        self.game, self.last = game, last
+
+    def choose(self, state, rng):
+        legal = self.game.legal(state).int()
+        return legal.shape[1] - 1 - legal.flip(1).argmax(1) if self.last else legal.argmax(1)
+
+
+register("player", "first", First, FirstConfig)
+
+
+@dataclass
+class EchoConfig:
+    name: str = "echo"
+
+
+class Echo(Player):
+    def __init__(self, game, player):
+        self.player = player
+
+    def choose(self, state, rng):
+        return self.player.choose(state, rng)
+
+
+register("search", "echo", Echo, EchoConfig)
+'''
+
+SMALL = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0", "shots=1", "ships=[2]"]
+TWO = ["game=tictactoe", "games=20", "batch=10", "eval_games=5"]
+EVIL = "from pathlib import Path\nPath('marker').touch()\n"
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch, tmp_path):
+    """Each test begins in a folder with mine.py, knowing nothing of it, and leaves no part."""
+    tables = [*option_schemas.SCHEMAS.values(), *(parts for parts, _ in PARTS.values())]
+    before = [dict(table) for table in tables]
+    modules = set(sys.modules)
+    monkeypatch.setattr(catalogue, "FOLDERS", catalogue.FOLDERS[:1])
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(ConfigStore.instance(), "repo", dict(ConfigStore.instance().repo))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    yield
+    for table, old in zip(tables, before, strict=True):
+        table.clear()
+        table.update(old)
+    for name in set(sys.modules) - modules:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def trained(*words):
+    return package.train(["plugins=[mine]", *words, "out=run"])
+
+
+def refused(done):
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["game=row", "cells=4", "stones=3", "reward=outcome", *TWO[1:]],
+        ["policy=flat", "policy.steep=0.5", "reward=hasty", "reward.loss=0.5", *SMALL],
+        ["policy=counts", "learner=td", "reward=outcome", "experiment=null", *TWO],
+        ["policy=counts", "learner=tallier", "reward=outcome", "experiment=null", *TWO],
+        ["learner=idle", "policy=flat", "sampling=warm", "sampling.degrees=3", *SMALL],
+        ["opponent=first", "eval_opponent=first", "eval_opponent.last=true", *TWO],
+        ["learner=clone", "teacher=first", *TWO],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_every_group_takes_parts_of_ones_own(words):
+    run = trained(*words)
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+    assert "plugins:\n- mine\n" in (run / "config.yaml").read_text()
+    found = package.evaluate(run, ["plugins=[mine]", "games=20", "solve_seconds=0"])
+    assert found["games"] == 20 or found["exact"]
+
+
+def test_every_command_takes_them(typed):
+    run = trained("game=row", "cells=6", "policy=flat", "reward=outcome", *TWO[1:])
+    known = ["plugins=[mine]", "format=json"]
+    found = package.evaluate(run, [*known, "opponent=first", "opponent_search=echo", "games=20"])
+    assert found["opponent_search"] == {"name": "echo"}
+    assert found["game"] == {"name": "row", "cells": 6, "stones": 2}
+    done = typed("eval", "run", "plugins=[mine]", "search=echo", "games=20", "solve_seconds=0")
+    assert "by echo" in done.stdout, done.stderr
+    cells = ["game=row", "cells=4"]
+    done = typed("arena", "first", "random", "first+echo", *cells, "games=20", *known)
+    names = [player["name"] for player in json.loads(done.stdout)["players"]]
+    assert names == ["first", "random", "first+echo"]
+    assert json.loads(typed("solve", *cells, *known).stdout)["optimal"] is not None
+    done = typed("play", "plugins=[mine]", *cells, "opponent=first", "seat=2")
+    assert "X" in done.stdout, done.stderr
+    assert "seat" in typed("play", "run", "plugins=[mine]", "seat=3").stderr
+
+
+@pytest.mark.parametrize(
+    "command", [name for name in cli.COMMANDS if name in command_schemas.COMMANDS]
+)
+def test_help_lists_them(command, typed):
+    shown = typed(command, "--help", "plugins=[mine]").stdout
+    if "game" in command_schemas.GROUPS[command]:
+        assert re.search("row +stones on a single line of cells", shown)
+    if "player" in command_schemas.GROUPS[command]:
+        assert re.search("first +the first legal action", shown)
+    assert "plugins=" in shown
+    assert "--config-dir" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["policy=flaat"], "did you mean flat?"),
+        (["game=roww"], "did you mean row?"),
+        (["opponent=firts"], "did you mean first?"),
+        (["policy=flat", "policy.bia=true"], "policy.bias"),
+        (["policy=flat", "policy.bias=3"], "true or false"),
+        (["policy=flat", "policy.steep=abc"], "a number or null"),
+        (["policy=flat", "policy.steep=2"], "at most 1"),
+        (["game=row", "cels=4"], "cells"),
+        (["game=row", "cells=1"], "cells=1 is out of range; it should be at least 2"),
+        (["game=row", "cells=two"], "a whole number"),
+        (["learner=td", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
+        (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
+        (["policy=counts", "learner=reinforce"], "policy=flat"),
+        (["learner=idle", "search=echo"], "search"),
+        (["learner=expert", "search=echo", "game=tictactoe"], "counts none"),
+    ],
+)
+def test_mistyped_words_are_answered_as_ever(words, hint, typed):
+    assert hint in refused(typed("train", "plugins=[mine]", *words))
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"),
+    [
+        ("mien", "no module is called 'mien'; did you mean mine?"),
+        ("os.system", "no module is called 'os.system'"),
+        ("builtins.eval", "no module is called 'builtins.eval'"),
+        ("__import__", "no module is called '__import__'"),
+        ("../mine", "does not list modules by name"),
+        ("mine:main", "does not list modules by name"),
+        ("mine.py", "no module is called 'mine.py'"),
+        ("mine..x", "does not list modules by name"),
+        (".mine", "does not list modules by name"),
+        ("mine\n", "does not list modules by name"),
+        ("mine,3", "does not list modules by name"),
+        ("${oc.env:HOME}", "does not list modules by name"),
+        ("broken", "plugins=[broken] fails: ZeroDivisionError: division by zero, line 3"),
+        ("odd", "plugins=[odd] fails: SyntaxError"),
+        ("leaving", "plugins=[leaving] fails: SystemExit: 0"),
+        ("lacking", "plugins=[lacking] fails: ModuleNotFoundError: No module named 'nowhere'"),
+        ("json", "give the file another name"),
+    ],
+)
+def test_modules_that_cannot_be_imported_are_refused_in_one_line(listed, told, typed, tmp_path):
+    (tmp_path / "broken.py").write_text("\n\n1 / 0\n")
+    (tmp_path / "odd.py").write_text("this is no Python\n")
+    (tmp_path / "leaving.py").write_text("import sys; sys.exit(0)\n")
+    (tmp_path / "lacking.py").write_text("import nowhere\n")
+    (tmp_path / "json.py").touch()
+    assert told in refused(typed("train", f"plugins=[{listed}]"))
+
+
+def test_other_words_for_plugins_are_refused(typed):
+    for word in ("plugins=mine", "plugins=[mine],[json]", "plugins=null", "plugins="):
+        assert "plugins=[mine]" in refused(typed("train", word))
+    for word in ("+plugins=[mine]", "++plugins=[mine]", "~plugins"):
+        refused(typed("train", word))
+    assert "mine" not in sys.modules
+
+
+def register_as(group, name, keys="", made="type('T', (), {})", tail=""):
+    """A module that registers one part with these lines as its keys."""
+    Path("other.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from rlgames import register\n"
+        f"@dataclass\nclass Keys:\n    name: str = {name!r}\n{keys}\n"
+        f"{tail}\nregister({group!r}, {name!r}, {made}, Keys)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "keys", "made", "told"),
+    [
+        ("reward", "turns", "", "lambda game: 0", "reward=turns is taken"),
+        ("player", "self", "", "lambda game: 0", "player=self is taken"),
+        ("polisy", "new", "", "len", "did you mean policy?"),
+        ("reward", "new", "", "int", "Reward"),
+        ("policy", "new", "", "lambda game: 0", "Policy"),
+        ("game", "new", "    games: int = 3", "len", "cannot have the key games"),
+        ("game", "new", "    policy: int = 3", "len", "cannot have the key policy"),
+        ("game", "new", "    cells: int", "len", "defaults"),
+        ("game", "a/b", "", "len", "cannot be typed"),
+        ("game", "../x", "", "len", "cannot be typed"),
+        ("sampling", "new", "    thing: 'Keys | int | str' = 3", "len", "fails"),
+    ],
+)
+def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, told, typed):
+    if keys == "    cells: int":
+        keys = "    cells: int = __import__('dataclasses').field(kw_only=True)"
+    register_as(group, name, keys, made)
+    assert told in refused(typed("train", "plugins=[other]"))
+    assert name not in PARTS.get(group, [{}])[0] or name == "turns"
+
+
+def test_a_name_can_be_registered_anew_only_by_the_same_part(typed):
+    register_as("reward", "hasty", made="lambda game: 0")
+    assert "reward=hasty is taken" in refused(typed("train", "plugins=[mine,other]"))
+    del sys.modules["mine"]
+    assert typed("train", "plugins=[mine]", "--help").returncode == 0
+
+
+@pytest.mark.slow
+def test_options_of_ones_own_folder_take_part(typed, tmp_path):
+    folder = tmp_path / "my options"
+    for path, text in {
+        "policy/little.yaml": "# a small one\nname: mlp\nlayers: [8]\n",
+        "policy/flat.yaml": "# from the file\nname: flat\nbias: false\n",
+        "player/careful.yaml": "# looks twice\nname: density\nsamples: 120\n",
+        "experiment/quick.yaml": "# @package _global_\n# soon over\ndefaults:\n"
+        "  - override /policy: little\ngames: 20\nbatch: 10\nshots: 1\n",
+        "experiment/own.yaml": "# @package _global_\nplugins: [mine]\n",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    shown = typed("train", "--help", "--config-dir", str(folder)).stdout
+    shown += typed("experiments", "--config-dir", str(folder)).stdout
+    for line in ("little +a small one", "careful +looks twice", "quick +.* little +soon over"):
+        assert re.search(line, shown)
+    assert "quick" in options("experiment")
+    given = f"--config-dir={folder}"
+    assert "mean little?" in refused(typed("train", given, "policy=littel"))
+    assert "mean quick?" in refused(typed("train", given, "experiment=qick"))
+    assert "mean careful?" in refused(typed("eval", given, "player=carefl", "game=salvo"))
+    found = load_config("train", [given, "experiment=quick", "plugins=[mine]"])
+    assert (found.policy.layers, found.policy.activation, found.games) == ([8], "relu", 20)
+    found = load_config("train", [given, "plugins=[mine]", "policy=flat"])
+    assert found.policy.bias is False
+    assert found.policy.steep is None
+    assert load_config("eval", [given, "player=careful"]).player.samples == 120
+    words = [given, "experiment=quick", "eval_games=5", "solve_seconds=0", "out=sweep"]
+    done = typed("train", "-m", *words, "policy=little")
+    assert "1 of 1 jobs done" in done.stdout, done.stderr
+    assert "name them yourself" in refused(typed("train", given, "experiment=own"))
+    for text, told in (
+        ("name: [", "parsing"),
+        ("- mlp", "no policy is called"),
+        ("layers: [8]", "no policy is called"),
+        ("name: evil", "no policy is called 'evil'"),
+        ("name: mlp\nlayrs: [8]", "did you mean layers?"),
+        ("name: mlp\n_target_: evil", "policy._target_"),
+        ("name: mlp\nlayers: ${nowhere}", "'nowhere' not found"),
+        ("\n", "no policy is called"),
+    ):
+        (folder / "policy" / "little.yaml").write_text(text)
+        assert told in refused(typed("train", given, "policy=little"))
+    (folder / "experiment" / "own.yaml").write_text("# @package _global_\nlog_evry: 3\n")
+    assert "mean log_every?" in refused(typed("train", given, "experiment=own"))
+    for words in (["--config-dir"], ["--config-dir="], ["--config-dir", "nowhere"]):
+        assert "--config-dir DIR" in refused(typed("train", *words))
+
+
+HYDRAS = """# @package _global_
+hydra:
+  callbacks: {any: {_target_: evil.main}}
+  sweeper: {_target_: evil.main}
+  launcher: {_target_: evil.main}
+  job_logging: {handlers: {any: {class: evil.main}}}
+"""
+
+
+@pytest.mark.slow
+def test_options_of_a_folder_have_nothing_imported(typed, tmp_path):
+    (tmp_path / "evil.py").write_text(EVIL)
+    (tmp_path / "more" / "experiment").mkdir(parents=True)
+    (tmp_path / "more" / "experiment" / "sly.yaml").write_text(HYDRAS)
+    words = ["--config-dir=more", "experiment=sly", "plugins=[mine]", *SMALL]
+    assert "1 of 1 jobs done" in typed("train", "-m", *words, "out=sweep").stdout
+    run = package.train([*words, "out=run"])  # of which Hydra makes nothing
+    assert "evil" not in (run / "config.yaml").read_text()
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_takes_them(typed, tmp_path):
+    words = ["plugins=[mine]", "policy=flat", "reward=hasty", *SMALL, "out=sweep"]
+    done = typed("train", "-m", *words)
+    assert "1 of 1 jobs done" in done.stdout, done.stderr
+    found = (tmp_path / "sweep" / "0" / "config.yaml").read_text()
+    assert "name: flat" in found
+
+
+@cache
+def usual_config():
+    return to_plain(load_config("train", SMALL))
+
+
+def checkpoint(**changes):
+    """A file with the header of a run whose config has these changes."""
+    Checkpoint(usual_config() | changes, 0, {"a": torch.ones(1)}, {}).write(Path("strange"))
+
+
+def test_what_an_evaluation_imports_is_fit_for_training(tmp_path):
+    scaled = MINE.replace("scores = self", "scores = SCALE * self") + "SCALE = torch.tensor(2.0)\n"
+    (tmp_path / "mine.py").write_text(scaled)
+    words = ["plugins=[mine]", "game=salvo"]
+    package.evaluate(None, [*words, "player=random", "games=20", "solve_seconds=0"])
+    run = package.train([*words, "policy=flat", *SMALL, "out=run"])
+    assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
+    trained("policy=flat", *SMALL)
+    (tmp_path / "mine.py").write_text(EVIL + MINE)
+    told = (
+        "no policy is called 'flat' here; it was trained with plugins=[mine], name them yourself "
+        "if you trust them"
+    )
+    # A fork of this process would know the part already.
+    words = [sys.executable, "-m", "rlgames", "eval", "run"]
+    assert told in refused(subprocess.run(words, cwd=tmp_path, capture_output=True, text=True))
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"policy": {"name": "evil"}},
+        {"policy": "evil", "learner": "evil"},
+        *(
+            {group: {"name": name}}
+            for group in ("game", "policy", "learner", "reward")
+            for name in ("os.system", "../evil", "evil:main", "builtins.eval", "__import__", "evil")
+        ),
+        {"policy": {"name": "mlp", "_target_": "evil.main"}},
+        {"game": {"_target_": "evil.main", "name": "salvo"}},
+        {"policy": ["evil"]},
+        {"policy": {"name": ["evil"]}},
+        {"policy": {"name": "${oc.env:HOME}"}},
+        {"policy": {"name": "evil"}, "plugins": "evil"},
+        {"policy": {"name": "evil"}, "plugins": [1]},
+        {"policy": {"name": "evil"}, "plugins": ["evil\u001b[2J"]},
+        {"policy": {"name": "evil"}, "plugins": ["../evil"]},
+        {"_target_": "evil.main", "policy": {"name": "evil"}},
+        {},
+    ],
+    ids=str,
+)
+def test_nothing_that_a_checkpoint_lists_is_imported(changes, typed, tmp_path):
+    (tmp_path / "evil.py").write_text(EVIL)
+    checkpoint(**{"plugins": ["evil"], **changes})
+    assert "\x1b" not in refused(typed("eval", "strange"))
+    assert not (tmp_path / "marker").exists()
+    assert "evil" not in sys.modules
+
+
+def test_nothing_that_a_record_or_a_run_directory_lists_is_imported(typed, tmp_path):
+    (tmp_path / "evil.py").write_text(EVIL)
+    first = {"rlgames_record": 1, "game": {"name": "evil"}, "plugins": ["evil"]}
+    (tmp_path / "games").write_text(json.dumps(first) + "\n")
+    refused(typed("train", "demonstrations=games", "demonstrated=1", *SMALL))
+    checkpoint(plugins=["evil"], policy={"name": "evil"})
+    assert "plugins=[evil]" in refused(typed("train", "start=strange", *SMALL))
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text("plugins: [evil]\npolicy: {_target_: evil.main}\n")
+    (run / "run.json").write_text('{"plugins": ["evil"]}')
+    refused(typed("eval", "run"))
+    assert not (tmp_path / "marker").exists()
+
+
+def test_the_example_of_the_guide_runs_word_for_word(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    section = text.split("## Parts of your own")[1].split("\n## ")[0]
+    module, words = re.findall(r"```(?:python|sh)\n(.*?)```", section, re.DOTALL)
+    (tmp_path / "mine.py").write_text(module)
+    word = words.splitlines()[0].split("#")[0].split()
+    assert word[:2] == ["rlgames", "train"]
+    run = package.train([*word[2:], *SMALL, "out=run"])
+    assert "name: hurry\n  growth: 0.2" in (run / "config.yaml").read_text()

@@ -1,0 +1,222 @@
+"""Several processes teach one policy as one process would."""
+
+import math
+import os
+import signal
+import socket
+import time
+
+import pytest
+import torch
+from markers import quick
+from processes import Process, as_it_ended, metrics_of, same
+
+from rlgames.config.compose import load_config
+from rlgames.core import distributed
+from rlgames.factory import components
+from rlgames.learners.learner import Learner
+from rlgames.learners.reinforce import BASELINES
+from rlgames.rewards import Reward
+from rlgames.rollouts.play import play
+from rlgames.rollouts.trajectories import FinalStates
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import read_metrics, read_run
+from rlgames.training.collector import Collector
+from rlgames.training.components import build_components
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "policy=mlp", "policy.layers=[8]"]
+WORDS += ["games=240", "batch=12", "log_every=24", "eval_every=60", "solve_seconds=0"]
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return str(found.getsockname()[1])
+
+
+class Ranks:
+    """So many forks that meet as those that torchrun starts; prepare(rank) is called in each."""
+
+    def __init__(self, folder, *words, size=2, prepare=lambda rank: None):
+        port = free_port()
+
+        def told(rank):
+            named = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
+            named |= {"MASTER_ADDR": "localhost", "TORCHELASTIC_RUN_ID": "none"}
+            os.environ.update({name: str(value) for name, value in named.items()})
+            prepare(rank)
+
+        self.processes = [
+            Process(folder, *words, prepare=lambda rank=rank: told(rank)) for rank in range(size)
+        ]
+
+    def wait(self):
+        return [process.wait() for process in self.processes]
+
+
+def both(folder, *words, prepare=lambda rank: None):
+    ends = Ranks(folder, *words, prepare=prepare).wait()
+    assert [code for code, _ in ends] == [0, 0], ends
+    return ends
+
+
+def saving_weights(folder, name):
+    """Have each process note its weights after every update."""
+
+    def prepare(rank):
+        update = name.update
+        count = 0
+
+        def noted(self, *args):
+            nonlocal count
+            figures = update(self, *args)
+            count += 1
+            torch.save(self.policy.state_dict(), folder / f"{rank}-{count}.pt")
+            return figures
+
+        name.update = noted
+
+    return prepare
+
+
+LEARNERS = {
+    "actor_critic": ["learner.minibatches=3", "learner.epochs=2"],
+    "reinforce": ["learner.baseline=standardised"],
+    "q": ["sampling=epsilon_greedy", "learner.memory=100", "learner.minibatch=8"],
+}
+
+
+@pytest.mark.parametrize("learner", quick(LEARNERS, "actor_critic", "reinforce"))
+def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
+    prepare = saving_weights(tmp_path, components.LEARNERS[learner])
+    words = ["train", *WORDS, f"learner={learner}", *LEARNERS[learner], "out=run"]
+    both(tmp_path, *words, prepare=prepare)
+    assert len(list(tmp_path.glob("0-*.pt"))) == 20
+    for count in range(1, 21):
+        one, two = (torch.load(tmp_path / f"{rank}-{count}.pt") for rank in (0, 1))
+        same(one, two)
+    lines = read_metrics(tmp_path / "run/metrics.jsonl")
+    assert [line["games"] for line in lines if "train/loss" in line][-1] == 240
+    assert read_run(tmp_path / "run")["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ["learner=actor_critic", "learner.minibatches=1", "learner.epochs=3"],
+        *(
+            ["learner=reinforce", f"learner.baseline={name}", "learner.entropy=0.1"]
+            for name in BASELINES
+        ),
+    ],
+)
+def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
+    """Part of the games each, of unequal lengths, against all of them at once."""
+    words = [*WORDS, *learner, "learner.optimizer=sgd", "lr=0.1"]
+
+    def taught(games):
+        parts = build_components(load_config("train", words))
+        rng = torch.Generator().manual_seed(1)
+        moves, results = play(parts.game, [parts.agent], 10, rng)
+        chosen = torch.tensor(games)
+        moves, results = moves.of_games(chosen), FinalStates(results.state[chosen], 0)
+        parts.learner.update(moves, results, 0.0)
+        return parts.agent.policy.state_dict()
+
+    def prepare(rank):
+        with distributed.process_group("cpu"):
+            torch.save(taught([[0, 1, 2, 3], [4, 5, 6, 7, 8, 9]][rank]), tmp_path / f"{rank}.pt")
+        os._exit(0)
+
+    assert [code for code, _ in Ranks(tmp_path, prepare=prepare).wait()] == [0, 0]
+    alone = taught(list(range(10)))
+    for rank in (0, 1):
+        found = torch.load(tmp_path / f"{rank}.pt")
+        for name, value in alone.items():
+            assert torch.allclose(value, found[name], atol=1e-6), name
+
+
+@pytest.mark.slow
+def test_goes_on_exactly(tmp_path):
+    words = ["train", *WORDS, "window=2"]
+    both(tmp_path, *words, "out=whole")
+
+    def prepare(rank):
+        update, count = components.LEARNERS["actor_critic"].update, 0
+
+        def stopped(self, *args):
+            nonlocal count
+            count += 1
+            if count == 9 and rank == 1:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return update(self, *args)
+
+        components.LEARNERS["actor_critic"].update = stopped
+
+    ends = Ranks(tmp_path, *words, "out=parted", prepare=prepare).wait()
+    assert [code for code, _ in ends] == [143, 143], ends
+    assert "go on with: rlgames resume parted" in ends[0][1]
+    both(tmp_path, "resume", "parted")
+    same(as_it_ended(tmp_path / "whole"), as_it_ended(tmp_path / "parted"))
+    assert metrics_of(tmp_path / "whole") == metrics_of(tmp_path / "parted")
+
+
+def test_one_that_is_killed_ends_the_others(tmp_path):
+    def prepare(rank):
+        play, count = Collector.play, 0
+
+        def killed(self, *args):
+            nonlocal count
+            count += 1
+            if count == 12 and rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return play(self, *args)
+
+        Collector.play = killed
+
+    begun = time.monotonic()
+    first, second = Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait()
+    assert time.monotonic() - begun < 30
+    assert second[0] == -signal.SIGKILL
+    assert first[0] == 3, first
+    assert "go on from the last checkpoint: rlgames resume run" in first[1]
+    assert Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games == 120
+    both(tmp_path, "resume", "run")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["game=tictactoe", "policy=table", "learner=td"], "learner=td is learnt by one process"),
+        (["game=tictactoe", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives"),
+    ],
+)
+def test_what_several_cannot_do_is_refused(words, told, tmp_path):
+    for code, said in Ranks(tmp_path, "train", *words, "out=run").wait():
+        assert code == 2, said
+        assert told in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_learners_say_whether_they_learn_together():
+    assert {name for name, learner in components.LEARNERS.items() if learner.together} == {
+        "actor_critic",
+        "reinforce",
+        "q",
+        "expert",
+        "td_lambda",
+    }
+    assert not Learner.together
+
+
+@pytest.mark.parametrize("spoilt", [[0, 1], [1]])
+def test_a_bad_number_ends_all_in_one_line(spoilt, tmp_path):
+    def prepare(rank):
+        real = Reward.of_moves
+        if rank in spoilt:
+            Reward.of_moves = lambda self, *given: real(self, *given) * math.nan
+
+    for code, told in Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait():
+        assert code == 3, told
+        assert "Traceback" not in told
+        assert "not a finite number" in told or "another process of this run has ended" in told

@@ -1,0 +1,141 @@
+"""Boards as they are drawn: every game, every width, without colour and in ASCII."""
+
+import io
+import re
+
+import pytest
+import torch
+from rich.console import Console
+
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config
+from rlgames.drawing.terminal import Diagram
+from rlgames.factory.components import build_game
+from rlgames.players.player import Random
+
+SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
+
+
+def game_of(name):
+    words = [f"game={name}", *SMALL.get(name, ())]
+    return build_game(load_config("solve", words))
+
+
+def after(game, plies):
+    """A public position, random moves from the start, and the full one before it."""
+    rng = torch.Generator().manual_seed(1)
+    state = before = game.initial(1, rng)
+    for _ in range(plies):
+        before = state
+        state = game.act(state, Random(game).choose(game.public(state), rng))
+        if game.spec.draws:
+            state = game.settle(state, torch.rand(1, game.spec.draws, generator=rng))
+    return game.public(state), before
+
+
+def shares(game, state):
+    """Probabilities that differ: the first legal action has the most."""
+    legal = game.legal(state)[0].double()
+    weight = legal / (1 + legal.cumsum(0))
+    return weight / weight.sum()
+
+
+def drawn(board, width=80, encoding="utf-8", **settings):
+    file = io.TextIOWrapper(io.BytesIO(), encoding)
+    console = Console(file=file, width=width, force_terminal=True, **settings)
+    console.print(board)
+    file.flush()
+    return file.buffer.getvalue().decode(encoding)
+
+
+GAMES = options("game")
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_every_board_is_found_and_no_line_is_too_long(name):
+    game = game_of(name)
+    state, before = after(game, 3)
+    board = Diagram(game, state, shares(game, state), game.public(before))
+    assert board.boards
+    for width in (120, 80, 40, 20):
+        text = drawn(board, width, color_system=None)
+        assert max(map(len, text.splitlines())) <= width
+        for row in board.boards[0]:
+            assert all(mark in text for mark in row if mark != ".")
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_board_needs_no_colour_and_no_more_than_ascii(name):
+    game = game_of(name)
+    state, _ = after(game, 2)
+    board = Diagram(game, state, shares(game, state))
+    colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
+    assert not re.search(colours, drawn(board, no_color=True, color_system="truecolor"))
+    assert drawn(board, encoding="ascii", color_system=None).isascii()
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "connect4", "salvo_duel"])
+def test_percentages_on_the_board_add_up(name):
+    game = game_of(name)
+    state, _ = after(game, 2)
+    board = Diagram(game, state, shares(game, state))
+    told = [int(text) for text in re.findall(r"(\d+)%", drawn(board, color_system=None))]
+    assert abs(sum(told) - 100) <= len(told) / 2 + 1
+    assert max(told) == round(100 * max(board.shares))
+
+
+def test_sets_of_cells_are_added_up_in_each_cell():
+    game = game_of("salvo")
+    state, _ = after(game, 1)
+    board = Diagram(game, state, shares(game, state))
+    assert sum(board.on_cells()) == pytest.approx(game.shots)
+    named = dict.fromkeys(("A1", "B3"), 0.0)
+    for action, share in enumerate(board.shares):
+        for name in set(named) & set(game.name_action(state, 0, action).split()):
+            named[name] += share
+    assert board.on_cells()[0] == pytest.approx(named["A1"])
+    assert board.on_cells()[7] == pytest.approx(named["B3"])
+
+
+def test_the_last_move_is_marked():
+    game = game_of("tictactoe")
+    state, before = after(game, 2)
+    assert drawn(Diagram(game, state), color_system=None).count("[") == 0
+    text = drawn(Diagram(game, state, since=before), color_system=None)
+    assert re.findall(r"\[ *(.) *\]", text) == ["O"]
+
+
+def test_the_likeliest_moves_add_up():
+    game = game_of("salvo")
+    state, _ = after(game, 0)
+    moves = Diagram(game, state, shares(game, state)).likeliest()
+    assert sum(share for _, share in moves) == pytest.approx(1)
+    assert moves[-1][0] == "others"
+    assert [share for _, share in moves[:-1]] == sorted((s for _, s in moves[:-1]), reverse=True)
+
+
+def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
+    class Spoken(type(game_of("tictactoe"))):
+        def boards(self, state, row, reveal=False):
+            return []
+
+        def render(self, state, row, reveal=False):
+            return f"[bold]{int(state.turn[row])} stones lie on the board"
+
+    game = Spoken(3, 3, 3, gravity=False)
+    state, _ = after(game, 2)
+    text = drawn(Diagram(game, state, shares(game, state)), color_system=None)
+    assert "[bold]2 stones lie" in text
+    assert len(re.findall(r"[ABC][123] .*%", text)) == 7
+
+
+def test_a_board_is_read_without_its_labels_too():
+    for name in ("tictactoe", "connect4", "2048"):
+        game = game_of(name)
+        state, _ = after(game, 3)
+        text = game.render(state, 0)
+        bare = "\n".join(" ".join(row) for row in game.boards(state, 0)[0])
+        assert game.render(game.parse(bare), 0) == text
+        for wrong in ("", ". .\n. .", ". . .\n. . .", ". . .\n" * 4, text + "\n" + text):
+            with pytest.raises(ValueError, match="row"):
+                game.parse(wrong)

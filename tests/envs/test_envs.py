@@ -1,0 +1,229 @@
+"""The games as environments of Gymnasium and PettingZoo."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+gymnasium = pytest.importorskip("gymnasium")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+from gymnasium.vector import AutoresetMode  # noqa: E402
+
+import rlgames.envs  # noqa: E402, F401
+from rlgames.core.errors import ConfigError  # noqa: E402
+from rlgames.envs.seated import MOST_ILLEGAL  # noqa: E402
+
+CHANCE = np.random.default_rng(0)
+
+
+def some_legal(mask):
+    """A random legal action of each row."""
+    return (mask * CHANCE.random(mask.shape)).argmax(-1)
+
+
+def played(envs, steps, seed=1):
+    """What each step of random legal play told: rewards, terminations and observations."""
+    _, info = envs.reset(seed=seed)
+    for _ in range(steps):
+        seen, reward, terminated, truncated, info = envs.step(some_legal(info["action_mask"]))
+        assert seen in envs.observation_space
+        assert not truncated.any()
+        yield reward, terminated, seen
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("Salvo", {"board": 4, "shots": 2}),
+        ("2048", {"board": 2, "columns": 3}),
+        ("Connect4", {"seat": 2, "opponent": "win_or_block"}),
+        ("SalvoDuel", {"board": 3, "ships": [2, 1], "seat": 2}),
+        pytest.param("Battleship", {"encoding": "signed"}, marks=pytest.mark.slow),
+        pytest.param("2048", {"encoding": "exponents"}, marks=pytest.mark.slow),
+        pytest.param("TicTacToe", {"reward": "hickman"}, marks=pytest.mark.slow),
+        pytest.param("Game", {"game": "salvo", "aim": "sequential"}, marks=pytest.mark.slow),
+    ],
+)
+def test_gymnasium_finds_nothing_wrong(name, keys):
+    env = gymnasium.make(f"rlgames/{name}-v0", **keys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+def test_a_batch_plays_as_one_game_does():
+    one = gymnasium.make("rlgames/2048-v0").unwrapped
+    many = gymnasium.make_vec("rlgames/2048-v0", num_envs=1)
+    assert many.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    (seen, _), (batch, info) = one.reset(seed=3), many.reset(seed=3)
+    for _ in range(20):
+        assert np.array_equal(seen, batch[0])
+        assert np.array_equal(one.action_masks(), many.action_masks()[0])
+        action = some_legal(info["action_mask"])
+        seen, reward, terminated, _, _ = one.step(action[0])
+        batch, rewards, _, _, info = many.step(action)
+        assert reward == rewards[0]
+        assert not terminated
+
+
+def test_a_game_that_is_over_begins_anew_with_the_next_step():
+    envs = gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=50)
+    over = np.zeros(50, dtype=bool)
+    ended = 0
+    for reward, terminated, seen in played(envs, 40):
+        assert not reward[over].any()
+        assert not terminated[over].any()
+        assert not seen[over].any(), "a new board is empty"
+        assert set(np.unique(reward)) <= {-1, 0, 1}
+        over, ended = terminated, ended + terminated.sum()
+    assert ended > 300
+
+
+def test_rewards_are_those_of_the_config_group():
+    """Of Battleship's three: all hits, as they fall; -1 a turn; hits less what chance would hit."""
+    keys = {"board": 5, "ships": [2], "num_envs": 1}
+    found = {}
+    for reward in ("turns", "score", "hits"):
+        envs = gymnasium.make_vec("rlgames/Battleship-v0", reward=reward, **keys)
+        envs.reset(seed=2)
+        found[reward] = []
+        for cell in range(5):
+            _, paid, terminated, _, _ = envs.step(np.array([cell]))
+            found[reward].append(float(paid[0]))
+            if terminated:
+                break
+    turns = len(found["turns"])
+    assert found["turns"] == [-1.0] * turns
+    assert sum(found["score"]) == 2
+    cells, left = 5, 2
+    for paid, hit in zip(found["hits"], found["score"], strict=True):
+        assert paid == pytest.approx(hit - left / cells)
+        cells, left = cells - 1, left - hit
+    default = gymnasium.make("rlgames/Battleship-v0").unwrapped
+    assert default.seated.reward.scored == "turns"
+
+
+@pytest.mark.parametrize("seat", [1, 2])
+def test_an_opponent_has_the_other_seat(seat):
+    envs = gymnasium.make_vec(
+        "rlgames/TicTacToe-v0", num_envs=30, seat=seat, opponent="exact", reward="outcome"
+    )
+    rewards = np.concatenate([reward for reward, _, _ in played(envs, 20)])
+    assert rewards.max() == 0, "nobody beats perfect play"
+    assert rewards.min() == -1
+
+
+def test_an_illegal_action_changes_nothing_and_costs():
+    env = gymnasium.make("rlgames/Battleship-v0", illegal=-0.5)
+    env.reset(seed=0)
+    before, _, _, _, info = env.step(0)
+    assert not info["action_mask"][0]
+    assert env.action_space.sample(info["action_mask"]) != 0
+    for count in range(1, MOST_ILLEGAL + 1):
+        seen, reward, terminated, truncated, _ = env.step(0)
+        assert np.array_equal(seen, before)
+        assert (reward, terminated) == (-0.5, False)
+        assert truncated == (count == MOST_ILLEGAL)
+    _, info = env.reset()
+    assert info["action_mask"].all()
+
+
+def test_what_is_handed_out_may_be_changed():
+    env = gymnasium.make("rlgames/TicTacToe-v0").unwrapped
+    seen, info = env.reset(seed=0)
+    seen[:], info["action_mask"][:] = 9, 0
+    env.action_masks()[:] = False
+    assert env.action_masks().all()
+    assert "." in env.render()
+
+
+@pytest.mark.parametrize(
+    ("keys", "hint"),
+    [
+        ({"bord": 3}, "bord"),
+        ({"board": 99}, "board=99"),
+        ({"opponent": "nobody"}, "nobody"),
+        ({"opponent": "self"}, "in training"),
+        ({"reward": "turms"}, "turms"),
+        ({"lr": 0.1}, "lr"),
+    ],
+)
+def test_bad_keys_are_refused(keys, hint):
+    with pytest.raises(ConfigError, match=hint):
+        gymnasium.make("rlgames/TicTacToe-v0", **keys)
+
+
+def test_a_game_played_alone_has_one_seat():
+    for keys in ({"seat": 2}, {"opponent": "random"}):
+        with pytest.raises(ConfigError, match="alone"):
+            gymnasium.make("rlgames/2048-v0", **keys)
+    with pytest.raises(ConfigError, match="needs a game"):
+        gymnasium.make("rlgames/Game-v0")
+
+
+@pytest.mark.parametrize(
+    "keys", [{"game": "tictactoe"}, {"game": "salvo_duel", "board": 3, "ships": [2, 1]}]
+)
+@pytest.mark.filterwarnings("ignore:Observation:UserWarning")
+def test_pettingzoo_finds_nothing_wrong(keys, capsys):
+    pytest.importorskip("pettingzoo")
+    from pettingzoo.test import api_test, seed_test
+
+    from rlgames.envs.pettingzoo_env import env
+
+    api_test(env(**keys), num_cycles=30)
+    seed_test(lambda: env(**keys), num_cycles=10)
+
+
+def test_pettingzoo_pays_both_seats():
+    pytest.importorskip("pettingzoo")
+    from rlgames.envs.pettingzoo_env import env
+
+    table = env(game="connect4")
+    table.reset(seed=0)
+    for column in (0, 1, 0, 1, 0, 1, 0):
+        told = table.last()[0]
+        assert told["action_mask"][column]
+        assert not table.observe("player_1" if table.agent_selection[-1] == "0" else "player_0")[
+            "action_mask"
+        ].any()
+        table.step(column)
+    assert table.terminations == {"player_0": True, "player_1": True}
+    assert table.rewards == {"player_0": 1.0, "player_1": -1.0}
+    with pytest.raises(ConfigError, match="alone"):
+        env(game="2048")
+    with pytest.raises(ConfigError, match="both seats"):
+        env(game="connect4", opponent="random")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("masked", [False, True])
+def test_ppo_of_others_learns_salvo(masked):
+    """Stable-Baselines3's PPO on a small board: far fewer turns than random play needs."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    make = sb3.PPO
+    if masked:
+        make = pytest.importorskip("sb3_contrib").MaskablePPO
+    torch.manual_seed(0)
+    keys = {"board": 3, "ships": [3], "shots": 1}
+    env = gymnasium.make("rlgames/Salvo-v0", **keys)
+    model = make("MlpPolicy", env, n_steps=512, batch_size=128, learning_rate=1e-3, seed=0)
+    model.learn(8_000)
+    envs = gymnasium.make_vec("rlgames/Salvo-v0", num_envs=500, **keys)
+    turns = {}
+    for who in ("random", "trained"):
+        seen, info = envs.reset(seed=5)
+        total, over = np.zeros(500), np.zeros(500, dtype=bool)
+        for _ in range(9 + MOST_ILLEGAL):
+            action = some_legal(info["action_mask"])
+            if who == "trained":
+                told = {"action_masks": envs.action_masks()} if masked else {}
+                action, _ = model.predict(seen, deterministic=True, **told)
+            seen, reward, terminated, truncated, info = envs.step(action)
+            total += reward * ~over
+            over |= terminated | truncated
+        turns[who] = -total.mean()
+    assert turns["random"] == pytest.approx(7.5, abs=0.3)
+    assert turns["trained"] < 6

@@ -1,0 +1,74 @@
+"""eval compile=true: the same games and figures, by compiled code."""
+
+import shutil
+from functools import wraps
+from multiprocessing import get_context
+
+import pytest
+import torch
+
+from rlgames import evaluate
+from rlgames.core.errors import ConfigError
+from rlgames.evaluation import compile
+from rlgames.evaluation.compile import compile_observing
+from rlgames.games.battleship import Battleship
+from rlgames.games.k_in_a_row import KInARow
+
+compiled = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+
+
+def in_a_fork(test):
+    """Run the test in a process of its own: forks of one whose compiler has threads stand still."""
+
+    @wraps(test)
+    def run(**values):
+        process = get_context("fork").Process(target=test, kwargs=values)
+        process.start()
+        process.join(300)
+        process.kill()
+        process.join()
+        assert process.exitcode == 0
+
+    return run
+
+
+@pytest.mark.slow  # compiling takes tens of seconds
+@compiled
+@pytest.mark.parametrize("threads", [1, 2])
+@in_a_fork
+def test_compiled_code_plays_the_same_games(threads):
+    words = ["player=random", "player.observe=true", "game=connect4", "solve_seconds=0"]
+    words += ["batch=512", "games=9000", f"threads={threads}"]
+    plain, fast = (evaluate(None, [*words, f"compile={how}"]) for how in ("false", "true"))
+    for found in (plain, fast):
+        assert found.pop("moves_per_s") > 0
+        found.pop("seconds")
+    assert plain == fast
+
+
+@pytest.mark.slow
+@compiled
+@pytest.mark.parametrize(
+    "game", [KInARow(6, 7, 4, True), KInARow(3, 3, 3, False), Battleship(4, 4, [4])]
+)
+@in_a_fork
+def test_compiled_code_shows_the_same(game):
+    compile.MIN_COMPILED_BATCH = 8
+    rng, plain = torch.Generator().manual_seed(0), game.observe
+    compile_observing(game, rng)
+    state = game.initial(100, rng)
+    for rows in (100, 50, 8, 3):  # of few it says nothing
+        state = state[:rows]
+        for _ in range(3):
+            action = game.pick(state, torch.rand(len(state), generator=rng))
+            state = game.move(state, action, rng)
+        public = game.public(state)
+        assert torch.equal(game.observe(public), plain(public))
+
+
+def test_without_a_compiler_one_line_says_so(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    game = KInARow(3, 3, 3, False)
+    with pytest.raises(ConfigError, match="no no-such-compiler"):
+        compile_observing(game, torch.Generator())
+    assert "observe" not in vars(game)

@@ -1,0 +1,179 @@
+"""Long evaluations are played in shares, by as many processes as there are threads."""
+
+import errno
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from rlgames.evaluation.parallel import (
+    BATCHES_PER_SHARD,
+    _in_processes,
+    play_sharded,
+    sampled_by_game,
+)
+from rlgames.games.battleship import Battleship
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+
+GAMES = 2 * 8 * BATCHES_PER_SHARD + 5
+"""Of batches of 8 games: two whole shares and a bit."""
+
+
+def played(game, players, threads, record=True, seating=None):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        rng, openings = torch.Generator().manual_seed(3), sampled_by_game(game)
+        return play_sharded(
+            game, players, GAMES, rng, openings, batch=8, seating=seating, record=record
+        )
+    finally:
+        assert torch.get_num_threads() == threads
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("game", [KInARow(3, 3, 3, False), Battleship(3, 3, [2])])
+def test_the_number_of_threads_changes_nothing(game):
+    moves, results = played(game, [Random(game)], 1)
+    for threads in (2, 3):
+        again, ended = played(game, [Random(game)], threads)
+        assert torch.equal(moves.action, again.action)
+        assert torch.equal(moves.game, again.game)
+        assert torch.equal(results.score, ended.score)
+        assert results.moves == ended.moves
+    assert torch.equal(torch.bincount(moves.game), results.turns)
+    assert results.moves == len(moves)
+    assert len(results.turns.unique()) > 1
+    assert len(results.turns) == GAMES
+
+
+def test_every_game_has_its_own_seats_and_stream():
+    game = KInARow(3, 3, 3, False)
+    seating = torch.randint(2, (GAMES, 1)).repeat(1, 2)
+    seating[:, 1] = 1 - seating[:, 0]
+    moves, _ = played(game, [Random(game), Random(game)], 2, seating=seating)
+    assert torch.equal(moves.player, seating[moves.game, moves.seat])
+    first = [
+        moves.action[moves.game == at * 8 * BATCHES_PER_SHARD + row]
+        for at in (0, 1)
+        for row in range(8)
+    ]
+    assert any(not torch.equal(a, b) for a, b in zip(first[:8], first[8:], strict=True))
+
+
+class Counting(Random):
+    """Counts how often it is asked."""
+
+    counts = True
+    asked = 0
+
+    def choose(self, state, rng):
+        self.asked += 1
+        return super().choose(state, rng)
+
+
+def test_who_counts_does_so_here():
+    game = KInARow(3, 3, 3, False)
+    player = Counting(game)
+    played(game, [player], 3, record=False)
+    assert player.asked > 9
+
+
+class Failing(Random):
+    def choose(self, state, rng):
+        raise ArithmeticError("no move")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_goes_wrong_is_told_wherever_it_was(threads):
+    game = KInARow(3, 3, 3, False)
+    with pytest.raises(ArithmeticError, match="no move"):
+        played(game, [Failing(game)], threads)
+    assert not multiprocessing.active_children()
+
+
+class Strange(Exception):
+    """Cannot be told to another process."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+class Odd(Random):
+    def choose(self, state, rng):
+        raise Strange("this", "that")
+
+
+def test_what_cannot_be_pickled_is_told_by_its_message():
+    game = KInARow(3, 3, 3, False)
+    with pytest.raises(RuntimeError, match="Strange: this and that"):
+        played(game, [Odd(game)], 2)
+
+
+class Killed(Random):
+    def choose(self, state, rng):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_is_missed():
+    game = KInARow(3, 3, 3, False)
+    with pytest.raises(RuntimeError, match="was killed"):
+        played(game, [Killed(game)], 2)
+    assert not multiprocessing.active_children()
+
+
+def ended(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_forks_end_when_their_parent_is_killed(tmp_path):
+    """Also while they tell what no pipe has room for."""
+
+    def share(number):
+        (tmp_path / str(os.getpid())).touch()
+        if number == 2:
+            os.kill(os.getppid(), signal.SIGKILL)
+        return bytes(1 << 20)
+
+    fork = multiprocessing.get_context("fork")
+    parent = fork.Process(target=_in_processes, args=(share, 100, 2))
+    parent.start()
+    parent.join(60)
+    assert parent.exitcode == -signal.SIGKILL
+    pids, until = [path.name for path in tmp_path.iterdir()], time.monotonic() + 20
+    assert len(pids) == 2
+    while not all(map(ended, pids)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_where_there_is_no_room_for_a_fork_that_is_said(monkeypatch):
+    def no_room():
+        raise OSError(errno.EAGAIN, "no room")
+
+    monkeypatch.setattr(os, "fork", no_room)
+    game = KInARow(3, 3, 3, False)
+    with pytest.raises(OSError, match="no room"):
+        played(game, [Random(game)], 2)
+
+
+class Waiting(Random):
+    def choose(self, state, rng):
+        time.sleep(100)
+
+
+def test_an_interruption_ends_all_of_them():
+    game = KInARow(3, 3, 3, False)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        played(game, [Waiting(game)], 2)
+    assert not multiprocessing.active_children()

@@ -1,0 +1,271 @@
+"""The batched games move for move against the rule books, on boards of many sizes."""
+
+import random
+from itertools import chain
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from reference_rules import LinesBook, SlideBook
+
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+
+BATCH = 3
+FOURS = 0.1
+LINES = [
+    (3, 3, 3, False),
+    (6, 7, 4, True),
+    (5, 6, 4, False),
+    (5, 5, 5, True),
+    (4, 3, 2, True),
+    (2, 6, 2, False),
+    (1, 6, 3, False),
+    (5, 1, 3, True),
+]
+SLIDES = [(4, 4), (3, 3), (2, 4), (4, 2), (1, 4), (3, 2), (4, 3)]
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def compare(game, state, books, cells):
+    """Everything that a rule book knows, of every row."""
+    assert state.done.tolist() == [book.done for book in books]
+    assert state.turn.tolist() == [book.turn for book in books]
+    assert state.score.tolist() == [book.score for book in books]
+    assert game.cells(state).tolist() == cells
+    legal, mover = game.legal(state).tolist(), state.mover.tolist()
+    for row, book in enumerate(books):
+        if book.done:
+            assert all(legal[row])
+        else:
+            assert [action for action, allowed in enumerate(legal[row]) if allowed] == book.legal()
+            assert mover[row] == book.mover
+
+
+def choose(books, numbers, actions):
+    """A legal action a row, by that row's number; a finished row may be given any action."""
+    options = [book.legal() or range(actions) for book in books]
+    return [
+        allowed[number % len(allowed)] for allowed, number in zip(options, numbers, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- stones in a row
+
+
+def stones(books):
+    """The cells as the batched game writes them: 0 empty, 1 the first seat's, 2 the second's."""
+    return [
+        [[0 if cell is None else cell + 1 for cell in row] for row in book.cells] for book in books
+    ]
+
+
+def play_lines(rules, batch, plies):
+    """Play batched and by the book; plies: for every ply a number a row to choose by."""
+    rows, columns, line, gravity = rules
+    game = KInARow(rows, columns, line, gravity, name="lines")
+    actions = columns if gravity else rows * columns
+    assert game.spec.actions == actions
+    books = [LinesBook(*rules) for _ in range(batch)]
+    state = game.initial(batch, rng())
+    compare(game, state, books, stones(books))
+    for numbers in plies:
+        chosen = choose(books, numbers, actions)
+        state = game.act(state, torch.tensor(chosen))
+        for book, action in zip(books, chosen, strict=True):
+            if not book.done:
+                book.play(action)
+        compare(game, state, books, stones(books))
+    return books
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.integers(1, 5),
+    columns=st.integers(1, 6),
+    line=st.integers(2, 5),
+    gravity=st.booleans(),
+    choices=st.binary(min_size=30 * BATCH, max_size=30 * BATCH),
+)
+def test_lines_play_by_the_book(rows, columns, line, gravity, choices):
+    assume(line <= max(rows, columns))
+    plies = [choices[start : start + BATCH] for start in range(0, len(choices), BATCH)]
+    play_lines((rows, columns, line, gravity), BATCH, plies[: rows * columns + 1])
+
+
+@pytest.mark.parametrize("rules", LINES)
+def test_many_random_games_of_lines_play_by_the_book(rules):
+    draw = random.Random(repr(rules))
+    plies = [[draw.randrange(1 << 20) for _ in range(200)] for _ in range(rules[0] * rules[1])]
+    assert all(book.done for book in play_lines(rules, 200, plies))
+
+
+# ---------------------------------------------------------------- sliding tiles
+
+
+def exponents(cells):
+    """The cells as the batched game writes them: 0 empty, 1 for 2, 2 for 4, ..."""
+    return [[value.bit_length() - 1 if value else 0 for value in row] for row in cells]
+
+
+def slide_book(board):
+    """A rule book at a board of exponents."""
+    book = SlideBook(len(board), len(board[0]))
+    for index, exponent in enumerate(exponent for row in board for exponent in row):
+        if exponent:
+            book.place(index, 2**exponent)
+    return book
+
+
+def compare_slides(game, state, books):
+    compare(game, state, books, [exponents(book.cells) for book in books])
+
+
+def play_slides(game, state, moves):
+    """Play batched and by the book; moves: three numbers a row for every move."""
+    books = [slide_book(board) for board in game.cells(state).tolist()]
+    compare_slides(game, state, books)
+    for numbers in moves:
+        chosen = choose(books, [number[0] for number in numbers], 4)
+        state = game.act(state, torch.tensor(chosen))
+        slid, chances, uniform = [], [], []
+        for book, action, (_, where, what) in zip(books, chosen, numbers, strict=True):
+            if book.done:
+                slid.append(book.cells)
+                chances.append(None)
+                uniform.append([0.5, 0.5])
+                continue
+            slid.append(book.slid(action)[0])
+            empty = [index for index, value in enumerate(chain(*slid[-1])) if value == 0]
+            nth = where % len(empty)
+            four = what % 4 == 3
+            chances.append((empty[nth], 4 if four else 2))
+            uniform.append([(nth + 0.5) / len(empty), FOURS * 0.99 if four else FOURS * 1.01])
+        assert game.cells(state).tolist() == [exponents(cells) for cells in slid]
+        state = game.settle(state, torch.tensor(uniform))
+        for book, action, chance in zip(books, chosen, chances, strict=True):
+            if not book.done:
+                book.play(action, chance)
+        compare_slides(game, state, books)
+    return books
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.integers(1, 4),
+    columns=st.integers(2, 4),
+    seed=st.integers(0, 1000),
+    choices=st.binary(min_size=40 * 3 * BATCH, max_size=40 * 3 * BATCH),
+)
+def test_slides_play_by_the_book(rows, columns, seed, choices):
+    assume(rows * columns > 2)  # two tiles leave no room on two cells
+    game = Game2048(rows, columns, fours=FOURS)
+    triples = [choices[start : start + 3] for start in range(0, len(choices), 3)]
+    moves = [triples[start : start + BATCH] for start in range(0, len(triples), BATCH)]
+    play_slides(game, game.initial(BATCH, rng(seed)), moves)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_slides_from_any_board_play_by_the_book(data):
+    rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(2, 4))
+    assume(rows * columns > 2)
+    # Three moves make no tile that is more than a game can reach, 2 to the number of cells + 1.
+    highest = data.draw(st.integers(1, min(rows * columns - 1, 15)))
+    board = st.lists(
+        st.lists(st.integers(0, highest), min_size=columns, max_size=columns),
+        min_size=rows,
+        max_size=rows,
+    ).filter(lambda cells: any(map(any, cells)))
+    boards = data.draw(st.lists(board, min_size=BATCH, max_size=BATCH))
+    choices = data.draw(st.binary(min_size=9 * BATCH, max_size=9 * BATCH))
+    triples = [choices[start : start + 3] for start in range(0, len(choices), 3)]
+    moves = [triples[start : start + BATCH] for start in range(0, len(triples), BATCH)]
+    game = Game2048(rows, columns, fours=FOURS)
+    play_slides(game, game.of(torch.tensor(boards)), moves)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns"), SLIDES)
+def test_many_random_games_of_slides_play_by_the_book(rows, columns):
+    draw = random.Random(rows * 10 + columns)
+    game = Game2048(rows, columns, fours=FOURS)
+    moves = [
+        [[draw.randrange(1 << 20) for _ in range(3)] for _ in range(100)]
+        for _ in range(10 * rows * columns)
+    ]
+    play_slides(game, game.initial(100, rng(7)), moves)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SLIDES)
+def test_slides_start_with_two_tiles(rows, columns):
+    game = Game2048(rows, columns, fours=FOURS)
+    boards = game.cells(game.initial(500, rng(3))).flatten(1)
+    assert ((boards > 0).sum(1) == 2).all()
+    assert boards.max() <= 2
+    assert (boards > 0).any(0).all()
+
+
+@pytest.mark.parametrize(("rows", "columns"), SLIDES)
+def test_what_chance_may_add_is_by_the_book(rows, columns):
+    """Every empty cell is as likely; a four has its probability; the rest follows the rules."""
+    game = Game2048(rows, columns, fours=FOURS)
+    draw = random.Random(rows + 10 * columns)
+    top = min(3, rows * columns)
+    boards = [
+        [[draw.randint(0, top) for _ in range(columns)] for _ in range(rows)] for _ in range(60)
+    ]
+    books = [slide_book(board) for board in boards]
+    kept = [index for index, book in enumerate(books) if not book.done]
+    books = [books[index] for index in kept]
+    state = game.of(torch.tensor([boards[index] for index in kept]))
+    chosen = choose(books, [draw.randrange(12) for _ in books], 4)
+    slid = game.act(state, torch.tensor(chosen))
+    probability, outcomes = game.chances(slid)
+    width = probability.shape[1]
+    cells, done = game.cells(outcomes).tolist(), outcomes.done.tolist()
+    score, turn = outcomes.score[:, 0].tolist(), outcomes.turn.tolist()
+    for row, (book, action) in enumerate(zip(books, chosen, strict=True)):
+        before, gained = book.slid(action)
+        empty = [index for index, value in enumerate(chain(*before)) if value == 0]
+        expected = {}
+        for index in empty:
+            for value, share in ((2, 1 - FOURS), (4, FOURS)):
+                further = SlideBook(rows, columns)
+                further.cells = [list(line) for line in before]
+                further.place(index, value)
+                expected[str(exponents(further.cells))] = (share / len(empty), further.done)
+        found = {}
+        for column in range(width):
+            if probability[row, column] > 0:
+                place = row * width + column
+                assert str(cells[place]) not in found
+                found[str(cells[place])] = (probability[row, column].item(), done[place])
+                assert (score[place], turn[place]) == (gained, 1)
+        assert found.keys() == expected.keys()
+        for name, (share, over) in expected.items():
+            assert found[name][0] == pytest.approx(share)
+            assert found[name][1] == over
+
+
+@pytest.mark.parametrize("fours", [0.0, 0.1, 1.0])
+def test_the_ends_of_the_uniform_numbers_choose_the_first_and_the_last_cell(fours):
+    game = Game2048(3, 4, fours=fours)
+    below_one = 1 - 2**-24
+    for count in range(1, 12):
+        filled = [1 if index >= count else 0 for index in range(12)]
+        board = torch.tensor(filled).reshape(1, 3, 4)
+        state = game.of(board)
+        for action in game.legal(state)[0].nonzero()[:, 0].tolist():
+            slid = game.act(state, torch.tensor([action]))
+            before = game.cells(slid).flatten()
+            empty = (before == 0).nonzero()[:, 0]
+            for first, second in [(0.0, 0.0), (below_one, below_one)]:
+                after = game.cells(game.settle(slid, torch.tensor([[first, second]]))).flatten()
+                changed = (after != before).nonzero()[:, 0].tolist()
+                assert changed == [empty[-1 if first else 0].item()]
+                assert after[changed[0]] == (2 if second < fours else 1)

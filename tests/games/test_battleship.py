@@ -1,0 +1,283 @@
+"""Rules: layouts, shots, salvos, what is shown and what is not."""
+
+import itertools
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.fleets import sample_layouts
+from rlgames.games.game import HIDDEN, Game
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Player, Random
+from rlgames.rollouts.play import play
+
+GAMES = [
+    (1, 10, [3]),
+    (1, 7, [2, 1], 3, "joint"),
+    (4, 4, [4, 2], 2, "joint"),
+    (4, 4, [4, 2], 2, "sequential"),
+    (5, 5, [3, 2, 2], 3, "sequential", "planes"),
+    (3, 3, [2], 4, "sequential"),
+    (10, 10, [5, 4, 3, 3, 2], 5, "sequential"),
+]
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def same(left, right):
+    return all(
+        torch.equal(getattr(left, f.name), getattr(right, f.name)) for f in fields(type(left))
+    )
+
+
+def layouts_by_hand(rows, columns, ships):
+    """Sets of placements, found by trying all combinations; ships of one length are alike."""
+
+    def places(length):
+        lines = [[(r, c + i) for i in range(length)] for r in range(rows) for c in range(columns)]
+        lines += [[(r + i, c) for i in range(length)] for r in range(rows) for c in range(columns)]
+        return {frozenset(line) for line in lines if all(r < rows and c < columns for r, c in line)}
+
+    found = set()
+    for choice in itertools.product(*(places(length) for length in ships)):
+        if sum(map(len, choice)) == len(frozenset().union(*choice)):
+            found.add(tuple(sorted(tuple(sorted(ship)) for ship in choice)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "ships"),
+    [(1, 10, [3]), (4, 4, [4, 2]), (3, 3, [2, 2]), (3, 4, [3, 2, 1]), (2, 2, [1, 1])],
+)
+def test_every_layout_is_listed_once(rows, columns, ships):
+    by_hand = sorted(
+        tuple(sorted(r * columns + c for ship in layout for r, c in ship))
+        for layout in layouts_by_hand(rows, columns, ships)
+    )
+    listed = Battleship(rows, columns, ships).layouts()
+    assert sorted(tuple(row.nonzero()[:, 0].tolist()) for row in listed) == by_hand
+
+
+def test_layouts_too_many_to_list_are_drawn_as_evenly_as_listed_ones():
+    listed = Battleship(4, 4, [3, 2]).layouts()
+    drawn = sample_layouts(4, 4, [3, 2], 100_000, rng()) > 0
+    powers = 2 ** torch.arange(16)
+    kinds, expected = (listed.long() @ powers).unique(return_counts=True)
+    seen, counts = (drawn.long() @ powers).unique(return_counts=True)
+    assert torch.equal(kinds, seen)
+    mean = 100_000 * expected / expected.sum()
+    chi_square = float(((counts - mean) ** 2 / mean).sum())
+    assert chi_square < len(kinds) + 5 * math.sqrt(2 * len(kinds))
+
+
+@pytest.mark.parametrize("rules", GAMES)
+def test_random_games_follow_the_rule_book(rules):
+    """Each game again by sets and loops, from the recorded actions alone."""
+    game = Battleship(*rules)
+    start = game.initial(40, rng(1))
+    moves, results = play(
+        game, [Random(game)], len(start), rng(2), start=lambda first, count: start
+    )
+    for row in range(40):
+        ships = set(start.ships[row].nonzero()[:, 0].tolist())
+        shot, aimed, turns, hits = set(), [], 0, 0
+        for i in (moves.game == row).nonzero()[:, 0].tolist():
+            left = game.num_cells - len(shot)
+            assert hits < len(ships)
+            assert bool(game.legal(moves.state)[i, moves.action[i]])
+            cells = set(game._targets[moves.action[i]].nonzero()[:, 0].tolist())
+            before = len(ships & shot)
+            if game.sequential:
+                assert not cells & (shot | set(aimed))
+                aimed += cells
+                ends = len(aimed) == min(game.shots, left)
+            else:
+                assert len(cells - shot) == min(game.shots, left)
+                aimed, ends = list(cells), True
+            assert int(moves.state.turn[i]) == turns
+            assert bool(moves.ends_turn[i]) == ends
+            if ends:
+                shot |= set(aimed)
+                aimed, turns = [], turns + 1
+            hits = len(ships & shot)
+            assert float(moves.gain[i]) == hits - before
+        assert hits == len(ships)
+        assert int(results.turns[row]) == turns
+        assert float(results.score[row, 0]) == hits
+
+
+@pytest.mark.parametrize("rules", GAMES)
+def test_rows_do_not_touch_each_other(rules):
+    game = Battleship(*rules)
+    state = game.initial(16, rng(3))
+    order = torch.randperm(16, generator=rng(4))
+    other = state[order]
+    for _ in range(game.spec.longest):
+        legal = game.legal(state)
+        assert legal.any(1).all()
+        assert torch.equal(game.legal(other), legal[order])
+        assert torch.equal(game.observe(other), game.observe(state)[order])
+        action = Random(game).choose(state, rng(5))
+        before = state[:]
+        state, old = game.act(state, action), state
+        assert same(before, old), "act changed its argument"
+        assert same(state[old.done], old[old.done]), "a finished row changed"
+        other = game.act(other, action[order])
+        assert same(other, state[order])
+    assert state.done.all()
+
+
+def test_public_states_hide_the_ships():
+    game = Battleship(4, 4, [4])
+    seen = game.public(game.initial(3, rng()))
+    assert seen.ships is HIDDEN
+    with pytest.raises(PermissionError):
+        seen.ships & seen.shot
+    with pytest.raises(PermissionError):
+        torch.where(seen.shot, seen.ships, False)
+
+    class Cheat(Player):
+        def choose(self, state, rng):
+            return state.ships.float().argmax(1)
+
+    with pytest.raises(PermissionError):
+        play(game, [Cheat()], 3, rng())
+
+
+def test_results_of_a_salvo_are_shown_at_its_end():
+    game = Battleship(1, 5, [2], 2, "sequential")
+    state = game.openings(10)[0][:1]  # the ship lies on cells 0 and 1
+    state = game.act(state, torch.tensor([0]))
+    assert game.render(state, 0) == "+ . . . ."
+    assert int(state.turn[0]) == 0
+    assert float(state.score[0, 0]) == 0
+    assert not game.legal(state)[0, 0]
+    state = game.act(state, torch.tensor([3]))
+    assert game.render(state, 0, reveal=True) == "x # . o ."
+    assert int(state.turn[0]) == 1
+
+
+def test_observation_is_equation_one():
+    game = Battleship(1, 5, [3], encoding="signed")
+    state = game.openings(10)[0][2:]  # cells 2, 3, 4
+    for cell in (3, 0):
+        state = game.act(state, torch.tensor([cell]))
+    assert game.observe(state).flatten().tolist() == [0, -1, -1, 1, -1]
+
+
+def test_posterior_shows_how_likely_each_cell_has_a_ship():
+    game = Battleship(1, 5, [3], encoding="posterior")
+    state = game.openings(10)[0][2:]  # cells 2, 3, 4
+    assert game.observe(state)[0, 3, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])
+    state = game.act(game.act(state, torch.tensor([3])), torch.tensor([0]))
+    planes = game.observe(state)[0, :, 0].tolist()
+    assert planes == [[0, 1, 1, 0, 1], [1, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0.5, 1, 1, 0.5]]
+    with pytest.raises(ValueError, match="too many"):
+        Battleship(10, 10, [5, 4, 3, 3, 2], encoding="posterior")
+
+
+def test_random_gain():
+    game = Battleship(4, 4, [4], 2, "joint")
+    state = game.initial(1, rng())
+    assert game.random_gain(state, plies=True).tolist() == [4 / 16]
+    assert game.random_gain(state, plies=False).tolist() == [8 / 16]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [((4, 4, [4]), 13.6), ((5, 5, [4, 2]), 22.2857), ((1, 10, [3]), 8.25)],
+)
+def test_random_play_takes_as_long_as_theory_says(rules, expected):
+    game = Battleship(*rules)
+    assert game.random_turns() == pytest.approx(expected, abs=1e-4)
+    turns = play(game, [Random(game)], 20_000, rng(6), record=False)[1].turns
+    error = float(turns.double().std()) / math.sqrt(len(turns))
+    assert abs(float(turns.double().mean()) - expected) < 3.5 * error
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ((4, 4, [5]), "longest that does is 4"),
+        ((4, 4, []), "no ship"),
+        ((2, 2, [2, 2, 2]), "fill 6 cells"),
+        ((3, 3, [3, 3, 2, 1]), None),
+        ((1, 5, [2, 2, 2]), "fill 6 cells"),
+        ((1, 7, [3, 3], 8), "more than the board's 7 cells"),
+        ((10, 10, [2], 5, "joint"), "aim=sequential"),
+    ],
+)
+def test_impossible_rules_are_refused(rules, message):
+    if message is None:
+        assert len(Battleship(*rules).layouts()) > 0
+    else:
+        with pytest.raises(ValueError, match=message):
+            Battleship(*rules)
+
+
+def test_a_fleet_that_fits_by_count_but_not_by_shape_is_refused():
+    with pytest.raises(ValueError, match="cannot be placed"):
+        Battleship(2, 5, [3, 3, 3])
+
+
+def test_joining_batches_is_the_inverse_of_cutting_them():
+    game = Battleship(4, 4, [2])
+    state = game.initial(5, rng())
+    assert same(type(state).cat([state[:2], state[2:]]), state)
+
+
+def test_aim_is_joint_while_there_are_few_sets_of_cells():
+    assert Battleship(4, 4, [2], 2).spec.actions == 120
+    assert Battleship(10, 10, [2], 5).spec.actions == 100
+
+
+def test_cells_are_read_as_they_are_named_and_nothing_else():
+    game = Battleship(1, 11, [2])
+    state = game.initial(1, rng())
+    assert game.parse_action(state, 0, "3") == 3
+    state = game.act(state, torch.tensor([3]))
+    state = game.act(state, torch.tensor([1]))
+    for spent in ("3", "1", "11"):
+        with pytest.raises(ValueError, match="not a move"):
+            game.parse_action(state, 0, spent)
+
+
+def test_moves_are_read_as_people_write_them():
+    board = KInARow(3, 3, 3, False)
+    state = board.initial(1, rng())
+    assert [board.parse_action(state, 0, text) for text in ("b2", "B2", "5")] == [4, 4, 4]
+    tiles = Game2048(4, 4).parse(". . . .\n. 2 . .\n. . 2 .\n. . . .")
+    names = ("u", "ri", "down", "LEFT", "2")
+    assert [Game2048(4, 4).parse_action(tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
+    with pytest.raises(ValueError, match="not a move"):
+        Game2048(4, 4).parse_action(tiles, 0, "u", exact=True)
+    sets = Battleship(4, 4, [2], 2)
+    state = sets.initial(1, rng())
+    assert sets.parse_action(state, 0, "B1 A1") == sets.parse_action(state, 0, "a1 b1")
+
+
+@pytest.mark.parametrize(("rows", "columns", "line"), [(6, 7, 4), (4, 5, 3), (7, 3, 3), (2, 16, 2)])
+def test_a_random_stone_falls_as_the_legal_columns_have_it(rows, columns, line):
+    game, rng = KInARow(rows, columns, line, gravity=True), torch.Generator().manual_seed(0)
+    state = game.initial(200, rng)
+    for _ in range(rows * columns):
+        u, live = torch.rand(200, generator=rng), ~state.done
+        action = game.pick(state, u)
+        assert torch.equal(action[live], Game.pick(game, state, u)[live])
+        state = game.act(state, action)
+    assert bool(state.done.all())
+
+
+def test_positions_are_put_in_the_place_of_others():
+    game, rng = Battleship(3, 3, [2]), torch.Generator().manual_seed(0)
+    first, new = game.initial(5, rng), game.initial(2, rng)
+    both, rows = first.put(torch.tensor([3, 1]), new), torch.tensor([0, 2, 4])
+    assert torch.equal(both.ships[[3, 1]], new.ships)
+    assert torch.equal(both.ships[rows], first.ships[rows])
+    assert game.public(first).put(rows[:2], game.public(new)).ships is HIDDEN

@@ -1,0 +1,358 @@
+"""Where fleets can lie, and where they may still be, against layouts found one by one."""
+
+import itertools
+from collections import Counter
+
+import pytest
+import torch
+
+from rlgames.games.battleship import sunk_ships
+from rlgames.games.fleets import Posterior, enumerate_layouts, placements, sample_layouts
+
+FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
+SMALL = (4, 4, [3, 2, 2])
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def lines(rows, columns, length):
+    """Every straight run of so many cells, as a set of cell numbers."""
+    found = set()
+    for r, c, (down, across) in itertools.product(range(rows), range(columns), ((0, 1), (1, 0))):
+        if r + down * (length - 1) < rows and c + across * (length - 1) < columns:
+            cells = [(r + i * down) * columns + c + i * across for i in range(length)]
+            found.add(frozenset(cells))
+    return found
+
+
+def fleets(rows, columns, ships):
+    """Every layout as a multiset of ships, found by trying all of them."""
+    found = set()
+    for chosen in itertools.product(*(lines(rows, columns, ship) for ship in ships)):
+        if len(frozenset().union(*chosen)) == sum(ships):
+            found.add(frozenset(chosen))
+    return found
+
+
+def by_number(layout, ships):
+    """The cells of each ship of one numbered layout; checks that no other number is used."""
+    assert set(layout.tolist()) <= set(range(len(ships) + 1))
+    parts = [(layout == ship + 1).nonzero()[:, 0].tolist() for ship in range(len(ships))]
+    return [frozenset(part) for part in parts]
+
+
+def seen_of(layouts, share, seed):
+    """Bool [B, N] twice: a random share of the cells of each layout shot at, and the hits."""
+    shot = torch.rand(layouts.shape, generator=rng(seed)) < share
+    return shot, shot & (layouts > 0)
+
+
+def agreeing(layouts, shot, hit):
+    """Bool [B, L]: which layouts agree with what was seen, cell by cell."""
+    return (((layouts > 0) & shot[:, None]) == hit[:, None]).all(2)
+
+
+def posteriors(rows, columns, ships):
+    """The same beliefs by the list of all layouts and by samples."""
+    listed = enumerate_layouts(rows, columns, ships)
+    return listed, Posterior(rows, columns, ships, listed), Posterior(rows, columns, ships)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "length"), [(1, 5, 2), (3, 4, 3), (3, 3, 1), (2, 5, 4)]
+)
+def test_placements_are_the_straight_lines_each_once(rows, columns, length):
+    table = placements(rows, columns, length)
+    found = [frozenset(row.nonzero()[:, 0].tolist()) for row in table]
+    assert table.dtype == torch.uint8
+    assert table.shape[1] == rows * columns
+    assert len(found) == len(set(found))
+    assert set(found) == lines(rows, columns, length)
+
+
+def test_there_are_760_placements_of_the_usual_fleet():
+    assert [len(placements(10, 10, ship)) for ship in (5, 4, 3, 3, 2)] == [120, 140, 160, 160, 180]
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships"), FLEETS)
+def test_every_layout_is_listed_once(rows, columns, ships):
+    listed = enumerate_layouts(rows, columns, ships)
+    parts = [by_number(layout, ships) for layout in listed]
+    for layout in parts:
+        assert [len(part) for part in layout] == ships
+    found = [frozenset(layout) for layout in parts]
+    assert len(found) == len(set(found))
+    assert set(found) == fleets(rows, columns, ships)
+
+
+def test_too_many_layouts_are_not_listed_and_a_fleet_without_room_has_none():
+    assert enumerate_layouts(10, 10, [5, 4, 3, 3, 2]) is None
+    assert enumerate_layouts(2, 3, [3, 2, 2]) is not None
+    assert len(enumerate_layouts(2, 3, [3, 2, 2])) == 0
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships"), FLEETS)
+def test_all_layouts_are_drawn_equally_often(rows, columns, ships):
+    drawn = sample_layouts(rows, columns, ships, 20_000, rng(1))
+    assert drawn.shape == (20_000, rows * columns)
+    unique, count = drawn.unique(dim=0, return_counts=True)
+    found = Counter()
+    for layout, times in zip(unique, count.tolist(), strict=True):
+        parts = by_number(layout, ships)
+        assert [len(part) for part in parts] == ships
+        found[frozenset(parts)] += times
+    possible = fleets(rows, columns, ships)
+    assert set(found) == possible
+    assert_as_often(
+        [found[layout] for layout in possible], [20_000 / len(possible)] * len(possible)
+    )
+
+
+def assert_as_often(seen, mean):
+    """Pearson's test, at about five standard deviations."""
+    freedom = len(mean) - 1
+    distance = sum((s - m) ** 2 / m for s, m in zip(seen, mean, strict=True))
+    assert distance - freedom <= 5 * (2 * max(freedom, 1)) ** 0.5
+
+
+def test_a_fleet_that_always_overlaps_is_refused():
+    with pytest.raises(ValueError, match="could not be placed on 2x3"):
+        sample_layouts(2, 3, [3, 2, 2], 1, rng())
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships"), FLEETS)
+def test_listed_layouts_give_the_exact_probabilities(rows, columns, ships):
+    listed, exact, _ = posteriors(rows, columns, ships)
+    assert exact.exact
+    shot, hit = seen_of(sample_layouts(rows, columns, ships, 40, rng(2)), 0.4, 3)
+    agree = agreeing(listed, shot, hit).double()
+    expected = agree @ (listed > 0).double() / agree.sum(1, keepdim=True)
+    torch.testing.assert_close(exact.occupied(shot, hit, 1, rng()), expected.float())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns", "ships"), [*FLEETS, SMALL, (5, 5, [4, 3, 2])])
+def test_samples_give_nearly_the_exact_probabilities(rows, columns, ships):
+    _, exact, sampled = posteriors(rows, columns, ships)
+    assert not sampled.exact
+    layouts = sample_layouts(rows, columns, ships, 30, rng(4))
+    for share in (0.0, 0.3, 0.6):
+        shot, hit = seen_of(layouts, share, 5)
+        expected = exact.occupied(shot, hit, 1, rng())
+        wrong = sampled.occupied(shot, hit, 4000, rng(6)) - expected
+        # Noise alone makes about 0.006 of the one and 0.05 of the other, where hits are open.
+        assert float(wrong.square().mean().sqrt()) < 0.01
+        assert float(wrong.abs().max()) < 0.1
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships"), [SMALL, (3, 4, [2, 3, 2]), (1, 5, [2])])
+def test_weights_add_up_to_the_number_of_layouts(rows, columns, ships):
+    """A sample's weight times the places of the last ship counts, on average, every agreeing
+    layout once for each order of its ships of equal length."""
+    listed, _, sampled = posteriors(rows, columns, ships)
+    orders = 1
+    for count in Counter(ships).values():
+        orders *= count if count < 3 else 6
+    shot, hit = seen_of(sample_layouts(rows, columns, ships, 20, rng(7)), 0.35, 8)
+    samples = 8000
+    total, square = torch.zeros(20).double(), torch.zeros(20).double()
+    for games, _, weight, last, _ in sampled._particles(shot, hit, samples, rng(9)):
+        mass = weight * last.sum(1)
+        total.index_add_(0, games, mass)
+        square.index_add_(0, games, mass * mass)
+    mean = total / samples
+    error = ((square / samples - mean * mean).clamp(min=0) / samples).sqrt()
+    expected = orders * agreeing(listed, shot, hit).sum(1)
+    assert bool(((mean - expected).abs() <= 5 * error + 1e-6 * expected).all())
+
+
+@pytest.mark.parametrize("listing", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_agreeing_layouts_are_drawn_equally_often(listing):
+    rows, columns, ships = SMALL
+    listed, exact, sampled = posteriors(rows, columns, ships)
+    shot, hit = seen_of(listed[200:201], 0.5, 10)
+    possible = listed[agreeing(listed, shot, hit)[0]]
+    assert 4 <= len(possible) <= 200
+    count = 6000
+    many = torch.zeros(count, dtype=torch.int64)
+    drawn = (exact if listing else sampled).draw(shot[many], hit[many], 200, rng(11))
+    found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
+    names = [frozenset(by_number(layout, ships)) for layout in possible]
+    assert set(found) <= set(names)
+    assert_as_often([found[name] for name in names], [count / len(names)] * len(names))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
+    ships = [5, 4, 3, 3, 2]
+    posterior = Posterior(10, 10, ships)
+    shot, hit = seen_of(sample_layouts(10, 10, ships, 30, rng(12)), share, 13)
+    drawn = posterior.draw(shot, hit, 64, rng(14))
+    assert torch.equal((drawn > 0) & shot, hit)
+    for layout in drawn:
+        parts = by_number(layout, ships)
+        assert all(part in lines(10, 10, ship) for part, ship in zip(parts, ships, strict=True))
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_draws_also_agree_with_the_number_of_ships_sunk(listing):
+    """Each row is asked its own question, in whatever order the rows are worked on."""
+    rows, columns, ships = SMALL
+    _, exact, sampled = posteriors(rows, columns, ships)
+    layouts = sample_layouts(rows, columns, ships, 200, rng(15))
+    shot, hit = seen_of(layouts, 0.6, 16)
+    lengths = torch.tensor(ships)
+    sunk = sunk_ships(layouts, hit, lengths).sum(1)
+    assert sunk.unique().tolist() == [0, 1, 2, 3]
+
+    def agrees(row, drawn):
+        return sunk_ships(drawn, hit[row], lengths).sum(1) == sunk[row]
+
+    drawn = (exact if listing else sampled).draw(shot, hit, 16, rng(17), agrees)
+    assert torch.equal((drawn > 0) & shot, hit)
+    assert torch.equal(sunk_ships(drawn, hit, lengths).sum(1), sunk)
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_a_board_that_no_layout_agrees_with_is_refused(listing):
+    rows, columns, ships = SMALL
+    _, exact, sampled = posteriors(rows, columns, ships)
+    shot = torch.ones(1, 16, dtype=torch.bool)
+    with pytest.raises(RuntimeError, match="no layout"):
+        (exact if listing else sampled).draw(shot, ~shot, 8, rng())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
+def test_probabilities_add_up_to_the_ship_cells(share):
+    ships = [5, 4, 3, 3, 2]
+    posterior = Posterior(10, 10, ships)
+    shot, hit = seen_of(sample_layouts(10, 10, ships, 20, rng(18)), share, 19)
+    found = posterior.occupied(shot, hit, 32, rng(20))
+    torch.testing.assert_close(found.sum(1), torch.full((20,), 17.0))
+    torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
+    assert not found[shot & ~hit].any()
+    assert float(found.max()) < 1.0001
+
+
+def test_where_no_sample_is_found_the_ships_are_counted_one_by_one():
+    posterior = Posterior(10, 10, [3, 2])
+    shot = torch.zeros(1, 100, dtype=torch.bool)
+    shot[0, [0, 9, 90]] = True  # three hits too far apart for two ships
+    found = posterior.occupied(shot, shot, 8, rng())
+    torch.testing.assert_close(found.sum(1), torch.tensor([5.0]))
+    free = found.masked_fill(shot, 0)
+    assert int(free.argmax()) in (1, 8, 10, 19, 80, 89, 91, 98)
+
+
+def test_the_seed_decides_the_samples():
+    ships = [5, 4, 3, 3, 2]
+    posterior = Posterior(10, 10, ships)
+    shot, hit = seen_of(sample_layouts(10, 10, ships, 10, rng(21)), 0.3, 22)
+    assert torch.equal(*(sample_layouts(10, 10, ships, 10, rng(21)) for _ in range(2)))
+    for ask in (posterior.occupied, posterior.draw):
+        first, again, other = (ask(shot, hit, 16, rng(seed)) for seed in (23, 23, 24))
+        assert torch.equal(first, again)
+        assert not torch.equal(first, other)
+
+
+def test_ships_of_equal_length_are_listed_in_the_order_of_their_placements():
+    ships = [2, 3, 2]
+    order = [frozenset(row.nonzero()[:, 0].tolist()) for row in placements(3, 4, 2)]
+    for layout in enumerate_layouts(3, 4, ships):
+        first, _, second = by_number(layout, ships)
+        assert order.index(first) < order.index(second)
+
+
+# Board, fleet, cells shot at, cells hit: nothing seen, misses alone, and hits open to more ships.
+SEEN = [
+    (4, 4, [3, 2], [], []),
+    (4, 4, [3, 2], [0, 5, 10], []),
+    (4, 4, [3, 2], [5, 6, 9, 3], [5, 6]),
+    (4, 4, [3, 2], [0, 1, 2, 4, 15], [0, 1, 4]),
+    (3, 3, [2, 2], [4], [4]),
+    (3, 3, [2, 2], [0, 1, 8], [0, 1]),
+    (4, 4, [2, 2], [1, 2, 5, 12], [1, 2, 5]),
+    (5, 5, [3, 2, 2], [0, 6, 12, 13, 17, 24], [6, 12, 13]),
+    (5, 5, [3, 2, 2], [5, 6, 7, 11, 8, 1, 2, 21, 23], [5, 6, 7, 11, 21]),
+]
+
+
+def board_of(cells, shot, hit):
+    """Bool [1, N] twice."""
+    marks = torch.zeros(2, 1, cells, dtype=torch.bool)
+    marks[0, 0, shot], marks[1, 0, hit] = True, True
+    return marks[0], marks[1]
+
+
+def fleets_that_agree(rows, columns, ships, shot, hit):
+    return [
+        fleet
+        for fleet in fleets(rows, columns, ships)
+        if len(fleet) == len(ships) and frozenset().union(*fleet) & set(shot) == set(hit)
+    ]
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships", "shot", "hit"), SEEN)
+def test_sampled_probabilities_are_those_of_fleets_found_by_trying(rows, columns, ships, shot, hit):
+    possible = fleets_that_agree(rows, columns, ships, shot, hit)
+    count = Counter(cell for fleet in possible for ship in fleet for cell in ship)
+    expected = torch.tensor([count[cell] / len(possible) for cell in range(rows * columns)])
+    sampled = Posterior(rows, columns, ships)
+    assert not sampled.exact
+    found = sampled.occupied(*board_of(rows * columns, shot, hit), 20_000, rng(25))[0]
+    assert float((found - expected).abs().max()) < 0.03
+    assert float(found.sum()) == pytest.approx(sum(ships), rel=1e-5)
+    assert found[hit].tolist() == pytest.approx([1] * len(hit))
+    assert found[[cell for cell in shot if cell not in hit]].tolist() == pytest.approx(
+        [0] * (len(shot) - len(hit))
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns", "ships", "shot", "hit"), SEEN)
+def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, ships, shot, hit):
+    possible = fleets_that_agree(rows, columns, ships, shot, hit)
+    count = 3000
+    shots, hits = (marks.expand(count, -1) for marks in board_of(rows * columns, shot, hit))
+    drawn = Posterior(rows, columns, ships).draw(shots, hits, 100, rng(26))
+    found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
+    assert set(found) <= set(possible)
+    if count >= 5 * len(possible):
+        assert_as_often(
+            [found[fleet] for fleet in possible], [count / len(possible)] * len(possible)
+        )
+
+
+def test_ships_of_equal_length_have_either_number_as_often():
+    drawn = Posterior(2, 3, [2, 2]).draw(*torch.zeros(2, 4000, 6, dtype=torch.bool), 8, rng(27))
+    parts = [by_number(layout, [2, 2]) for layout in drawn]
+    earlier = sum(min(first) < min(second) for first, second in parts)
+    assert_as_often([earlier, 4000 - earlier], [2000, 2000])
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_rows_are_drawn_independently(listing):
+    """Every pair of fleets is as likely in rows that stand side by side."""
+    rows, columns, ships = 2, 3, [2, 2]
+    _, exact, sampled = posteriors(rows, columns, ships)
+    nothing = torch.zeros(8000, 6, dtype=torch.bool)
+    drawn = (exact if listing else sampled).draw(nothing, nothing, 64, rng(28))
+    names = [frozenset(by_number(layout, ships)) for layout in drawn]
+    found = Counter(zip(names[::2], names[1::2], strict=True))
+    possible = list(itertools.product(fleets(rows, columns, ships), repeat=2))
+    assert_as_often([found[pair] for pair in possible], [4000 / len(possible)] * len(possible))
+
+
+@pytest.mark.parametrize("listing", [True, False])
+def test_one_row_that_cannot_be_leaves_the_others_alone(listing):
+    rows, columns, ships = SMALL
+    _, exact, sampled = posteriors(rows, columns, ships)
+    shot, hit = seen_of(sample_layouts(rows, columns, ships, 9, rng(29)), 0.4, 30)
+    expected = exact.occupied(shot, hit, 1, rng())
+    shot[4], hit[4] = True, False
+    found = (exact if listing else sampled).occupied(shot, hit, 4000, rng(31))
+    others = torch.arange(9) != 4
+    assert float((found - expected)[others].abs().max()) < 0.1
+    assert found.isfinite().all()

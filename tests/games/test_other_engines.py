@@ -1,0 +1,190 @@
+"""The batched games against other engines, where those are installed.
+
+    pip install open_spiel==2.0.2 pgx==2.6.0 jax==0.10.2
+
+Every test skips when its engine is missing; none of them is a dependency of the project.
+"""
+
+import random
+
+import pytest
+import torch
+
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+
+INSTALL = "the other engines are not installed: pip install -c constraints.txt '.[engines]'"
+UP, RIGHT, DOWN, LEFT = range(4)
+FOURS = 0.1
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def allowed(game, state):
+    """The legal actions of every row, as lists."""
+    return [
+        [action for action, legal in enumerate(row) if legal] for row in game.legal(state).tolist()
+    ]
+
+
+def numbers_for(slid, cell, four):
+    """The uniform numbers that make settle put a two or a four on the cell of each board."""
+    empty = slid.flatten(1) == 0
+    nth = empty.cumsum(1).gather(1, cell[:, None])[:, 0] - 1
+    where = (nth + 0.5) / empty.sum(1).clamp(min=1)
+    return torch.stack([where, torch.where(four, 0.0, 0.99)], dim=1)
+
+
+# ---------------------------------------------------------------- OpenSpiel
+
+
+def stones(theirs, rows, columns):
+    """OpenSpiel's board as numbers: 0 empty, 1 the first player's stone, 2 the second's."""
+    letters = [letter for letter in str(theirs) if letter in ".xo"]
+    assert len(letters) == rows * columns
+    values = [".xo".index(letter) for letter in letters]
+    return [values[start : start + columns] for start in range(0, len(values), columns)]
+
+
+@pytest.mark.parametrize(
+    ("name", "rules", "games"),
+    [
+        ("tic_tac_toe", (3, 3, 3, False), 2000),
+        ("connect_four", (6, 7, 4, True), 1000),
+        ("connect_four(rows=4,columns=5,x_in_row=3)", (4, 5, 3, True), 500),
+        ("connect_four(rows=5,columns=4,x_in_row=4)", (5, 4, 4, True), 500),
+        ("mnk(m=5,n=3,k=3)", (3, 5, 3, False), 500),
+        ("mnk(m=4,n=5,k=4)", (5, 4, 4, False), 500),
+    ],
+)
+def test_lines_agree_with_open_spiel(name, rules, games):
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    rows, columns, line, gravity = rules
+    draw = random.Random(name)
+    engine = pyspiel.load_game(name)
+    theirs = [engine.new_initial_state() for _ in range(games)]
+    game = KInARow(rows, columns, line, gravity, name="lines")
+    assert game.spec.actions == engine.num_distinct_actions()
+    state = game.initial(games, rng())
+    plies = 0
+    while True:
+        assert state.done.tolist() == [row.is_terminal() for row in theirs]
+        assert game.cells(state).tolist() == [stones(row, rows, columns) for row in theirs]
+        assert state.score.tolist() == [row.returns() for row in theirs]
+        if state.done.all():
+            break
+        chosen = []
+        for row, mover, legal in zip(
+            theirs, state.mover.tolist(), allowed(game, state), strict=True
+        ):
+            if row.is_terminal():
+                chosen.append(draw.randrange(game.spec.actions))
+                continue
+            assert legal == row.legal_actions()
+            assert mover == row.current_player()
+            chosen.append(draw.choice(legal))
+            row.apply_action(chosen[-1])
+        state = game.act(state, torch.tensor(chosen))
+        plies += 1
+        assert state.turn.tolist() == [row.move_number() for row in theirs]
+    assert plies <= rows * columns
+
+
+def test_slide_agrees_with_open_spiel():
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    games = 300
+    draw = random.Random(0)
+    engine = pyspiel.load_game("2048")  # its actions: 0 up, 1 right, 2 down, 3 left, as ours
+    theirs = [engine.new_initial_state() for _ in range(games)]
+
+    def board(row):
+        values = [int(word) for word in str(row).split()]
+        exponents = [value.bit_length() - 1 if value else 0 for value in values]
+        return [exponents[start : start + 4] for start in range(0, 16, 4)]
+
+    def chance(row):
+        """Let chance act: the cell of the new tile and whether it is a four."""
+        actions, weights = zip(*row.chance_outcomes(), strict=True)
+        action = draw.choices(actions, weights)[0]
+        row.apply_action(action)
+        return action // 2, action % 2 == 1
+
+    for row in theirs:
+        chance(row)
+        chance(row)
+    game = Game2048(4, 4, fours=FOURS)
+    state = game.of(torch.tensor([board(row) for row in theirs]))
+    while True:
+        assert state.done.tolist() == [row.is_terminal() for row in theirs]
+        assert game.cells(state).tolist() == [board(row) for row in theirs]
+        assert state.score.tolist() == [row.returns() for row in theirs]
+        if state.done.all():
+            break
+        chosen, slid, tiles = [], [], []
+        for row, legal in zip(theirs, allowed(game, state), strict=True):
+            if row.is_terminal():
+                chosen.append(draw.randrange(4))
+                slid.append(board(row))
+                tiles.append((0, False))
+                continue
+            if row.rewards() == [0]:
+                assert legal == row.legal_actions()
+            else:  # OpenSpiel 2.0.2 overlooks merging with a tile that the last move has merged
+                assert set(legal) >= set(row.legal_actions())
+            chosen.append(draw.choice(legal))
+            row.apply_action(chosen[-1])
+            slid.append(board(row))
+            tiles.append(chance(row))
+        after = game.act(state, torch.tensor(chosen))
+        assert game.cells(after).tolist() == slid
+        cell, four = (torch.tensor(column) for column in zip(*tiles, strict=True))
+        state = game.settle(after, numbers_for(game.cells(after), cell, four))
+
+
+# ---------------------------------------------------------------- pgx
+
+
+def test_slide_agrees_with_pgx():
+    jax = pytest.importorskip("jax", reason=INSTALL)
+    pgx = pytest.importorskip("pgx", reason=INSTALL)
+    games = 2000
+    ours_of_theirs = torch.tensor([LEFT, UP, RIGHT, DOWN])  # pgx: 0 left, 1 up, 2 right, 3 down
+    theirs_of_ours = ours_of_theirs.argsort()
+
+    def tensor(array):
+        return torch.tensor(jax.device_get(array))
+
+    engine = pgx.make("2048")
+    step = jax.jit(jax.vmap(engine.step))
+    key = jax.random.PRNGKey(0)
+    theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(key, games))
+    game = Game2048(4, 4, fours=FOURS)
+    state = game.of(tensor(theirs._board).long().reshape(games, 4, 4))
+    draw = rng(1)
+    moves = 0
+    while True:
+        live = ~state.done
+        assert torch.equal(state.done, tensor(theirs.terminated))
+        assert torch.equal(game.cells(state).flatten(1), tensor(theirs._board).long())
+        legal = tensor(theirs.legal_action_mask)[:, theirs_of_ours]
+        assert torch.equal(game.legal(state), legal)
+        if state.done.all():
+            break
+        action = torch.multinomial(legal.double(), 1, generator=draw)[:, 0]
+        slid = game.act(state, action)
+        keys = jax.random.split(jax.random.fold_in(key, moves), games)
+        theirs = step(theirs, theirs_of_ours[action].numpy(), keys)
+        before, after = game.cells(slid).flatten(1), tensor(theirs._board).long()
+        new = before != after
+        assert torch.equal(new.sum(1), live.long())  # only the new tile tells the boards apart
+        assert (before[new] == 0).all()
+        assert ((after[new] == 1) | (after[new] == 2)).all()
+        cell = new.long().argmax(1)
+        four = (after * new).sum(1) == 2
+        settled = game.settle(slid, numbers_for(game.cells(slid), cell, four))
+        assert torch.equal(settled.score - state.score, tensor(theirs.rewards))
+        state = settled
+        moves += 1
+    assert state.turn.sum() > 100 * games

@@ -1,0 +1,592 @@
+"""Games of hidden fleets against the rule books: Salvo for two, and what Battleship shows."""
+
+import itertools
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from reference_rules import DuelBook, SalvoBook
+
+from rlgames.games import battleship, salvo_duel
+from rlgames.games.battleship import Battleship
+from rlgames.games.fleets import Posterior, enumerate_layouts
+from rlgames.games.salvo_duel import SalvoDuel
+
+DUELS = [
+    (2, 2, [1]),
+    (2, 3, [2, 1]),
+    (1, 5, [1, 1, 1]),
+    (3, 3, [2, 2, 1]),
+    (4, 4, [3, 2, 2]),
+    (3, 2, [1, 1, 1, 1]),
+]
+SEAS = [
+    (1, 6, [3], 1, "joint"),
+    (1, 7, [2, 2], 3, "joint"),
+    (3, 3, [2, 1], 2, "joint"),
+    (3, 3, [2, 1], 2, "sequential"),
+    (3, 4, [3, 2, 2], 5, "sequential"),
+    (2, 4, [1, 2, 1], 1, "auto"),
+]
+SHOW = ["sunk", "first_hit", "sizes"]
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def cells_of(marks):
+    """The set of cells that are marked in bool [N]."""
+    return set(marks.nonzero()[:, 0].tolist())
+
+
+def ships_of(layout, count):
+    """The cells of each ship of one numbered layout, uint8 [N]."""
+    return [cells_of(layout == number + 1) for number in range(count)]
+
+
+def plane(cells, area):
+    return [float(cell in cells) for cell in range(area)]
+
+
+def all_fleets(rows, columns, ships):
+    """Every fleet as a frozenset of ships, each of them a frozenset of cells; found by trying."""
+    lines = []
+    for length in ships:
+        across = [
+            frozenset(row * columns + column + step for step in range(length))
+            for row in range(rows)
+            for column in range(columns - length + 1)
+        ]
+        down = [
+            frozenset((row + step) * columns + column for step in range(length))
+            for row in range(rows - length + 1)
+            for column in range(columns)
+        ]
+        lines.append(set(across + down))
+    return {
+        frozenset(chosen)
+        for chosen in itertools.product(*lines)
+        if len(frozenset().union(*chosen)) == sum(ships)
+    }
+
+
+def assert_equally_often(counts, total):
+    """Pearson's test of equal frequencies, at about five standard deviations."""
+    mean = total / len(counts)
+    distance = sum((count - mean) ** 2 / mean for count in counts)
+    freedom = len(counts) - 1
+    assert abs(distance - freedom) <= 5 * (2 * freedom) ** 0.5
+
+
+# ---------------------------------------------------------------- Salvo for two: by the book
+
+
+def start(rows, columns, fleets):
+    """One game with the given ships of both seats, each ship a set of cells."""
+    game = SalvoDuel(rows, columns, [len(ship) for ship in fleets[0]])
+    state = game.initial(1, rng())
+    ships = torch.zeros_like(state.ships)
+    for seat, fleet in enumerate(fleets):
+        for number, ship in enumerate(fleet, 1):
+            ships[0, seat, sorted(ship)] = number
+    return game, replace(state, ships=ships, own=ships[:, 0])
+
+
+def books_of(game, state):
+    """A rule book for each row, with the fleets of that row."""
+    count = len(game.fleet)
+    return [
+        DuelBook(game.rows, game.columns, [ships_of(layout, count) for layout in row])
+        for row in state.ships
+    ]
+
+
+def hits_of(book, seat):
+    return book.shot[seat] & set().union(*book.fleets[1 - seat])
+
+
+def duel_planes(book, ships):
+    """What the mover may see, plane by plane, as the rule book has it."""
+    mover, other, area = book.mover, 1 - book.mover, book.area
+    shot, hit = book.shot[mover], hits_of(book, mover)
+    against, struck = book.shot[other], hits_of(book, other)
+    mine, theirs = len(book.afloat(mover)), len(book.afloat(other))
+    planes = [
+        plane(set(range(area)) - shot, area),
+        plane(shot - hit, area),
+        plane(hit, area),
+        plane(set().union(*book.fleets[mover]), area),
+        plane(against - struck, area),
+        plane(struck, area),
+        plane(book.aims, area),
+    ]
+    return planes + [
+        [share] * area for share in (len(book.aims) / max(mine, 1), mine / ships, theirs / ships)
+    ]
+
+
+def compare_duel(game, state, books):
+    """Everything that a rule book knows, of every row."""
+    assert state.done.tolist() == [book.done for book in books]
+    assert state.mover.tolist() == [book.mover for book in books]
+    assert state.turn.tolist() == [book.turn for book in books]
+    assert state.score.tolist() == [book.score for book in books]
+    legal, observation = game.legal(state), game.observe(state).flatten(2)
+    count = len(game.fleet)
+    expected = [duel_planes(book, count) for book in books]
+    torch.testing.assert_close(observation, torch.tensor(expected))
+    for row, book in enumerate(books):
+        assert sorted(cells_of(legal[row])) == (
+            list(range(book.area)) if book.done else book.legal()
+        )
+        for seat in range(2):
+            assert cells_of(state.shot[row, seat]) == book.shot[seat]
+            assert cells_of(state.hit[row, seat]) == hits_of(book, seat)
+            assert int(state.afloat[row, seat]) == len(book.afloat(seat))
+        assert cells_of(state.aimed[row]) == set(book.aims)
+        assert ships_of(state.own[row], count) == book.fleets[book.mover]
+
+
+def play_duel(game, state, plies):
+    """Play batched and by the book; plies: for every ply a number a row to choose by."""
+    books = books_of(game, state)
+    compare_duel(game, state, books)
+    for numbers in plies:
+        options = [book.legal() or range(book.area) for book in books]
+        chosen = [
+            cells[number % len(cells)] for cells, number in zip(options, numbers, strict=True)
+        ]
+        state = game.act(state, torch.tensor(chosen))
+        for book, cell in zip(books, chosen, strict=True):
+            if not book.done:
+                book.play(cell)
+        compare_duel(game, state, books)
+    return books
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    rows=st.integers(1, 4),
+    columns=st.integers(1, 4),
+    ships=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    seed=st.integers(0, 1000),
+    choices=st.binary(min_size=32 * 3, max_size=32 * 3),
+)
+def test_duels_play_by_the_book(rows, columns, ships, seed, choices):
+    try:
+        game = SalvoDuel(rows, columns, ships)
+    except ValueError:
+        assume(False)
+    plies = [choices[first : first + 3] for first in range(0, len(choices), 3)]
+    play_duel(game, game.initial(3, rng(seed)), plies[: 2 * rows * columns + 1])
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
+def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
+    draw = random.Random(rows * 10 + columns)
+    game = SalvoDuel(rows, columns, ships)
+    plies = [[draw.randrange(1 << 20) for _ in range(60)] for _ in range(game.spec.longest)]
+    books = play_duel(game, game.initial(60, rng(1)), plies)
+    assert all(book.done for book in books)
+    assert sorted(books[0].score) == [-1, 1]
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
+def test_nothing_that_the_mover_is_shown_depends_on_the_other_fleet(rows, columns, ships):
+    game = SalvoDuel(rows, columns, ships)
+    state = game.initial(40, rng(2))
+    for ply in range(game.spec.longest):
+        strange = game.initial(40, rng(100 + ply)).ships
+        mine = torch.nn.functional.one_hot(state.mover, 2).bool()[:, :, None]
+        changed = replace(state, ships=torch.where(mine, state.ships, strange))
+        assert torch.equal(game.observe(changed), game.observe(state))
+        assert torch.equal(game.legal(changed), game.legal(state))
+        for row in range(0, 40, 8):
+            assert game.render(changed, row) == game.render(state, row)
+            assert game.render(game.public(state), row) == game.render(state, row)
+        state = game.act(state, game.pick(state, torch.rand(40, generator=rng(200 + ply))))
+
+
+def test_games_that_were_answered_alike_look_alike():
+    """The same fleet and the same shots against every fleet that there is."""
+    game = SalvoDuel(2, 3, [2, 1])
+    state, _ = game.openings(10_000)
+    state = state[(state.ships[:, 0] == state.ships[0, 0]).all(1)]
+    assert len(state) == len(all_fleets(2, 3, [2, 1]))
+    told = [()] * len(state)
+    for cell in (0, 4, 1, 5):
+        state = game.act(state, torch.full((len(state),), cell))
+        alike = {}
+        for row in range(len(state)):
+            answers = [state.hit[row].tolist(), state.afloat[row].tolist(), int(state.mover[row])]
+            told[row] = (*told[row], str(answers))
+            if int(state.mover[row]) == 0:  # the other seat knows its own fleet
+                shown = (game.observe(state[row : row + 1]).tolist(), game.render(state, row))
+                assert alike.setdefault(told[row], shown) == shown
+
+
+# ---------------------------------------------------------------- Salvo for two: by hand
+
+
+def fire(game, state, *cells):
+    for cell in cells:
+        assert game.legal(state)[0, cell]
+        state = game.act(state, torch.tensor([cell]))
+    return state
+
+
+def test_shots_fall_as_ships_sink():
+    game, state = start(3, 3, [[{0, 1}, {8}], [{3, 6}, {2}]])
+    state = fire(game, state, 2)
+    assert int(state.mover) == 0  # two ships, two shots
+    state = fire(game, state, 4)
+    assert (int(state.mover), int(state.turn)) == (1, 1)
+    assert state.afloat.tolist() == [[2, 1]]
+    state = fire(game, state, 8)  # one ship left: one shot, and it sinks the single cell
+    assert (int(state.mover), int(state.turn)) == (0, 2)
+    assert state.afloat.tolist() == [[1, 1]]
+    state = fire(game, state, 3)  # a ship that is hit but afloat still shoots
+    assert state.afloat.tolist() == [[1, 1]]
+    state = fire(game, state, 0)
+    assert (int(state.mover), int(state.turn)) == (0, 4)
+
+
+def test_results_of_a_salvo_appear_only_at_its_end():
+    game, state = start(2, 3, [[{0, 1}, {5}], [{0, 3}, {1}]])
+    at_a_hit, at_a_miss = fire(game, state, 1), fire(game, state, 2)
+    for state in (at_a_hit, at_a_miss):
+        assert (int(state.mover), int(state.turn)) == (0, 0)
+        assert not state.shot.any()
+        assert not state.hit.any()
+        assert state.afloat.tolist() == [[2, 2]]
+        assert game.observe(state)[0, 7].unique().tolist() == [0.5]
+    shown = game.render(at_a_hit, 0).replace("A B C", "").splitlines()
+    assert shown[2].split("|")[0].split() == ["1", ".", "+", "."]
+    ended = fire(game, at_a_hit, 2)
+    assert cells_of(ended.shot[0, 0]) == {1, 2}
+    assert cells_of(ended.hit[0, 0]) == {1}
+    assert ended.afloat.tolist() == [[2, 1]]
+    assert not ended.aimed.any()
+    assert torch.equal(fire(game, at_a_miss, 1).hit, ended.hit)
+
+
+def test_a_salvo_ends_early_when_no_cells_are_left():
+    game, state = start(1, 3, [[{0}, {1}], [{1}, {2}]])
+    state = fire(game, state, 0, 1)
+    state = fire(game, state, 2)  # the other's only ship left misses
+    assert state.afloat.tolist() == [[2, 1]]
+    assert cells_of(game.legal(state)[0]) == {2}
+    state = fire(game, state, 2)  # two ships afloat, but one cell: it fires, and wins
+    assert bool(state.done)
+    assert state.score.tolist() == [[1, -1]]
+    assert int(state.turn) == 3
+
+
+@pytest.mark.parametrize(("winner", "shots"), [(0, [0, 2, 1, 1, 2]), (1, [0, 0, 1, 1])])
+def test_whoever_hits_the_last_ship_cell_wins(winner, shots):
+    game, state = start(1, 3, [[{0, 1}], [{1, 2}]])
+    state = fire(game, state, *shots[:-1])
+    assert not state.done
+    state = fire(game, state, shots[-1])
+    assert bool(state.done)
+    assert state.score.tolist() == [[-1, 1] if winner else [1, -1]]
+    assert int(state.afloat[0, 1 - winner]) == 0
+    assert game.legal(state).all()
+    after = game.act(state, torch.tensor([2]))
+    assert torch.equal(after.score, state.score)
+    assert torch.equal(after.shot, state.shot)
+    assert torch.equal(after.turn, state.turn)
+
+
+def test_the_first_seat_can_win_before_the_other_has_fired():
+    game, state = start(1, 3, [[{0}, {1}, {2}], [{2}, {0}, {1}]])
+    state = fire(game, state, 2, 0)
+    assert not state.done
+    state = fire(game, state, 1)
+    assert bool(state.done)
+    assert state.score.tolist() == [[1, -1]]
+    assert (int(state.turn), state.afloat.tolist()) == (1, [[3, 0]])
+
+
+# ---------------------------------------------------------------- Salvo for two: drawing fleets
+
+
+def fleet_that_agrees(game, book, seat):
+    """The fleets of the other seat that agree with all that this one has seen."""
+    shot, hit = book.shot[seat], hits_of(book, seat)
+    lost = len(game.fleet) - len(book.afloat(1 - seat))
+    return {
+        fleet
+        for fleet in all_fleets(game.rows, game.columns, game.fleet)
+        if shot & frozenset().union(*fleet) == hit and sum(ship <= hit for ship in fleet) == lost
+    }
+
+
+@pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
+@pytest.mark.parametrize(
+    ("rows", "columns", "fleets", "shots"),
+    [
+        (2, 3, [[{0, 1}, {5}], [{0, 3}, {1}]], [1, 5]),
+        (3, 3, [[{0, 1}, {5}, {6}], [{0, 3}, {1}, {8}]], [0, 1, 2]),
+        (3, 3, [[{0, 1}, {5, 8}], [{0, 3}, {1, 4}]], [0, 1, 2, 3, 8]),
+        (3, 3, [[{0, 1}, {5, 8}], [{0, 3}, {1, 2}]], [3, 4, 0, 1, 0, 8, 6]),
+    ],
+)
+def test_fleets_are_drawn_as_often_as_they_agree(
+    rows, columns, fleets, shots, listing, monkeypatch
+):
+    monkeypatch.setattr(salvo_duel, "SAMPLES", 256)
+    game, state = start(rows, columns, fleets)
+    if not listing:
+        vars(game)["posterior"] = Posterior(rows, columns, game.fleet)
+        assert not game.posterior.exact
+    (book,) = books_of(game, state)
+    for cell in shots:
+        book.play(cell)
+    state = fire(game, state, *shots)
+    possible = fleet_that_agrees(game, book, book.mover)
+    assert len(possible) > 1
+    count = 3000
+    many = game.public(state)[torch.zeros(count, dtype=torch.int64)]
+    drawn = game.resample(many, rng(3)).ships
+    mover = book.mover
+    assert torch.equal(drawn[:, mover], state.own.expand(count, -1))
+    found = Counter(
+        frozenset(map(frozenset, ships_of(layout, len(game.fleet))))
+        for layout in drawn[:, 1 - mover]
+    )
+    assert set(found) <= possible
+    assert_equally_often([found[fleet] for fleet in possible], count)
+
+
+@pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
+@pytest.mark.parametrize(("rows", "columns", "ships"), DUELS)
+def test_drawn_fleets_agree_with_all_that_was_seen(rows, columns, ships, listing):
+    game = SalvoDuel(rows, columns, ships)
+    if not listing:
+        vars(game)["posterior"] = Posterior(rows, columns, ships)
+    state = game.initial(50, rng(4))
+    for ply in range(game.spec.longest):
+        if bool(state.done.all()):
+            break
+        live = state[~state.done]
+        drawn = game.resample(game.public(live), rng(300 + ply))
+        for row, layouts in enumerate(drawn.ships):
+            mover = int(live.mover[row])
+            shot, hit = cells_of(live.shot[row, mover]), cells_of(live.hit[row, mover])
+            assert torch.equal(layouts[mover], live.ships[row, mover])
+            fleet = ships_of(layouts[1 - mover], len(ships))
+            assert [len(ship) for ship in fleet] == ships
+            assert set().union(*fleet) & shot == hit
+            afloat = sum(not ship <= hit for ship in fleet)
+            assert afloat == int(live.afloat[row, 1 - mover])
+        state = game.act(state, game.pick(state, torch.rand(50, generator=rng(400 + ply))))
+    assert bool(state.done.all())
+
+
+# ---------------------------------------------------------------- Battleship with all it can show
+
+
+class Sea:
+    """A rule book of one game of Battleship and what is shown beside the shots."""
+
+    def __init__(self, game, ships):
+        self.game, self.ships = game, ships
+        self.book = SalvoBook(game.rows, game.columns, set().union(*ships), game.shots)
+        self.area = game.rows * game.columns
+        self.aims, self.first = set(), set()
+
+    @property
+    def done(self):
+        return self.book.done
+
+    @property
+    def shot(self):
+        return set(range(self.area)) - self.book.unshot
+
+    @property
+    def hit(self):
+        return self.shot & self.book.ships_cells
+
+    def legal(self):
+        """The legal actions, by number."""
+        if self.done:
+            return []
+        if self.game.sequential or self.game.shots == 1:
+            return [cell for cell in sorted(self.book.unshot) if cell not in self.aims]
+        wanted = min(self.game.shots, len(self.book.unshot))
+        sets = itertools.combinations(range(self.area), self.game.shots)
+        return [
+            number
+            for number, cells in enumerate(sets)
+            if len(set(cells) & self.book.unshot) == wanted
+        ]
+
+    def play(self, action):
+        if self.game.sequential:
+            self.aims.add(action)
+            if len(self.aims) < min(self.game.shots, len(self.book.unshot)):
+                return
+            cells, self.aims = self.aims, set()
+        else:
+            sets = itertools.combinations(range(self.area), self.game.shots)
+            cells = set(next(itertools.islice(sets, action, None))) & self.book.unshot
+        before = self.hit
+        self.book.play_set(cells)
+        if not before:
+            self.first = self.hit
+
+    def planes(self):
+        area, longest = self.area, max(self.game.rows, self.game.columns)
+        shot, hit = self.shot, self.hit
+        planes = [
+            plane(set(range(area)) - shot, area),
+            plane(shot - hit, area),
+            plane(hit, area),
+        ]
+        if self.game.sequential:
+            planes += [plane(self.aims, area), [len(self.aims) / self.game.shots] * area]
+        planes += [[len(ship) / longest] * area for ship in self.ships]
+        planes += [[float(ship <= hit)] * area for ship in self.ships]
+        return [*planes, plane(self.first, area)]
+
+
+def compare_sea(game, state, seas):
+    assert state.done.tolist() == [sea.done for sea in seas]
+    assert state.turn.tolist() == [sea.book.turn for sea in seas]
+    assert state.score.tolist() == [sea.book.score for sea in seas]
+    torch.testing.assert_close(
+        game.observe(state).flatten(2), torch.tensor([sea.planes() for sea in seas])
+    )
+    legal = game.legal(state)
+    for row, sea in enumerate(seas):
+        assert sorted(cells_of(legal[row])) == (sea.legal() or list(range(game.spec.actions)))
+        assert cells_of(state.sunk[row]) == {
+            number for number, ship in enumerate(sea.ships) if ship <= sea.hit
+        }
+        assert cells_of(state.first[row]) == sea.first
+
+
+def play_sea(game, batch, seed, plies):
+    state = game.initial(batch, rng(seed))
+    seas = [Sea(game, ships_of(layout, len(game.fleet))) for layout in state.ships]
+    compare_sea(game, state, seas)
+    for numbers in plies:
+        options = [sea.legal() or range(game.spec.actions) for sea in seas]
+        chosen = [
+            actions[number % len(actions)] for actions, number in zip(options, numbers, strict=True)
+        ]
+        state = game.act(state, torch.tensor(chosen))
+        for sea, action in zip(seas, chosen, strict=True):
+            if not sea.done:
+                sea.play(action)
+        compare_sea(game, state, seas)
+    return seas
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 3),
+    columns=st.integers(1, 4),
+    ships=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    shots=st.integers(1, 4),
+    aim=st.sampled_from(["joint", "sequential"]),
+    seed=st.integers(0, 1000),
+    choices=st.binary(min_size=13 * 3, max_size=13 * 3),
+)
+def test_battleship_plays_and_shows_by_the_book(rows, columns, ships, shots, aim, seed, choices):
+    try:
+        game = Battleship(rows, columns, ships, shots, aim, show=SHOW)
+    except ValueError:
+        assume(False)
+    plies = [choices[first : first + 3] for first in range(0, len(choices), 3)]
+    play_sea(game, 3, seed, plies[: game.spec.longest + 1])
+
+
+@pytest.mark.parametrize(("rows", "columns", "ships", "shots", "aim"), SEAS)
+def test_many_random_seas_are_cleared_by_the_book(rows, columns, ships, shots, aim):
+    draw = random.Random(rows * 10 + columns)
+    game = Battleship(rows, columns, ships, shots, aim, show=SHOW)
+    plies = [[draw.randrange(1 << 20) for _ in range(40)] for _ in range(game.spec.longest)]
+    assert all(sea.done for sea in play_sea(game, 40, 5, plies))
+
+
+def test_sunk_ships_and_first_hits_are_shown_at_the_end_of_their_turn():
+    """Two shots a turn at a fleet of A1-B1 and C3 on three times three cells."""
+    game = Battleship(3, 3, [2, 1], 2, "sequential", show=SHOW)
+    assert game.spec.observation == (10, 3, 3)
+    state = game.initial(1, rng())
+    ships = torch.tensor([[1, 1, 0, 0, 0, 0, 0, 0, 2]], dtype=torch.uint8)
+    state = replace(state, ships=ships)
+    # After each shot: which ships are sunk, and the first hits.
+    expected = [
+        (3, [0, 0], []),
+        (4, [0, 0], []),  # the first turn hits nothing
+        (8, [0, 0], []),
+        (0, [0, 1], [0, 8]),  # the second hits two ships and sinks one
+        (5, [0, 1], [0, 8]),
+        (1, [1, 1], [0, 8]),  # a later hit is no first hit
+    ]
+    for cell, sunk, first in expected:
+        state = game.act(state, torch.tensor([cell]))
+        planes = game.observe(state)[0]
+        torch.testing.assert_close(planes[5].unique(), torch.tensor([2 / 3]))
+        torch.testing.assert_close(planes[6].unique(), torch.tensor([1 / 3]))
+        assert [planes[7].unique().tolist(), planes[8].unique().tolist()] == [[x] for x in sunk]
+        assert cells_of(planes[9].flatten()) == set(first)
+    assert bool(state.done)
+    assert int(state.turn) == 3
+
+
+def test_first_hits_stay_when_further_ships_are_hit():
+    game = Battleship(1, 5, [1, 1], 1, show=["first_hit"])
+    state = replace(
+        game.initial(1, rng()), ships=torch.tensor([[1, 0, 0, 0, 2]], dtype=torch.uint8)
+    )
+    shown = []
+    for cell in (2, 4, 1, 0):
+        state = game.act(state, torch.tensor([cell]))
+        shown.append(cells_of(game.observe(state)[0, 3, 0]))
+    assert shown == [set(), {4}, {4}, {4}]
+
+
+@pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
+def test_drawn_seas_agree_with_the_ships_that_are_shown_as_sunk(listing, monkeypatch):
+    """Ships of different lengths: which one is sunk rules out layouts that the hits allow."""
+    monkeypatch.setattr(battleship, "SAMPLES", 256)
+    rows, columns, ships = 3, 3, [2, 1]
+    game = Battleship(rows, columns, ships, 1, show=["sunk"])
+    if not listing:
+        vars(game)["posterior"] = Posterior(rows, columns, ships)
+    layout = torch.tensor([[0, 1, 1, 0, 0, 0, 2, 0, 0]], dtype=torch.uint8)
+    state = replace(game.initial(1, rng()), ships=layout)
+    for cell in (1, 0):
+        state = game.act(state, torch.tensor([cell]))
+    assert state.sunk.tolist() == [[False, False]]
+    possible = {
+        fleet
+        for fleet in all_fleets(rows, columns, ships)
+        if {0, 1} & frozenset().union(*fleet) == {1} and frozenset({1}) not in fleet
+    }
+    assert 5 < len(possible) < len(all_fleets(rows, columns, ships))
+    count = 3000
+    many = game.public(state)[torch.zeros(count, dtype=torch.int64)]
+    drawn = game.resample(many, rng(6)).ships
+    found = Counter(frozenset(map(frozenset, ships_of(layout, len(ships)))) for layout in drawn)
+    assert set(found) <= possible
+    assert_equally_often([found[fleet] for fleet in possible], count)
+
+
+def test_every_layout_is_known_to_the_duel():
+    game = SalvoDuel(2, 3, [2, 1])
+    listed = enumerate_layouts(2, 3, [2, 1])
+    found = {frozenset(map(frozenset, ships_of(layout, 2))) for layout in listed}
+    assert found == all_fleets(2, 3, [2, 1])
+    state, probability = game.openings(10_000)
+    assert len(state) == len(listed) ** 2
+    assert float(probability.sum()) == pytest.approx(1)

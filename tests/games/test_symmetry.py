@@ -1,0 +1,145 @@
+"""Turned boards: the rules cannot tell them apart."""
+
+import copy
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.games.symmetry import Symmetries
+from rlgames.policies.canonical import Canonical
+from rlgames.policies.conv import Conv
+from rlgames.policies.embedding import Embedding, lines_of
+from rlgames.policies.mlp import Mlp
+
+GAMES = {
+    "tic-tac-toe": (KInARow(3, 3, 3, False), 8),
+    "rectangle without gravity": (KInARow(3, 4, 3, False), 4),
+    "Connect 4": (KInARow(6, 7, 4, True), 2),
+    "2048": (Game2048(4, 4), 8),
+    "2048, a rectangle": (Game2048(2, 3), 4),
+    "2048, a column": (Game2048(4, 1), 2),
+    "2048, a row": (Game2048(1, 4), 2),
+    "battleship on a line": (Battleship(1, 10, [3]), 2),
+    "salvo, sets of cells": (Battleship(4, 4, [4, 2], 2, "joint"), 8),
+    "salvo, cell by cell": (Battleship(4, 4, [4, 2], 3, "sequential"), 8),
+    "a game that declares none": (SalvoDuel(4, 4, [2]), 1),
+}
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_turned_game_goes_on_as_the_game_does(name):
+    """The same moves, turned, on the turned boards of the same truth."""
+    game, count = GAMES[name]
+    turned = Symmetries(game, "cpu")
+    assert turned.count == count
+    cells = game.spec.observation[1] * game.spec.observation[2]
+    assert (turned.cells.sort(1).values == torch.arange(cells)).all()
+    assert (turned.actions.sort(1).values == torch.arange(game.spec.actions)).all()
+    turn = torch.arange(count).repeat(4)
+    board = turned.cells[turn]
+
+    def of_cells(state):
+        if count == 1:
+            return state
+        values = {field.name: getattr(state, field.name) for field in fields(state)}
+        return replace(
+            state,
+            **{n: v.gather(1, board) for n, v in values.items() if v.shape[1:] == board.shape[1:]},
+        )
+
+    state = game.initial(len(turn), rng())
+    twin = of_cells(state)
+    for ply in range(8):
+        legal = game.legal(state)
+        assert torch.equal(turned.of_actions(legal, turn), game.legal(twin))
+        assert torch.equal(turned.planes(game.observe(state), turn), game.observe(twin))
+        action = game.pick(state, torch.rand(len(turn), generator=rng(ply)))
+        state, twin = game.act(state, action), game.act(twin, turned.action(action, turn))
+        assert torch.equal(turned.planes(game.observe(state), turn), game.observe(twin))
+        assert torch.equal(state.done, twin.done)
+        assert torch.equal(state.score, twin.score)
+        if game.spec.draws:  # the new tile falls on the turned cell
+            u = torch.rand(len(turn), game.spec.draws, generator=rng(ply))
+            state = game.settle(state, u)
+            twin = of_cells(state)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, count) in GAMES.items() if count > 1])
+@pytest.mark.parametrize("policy", ["mlp", "conv"])
+def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, policy):
+    game, count = GAMES[name]
+    made = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
+    network = (
+        Mlp(game, [16], bias=True, **made)
+        if policy == "mlp"
+        else Conv(game, [4], skip=True, **made)
+    )
+    canonical = Canonical(game, network)
+    turned = Symmetries(game, "cpu")
+    state = game.initial(16, rng())
+    for ply in range(3):
+        state = game.act(state, game.pick(state, torch.rand(16, generator=rng(ply))))
+    planes, turn = game.observe(state), turned.draw(16, rng(5))
+
+    class Turned(type(game)):
+        def observe(self, _):
+            return turned.planes(planes, turn)
+
+    other = copy.copy(game)
+    other.__class__ = Turned
+    scores, value = canonical.scores(game, state)
+    found, worth = canonical.scores(other, state)
+    seen = canonical.inputs(game, state)[:, :-1], canonical.inputs(other, state)[:, :-1]
+    assert torch.equal(*seen)
+    assert torch.allclose(value, worth)
+    # Where a board is its own mirror image, its actions may be called by each other's names.
+    own = (
+        torch.stack(
+            [
+                (turned.planes(planes, torch.full((16,), g)) == planes).flatten(1).all(1)
+                for g in range(count)
+            ]
+        ).sum(0)
+        == 1
+    )
+    assert own.any()
+    assert torch.allclose(turned.of_actions(scores, turn)[own], found[own])
+
+
+def test_lines_that_are_turned_into_each_other_share_a_table():
+    lines, table = lines_of(Game2048(4, 4))
+    assert lines[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert table == [0, 1, 1, 0, 0, 1, 1, 0]  # four at the edge, four within
+    assert sorted(map(sorted, lines[4:])) == [
+        [0, 4, 8, 12],
+        [1, 5, 9, 13],
+        [2, 6, 10, 14],
+        [3, 7, 11, 15],
+    ]
+    lines, table = lines_of(KInARow(2, 3, 2, True))
+    # No row falls into another's place, the columns left and right are mirror images.
+    assert table == [0, 1, 2, 3, 2]
+    assert lines == [[0, 1, 2], [3, 4, 5], [0, 3], [1, 4], [2, 5]]
+
+
+def test_an_embedding_reads_each_line_by_its_own_cells():
+    game = Game2048(2, 3)
+    made = {"activation": "relu", "init": "orthogonal", "value": False, "rng": rng()}
+    network = Embedding(game, 4, 5, [8], **made)
+    state = game.of(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
+    content = (network.inputs(game, state).flatten(1).double() @ network._steps).long()[0]
+    # Tiles beyond the last mark, 4, count as it.
+    rows = [1 + 2 * 5 + 3 * 25, 0 + 4 * 5 + 1 * 25]
+    assert content[0] == rows[0]
+    assert content[1] in (rows[1], 1 + 4 * 5 + 0 * 25)
+    assert len(content) == 5
+    assert network.vectors.weight.shape[0] == 5**3 + 2 * 5**2

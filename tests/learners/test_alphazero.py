@@ -1,0 +1,230 @@
+"""Learning from search: what is learnt is what was found, and noise stays where it belongs."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import (
+    build_learner,
+    build_policy,
+    build_sampling,
+    build_self_play_search,
+)
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.alphazero import SearchTargets
+from rlgames.players.player import Agent, Random
+from rlgames.rollouts.play import play
+from rlgames.search import mcts
+from rlgames.search.mcts import Mcts
+from rlgames.search.self_play import SearchSelfPlay
+from rlgames.search.tree import SearchTree
+from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.training.components import build_components
+from rlgames.training.run import train
+
+TICTACTOE = KInARow(3, 3, 3, gravity=False)
+CONNECT4 = KInARow(6, 7, 4, gravity=True)
+SMALL = ["experiment=tictactoe_expert", "policy.layers=[32]", "search.simulations=16"]
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def made(*words):
+    """The player and the learner of a small run, around one network."""
+    cfg = load_config("train", [*SMALL, *words])
+    policy = build_policy(cfg, TICTACTOE, rng())
+    sampling = build_sampling(cfg)
+    learner = build_learner(cfg, TICTACTOE, policy, sampling, rng())
+    agent = Agent(TICTACTOE, policy, sampling)
+    return build_self_play_search(cfg, TICTACTOE, agent), learner
+
+
+@pytest.fixture(scope="module")
+def explorer():
+    return made()[0]
+
+
+@pytest.fixture(scope="module")
+def games(explorer):
+    return play(TICTACTOE, [explorer], 20, rng(1))
+
+
+def test_targets_are_the_shares_of_the_visits(explorer):
+    state = TICTACTOE.initial(6, rng())
+    state = TICTACTOE.act(state, torch.tensor([0, 1, 2, 3, 4, 5]))
+    action, target = explorer.decide(state, rng(3))
+    visits, _ = explorer.search.search(state, rng(3))
+    assert torch.equal(target, visits / 16)
+    assert torch.allclose(target.sum(1), torch.ones(6))
+    assert (target.gather(1, action[:, None]) > 0).all()
+
+
+def test_moves_are_drawn_in_proportion_to_their_visits(explorer):
+    fixed = torch.tensor([0.0, 1.0, 3.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0])
+
+    class Found:
+        game = TICTACTOE
+
+        def search(self, state, rng):
+            return fixed.repeat(len(state), 1), None
+
+    player = SearchSelfPlay(explorer.agent, Found())
+    action, _ = player.decide(TICTACTOE.initial(16_000, rng()), rng(4))
+    share = torch.bincount(action, minlength=9) / 16_000
+    assert torch.allclose(share, fixed / 16, atol=0.015)
+    assert not share[fixed == 0].any()
+
+
+def test_every_move_of_a_game_carries_its_target(games):
+    moves, _ = games
+    assert torch.allclose(moves.target.sum(1), torch.ones(len(moves)))
+    assert not (moves.target * ~TICTACTOE.legal(moves.state)).any()
+
+
+def test_only_who_searches_tells_a_target(explorer):
+    seating = torch.tensor([[0, 1], [1, 0]]).repeat(3, 1)
+    players = [explorer, Random(TICTACTOE)]
+    moves, _ = play(TICTACTOE, players, 6, rng(2), seating=seating)
+    told = moves.target.sum(1)
+    assert torch.allclose(told, (moves.player == 0).float())
+    assert torch.equal(moves.of(0).target, moves.target[moves.player == 0])
+    chosen = moves.of_games(torch.tensor([4, 1]))
+    assert torch.equal(chosen.of(0).target.sum(1).round(), torch.ones(len(chosen.of(0))))
+    plain, _ = play(TICTACTOE, [Random(TICTACTOE)], 3, rng())
+    assert plain.target is None
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+def test_noise_is_at_the_root_only(monkeypatch, noise):
+    kept = []
+
+    class Kept(SearchTree):
+        def __init__(self, *words):
+            super().__init__(*words)
+            kept.append(self)
+
+    monkeypatch.setattr(mcts, "SearchTree", Kept)
+    state = CONNECT4.initial(5, rng())
+    Mcts(CONNECT4, Random(CONNECT4), simulations=40, noise=noise).search(state, rng())
+    forest = kept[0]
+    roots, below = forest.prior[:5], forest.prior[5 : forest.count]
+    assert torch.allclose(below[below >= 0], torch.tensor(1 / 7))
+    assert torch.allclose(roots.sum(1), torch.ones(5))
+    assert bool((roots - 1 / 7).abs().max() > 0.01) == bool(noise)
+
+
+def test_noise_is_drawn_from_dirichlets_distribution():
+    """Of k equal parameters a the mean is 1/k, the variance (k - 1) / k² / (k a + 1)."""
+    search = Mcts(CONNECT4, Random(CONNECT4), noise=1.0, concentration=10.0)
+    prior = torch.full((40_000, 7), -torch.inf)
+    prior[:, 1:5] = 0.25
+    drawn = search._noisy(prior, rng())
+    assert (drawn[:, [0, 5, 6]] == -torch.inf).all()
+    found = drawn[:, 1:5]
+    assert torch.allclose(found.sum(1), torch.ones(40_000))
+    assert torch.allclose(found.mean(0), torch.full((4,), 0.25), atol=0.005)
+    assert torch.allclose(found.var(0), torch.full((4,), 3 / 16 / 11), rtol=0.05)
+
+
+def test_the_loss_is_that_of_visits_and_outcomes():
+    """Of a network that knows nothing: the logarithm of the choices, and the mean square."""
+    _, learner = made("learner.symmetries=false")
+    with torch.no_grad():
+        for weight in learner.policy.parameters():
+            weight.zero_()
+    state = TICTACTOE.act(TICTACTOE.initial(2, rng()), torch.tensor([0, 4]))
+    target = torch.zeros(2, 9)
+    target[:, 1] = 1
+    with torch.no_grad():
+        found = learner.losses(SearchTargets(state, target, torch.tensor([1.0, -0.5])))
+    assert float(found[0]) == pytest.approx(torch.tensor(8.0).log().item())
+    assert float(found[1]) == pytest.approx((1 + 0.25) / 2)
+
+
+def test_learning_lowers_the_loss(games):
+    """Of games in which the search is sure of the first free cell."""
+    moves, results = games
+    first_free = TICTACTOE.legal(moves.state).float().argmax(1)
+    sure = replace(moves, target=torch.nn.functional.one_hot(first_free, 9).float())
+    _, learner = made("learner.updates=60", "learner.symmetries=false")
+    first = learner.update(sure, results, 0.0)
+    second = learner.update(sure, results, 0.0)
+    assert first["target_entropy"] == pytest.approx(0)
+    assert second["policy_loss"] < 0.5 * first["policy_loss"]
+    assert second["value_loss"] < 0.9 * first["value_loss"]
+    assert second["memory"] == 2 * len(moves)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["game=tictactoe", "learner=expert"], "add search=mcts"),
+        (["game=tictactoe", "search=mcts"], "does not learn from a search"),
+        (["game=2048", "learner=expert", "search=mcts", "policy=table"], "does not teach"),
+        (["experiment=connect4_expert", "search.value=score"], "is not what the run has learnt"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words, said):
+    with pytest.raises(ConfigError) as found:
+        build_components(load_config("train", words))
+    assert said in f"{found.value.error}; {found.value.hint}"
+
+
+@pytest.mark.slow
+def test_the_same_seed_learns_the_same(tmp_path):
+    words = [
+        *SMALL,
+        "games=40",
+        "batch=20",
+        "eval_games=20",
+        "learner.updates=3",
+        "solve_seconds=0",
+    ]
+    runs = [train(load_config("train", [*words, f"out={tmp_path / n}"])) for n in "ab"]
+    one, other = (build_agent(run.directory) for run in runs)
+    for left, right in zip(one, other, strict=True):
+        assert torch.equal(left, right)
+
+
+def build_agent(run):
+    from rlgames.factory.agents import load_agent
+
+    return list(load_agent(run).policy.parameters())
+
+
+def test_labels_of_late_positions_are_what_alpha_beta_proves():
+    from label_connect4 import FILE, drop
+    from value_losses import Positions, played
+
+    positions = Positions.read(FILE, CONNECT4)
+    assert len(set(positions.group)) == 6
+    assert len(positions.state.occupied.unique()) > 0.9 * len(positions.group)
+    lines = [line.split() for line in FILE.read_text().splitlines() if line[0] != "#"]
+    search = AlphaBeta(6, 7, 4)
+    checked = 0
+    for stage, _, moves, outcomes, _ in lines:
+        if stage != "end":
+            continue
+        for column, mark in enumerate(outcomes):
+            after = drop(played(moves), column)
+            assert (after is None) == (mark == ".")
+            if after is not None and after[1].bit_count() < 42:
+                value, exact = search.value(*after, 5.0)
+                assert exact
+                assert mark == "+=-"[value + 1]
+                checked += 1
+    assert checked > 50
+
+
+@pytest.mark.slow
+def test_tic_tac_toe_becomes_unexploitable(tmp_path):
+    found = train(load_config("train", ["experiment=tictactoe_expert", f"out={tmp_path / 'run'}"]))
+    assert found.exploitability == 0

@@ -1,0 +1,144 @@
+"""The log-odds of a hit: against a loop, exact posteriors and what a finished game reveals."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.games.battleship import Battleship
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.players.player import Agent, Random
+from rlgames.policies.policy import Network
+from rlgames.rollouts.play import play
+from rlgames.sampling import Argmax
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+class Scores(Network):
+    """The same scores at every position."""
+
+    has_value = False
+
+    def __init__(self, count):
+        super().__init__()
+        self.all = nn.Parameter(torch.linspace(-2, 2, count))
+
+    def forward(self, inputs):
+        return self.all.expand(len(inputs), -1), None
+
+
+def built(*words):
+    cfg = load_config("train", [*words, "learner=occupancy"])
+    game = build_game(cfg)
+    policy = build_policy(cfg, game, rng(3))
+    sampling = build_sampling(cfg)
+    return (
+        game,
+        Agent(game, policy, sampling),
+        build_learner(cfg, game, policy, sampling, rng(4)),
+    )
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        pytest.param(Battleship(3, 3, [3]), id="one shot"),
+        pytest.param(Battleship(3, 3, [3], 2, "sequential"), id="two shots"),
+        pytest.param(SalvoDuel(3, 3, [2, 2]), id="duel"),
+    ],
+)
+def test_the_loss_counts_each_open_cell_of_each_position_once(game):
+    words = ["experiment=null", "game=salvo", "shots=1"]
+    cfg = load_config("train", [*words, "learner=occupancy"])
+    policy = Scores(game.spec.actions)
+    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+    moves, results = play(game, [Random(game)], 6, rng(1))
+    score = policy.all.tolist()
+    total = count = 0
+    for row in range(len(moves)):
+        ships = results.state.ships[moves.game[row]]
+        ships = ships[1 - moves.seat[row]] if game.spec.seats == 2 else ships
+        shot, _ = game.sea(moves.state[row : row + 1])
+        for cell in range(game.num_cells):
+            if not shot[0, cell] and not moves.state.aimed[row, cell]:
+                chance = 1 / (1 + math.exp(-score[cell]))
+                total -= math.log(chance if ships[cell] else 1 - chance)
+                count += 1
+    truth = game.revealed(results.state).float()
+    found = learner.loss(moves, torch.arange(len(moves)), truth)
+    assert float(found.detach()) == pytest.approx(total / count, rel=1e-4)
+
+
+def test_cells_that_were_shot_at_teach_nothing():
+    game, _, learner = built("experiment=null", "game=salvo", "board=2", "ships=[2]", "shots=1")
+    learner.policy = Scores(4)
+    moves, results = play(game, [Random(game)], 5, rng(1))
+    truth = game.revealed(results.state).float()
+    for row in range(len(moves)):
+        learner.policy.zero_grad()
+        learner.loss(moves, torch.tensor([row]), truth).backward()
+        taught = learner.policy.all.grad
+        shot = moves.state.shot[row]
+        assert (taught[shot] == 0).all()
+        ships = results.state.ships[moves.game[row]] > 0
+        assert torch.equal(taught[~shot] < 0, ships[~shot])
+
+
+@pytest.mark.parametrize(
+    ("words", "games"),
+    [
+        (["game=battleship", "policy.layers=[64]"], 10_000),
+        pytest.param(
+            ["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=axial"],
+            5000,
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_scores_become_the_exact_posterior(words, games):
+    words = [*words, "experiment=null", "lr=0.01", "learner.lr_end=0", "learner.minibatch=128"]
+    game, agent, learner = built(*words)
+    generator = rng(5)
+    for played in range(0, games, 250):
+        moves, results = play(game, [agent], 250, generator)
+        learner.update(moves, results, played / games)
+    moves, _ = play(game, [Agent(game, agent.policy, Argmax())], 300, rng(6))
+    with torch.no_grad():
+        chance = agent.policy.scores(game, moves.state)[0].sigmoid()
+    exact = game.posterior.occupied(moves.state.shot, moves.state.hit, 0, rng())
+    open_ = ~moves.state.shot
+    error = (chance - exact)[open_].abs()
+    assert float((exact[open_] - exact[open_].mean()).abs().mean()) > 0.15
+    assert float(error.mean()) < 0.03
+
+
+def test_axial_layers_turn_and_mirror_scores_with_the_board():
+    game, agent, _ = built("experiment=null", "game=salvo", "shots=1", "policy=axial")
+    inputs = torch.rand(5, *game.spec.observation, generator=rng(1))
+    scores, _ = agent.policy(inputs)
+    for turned in torch.as_tensor(game.symmetries()):
+        moved = inputs.flatten(2)[:, :, turned].view_as(inputs)
+        assert torch.allclose(agent.policy(moved)[0], scores[:, turned], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["game=2048"], "in 2048 actions do not hit or miss"),
+        (["game=connect4"], "in connect4 actions do not hit or miss"),
+        (["game=salvo", "aim=joint"], "an action is several cells"),
+        (["game=battleship", "policy=axial"], "square board"),
+        (["game=salvo", "aim=joint", "policy=axial"], "square board"),
+        (["game=tictactoe", "policy=table"], "does not teach policy=table"),
+    ],
+)
+def test_misfits_are_refused(words, said):
+    with pytest.raises(ConfigError, match=said):
+        built(*words, "experiment=null")

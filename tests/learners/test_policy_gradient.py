@@ -1,0 +1,249 @@
+"""Advantages, optimizers, networks by stage and how sure a policy is: against naive loops."""
+
+import json
+
+import pytest
+import torch
+
+import rlgames
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.evaluation.evaluate import certainty_by_move
+from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.gradient import RmspropPerMatrix
+from rlgames.players.player import Agent, Random
+from rlgames.rewards import Reward, discounted_returns, generalized_advantage
+from rlgames.rollouts.play import GamePool, play
+from rlgames.sampling import distance_to_certainty
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def built(*words):
+    cfg = load_config("train", list(words))
+    game = build_game(cfg)
+    policy = build_policy(cfg, game, rng(3))
+    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+    return game, policy, learner
+
+
+GAMES = {
+    "slide": (Game2048(2, 3), "gain"),
+    "duel of lines": (KInARow(3, 3, 3, False), "outcome"),
+    "turns of three shots": (Battleship(4, 4, [4, 2], 3, "sequential"), "turns"),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("decay", [0.0, 0.6, 1.0])
+def test_advantages_are_sums_of_later_errors(name, decay):
+    game, scored = GAMES[name]
+    moves, results = play(game, [Random(game)], 20, rng(1))
+    reward = Reward(game, scored, discount=0.9).of_moves(moves, results)
+    value = torch.rand(len(moves), generator=rng(2))
+    found = generalized_advantage(reward, value, moves, 0.9, decay)
+    for number in range(moves.games):
+        for seat in range(game.spec.seats):
+            own = ((moves.game == number) & (moves.seat == seat)).nonzero()[:, 0].tolist()
+            advantage = 0.0
+            for place in reversed(range(len(own))):
+                row = own[place]
+                weight = 0.9 if bool(moves.ends_turn[row]) else 1.0
+                ahead = float(value[own[place + 1]]) if place + 1 < len(own) else 0.0
+                error = float(reward[row]) + weight * ahead - float(value[row])
+                advantage = error + weight * decay * advantage
+                assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+
+
+def test_advantages_go_on_beyond_a_window():
+    game, scored = GAMES["slide"]
+    moves, reached = GamePool(game, [Random(game)], 20, rng(1)).play(9)
+    done = reached.state.done
+    assert 0 < int(done.sum()) < len(done)
+    value, beyond = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
+    reward = Reward(game, scored).of_moves(moves, reached)
+    found = generalized_advantage(reward, value, moves, 0.9, 0.7, beyond)
+    for number in range(moves.games):
+        ahead, advantage = float(beyond[number]), 0.0
+        for row in reversed((moves.game == number).nonzero()[:, 0].tolist()):
+            error = float(reward[row]) + 0.9 * ahead - float(value[row])
+            advantage = error + 0.9 * 0.7 * advantage
+            assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+            ahead = float(value[row])
+
+
+def test_the_longest_advantage_is_the_return_less_the_value():
+    game, scored = GAMES["slide"]
+    moves, results = play(game, [Random(game)], 20, rng(1))
+    reward = Reward(game, scored, discount=0.9).of_moves(moves, results)
+    value = torch.rand(len(moves), generator=rng(2))
+    found = generalized_advantage(reward, value, moves, 0.9, 1.0)
+    assert torch.allclose(found, discounted_returns(reward, moves, 0.9) - value, atol=1e-3)
+
+
+def test_games_count_once_in_a_standardised_return():
+    game, _, learner = built("experiment=dedieu_amar_stochastic")
+    moves, results = play(game, [Random(game)], 10, rng(1))
+    returns = learner.reward.returns(moves, results)
+    sums = game.measures(results.state)["grid_sum"]
+    assert torch.equal(returns, sums[moves.game])
+    share = 1 / torch.bincount(moves.game)[moves.game] / 10
+    found = learner._advantage(returns, None, share)
+    wanted = (sums - sums.mean()) / sums.std(correction=0)
+    assert torch.allclose(found, wanted[moves.game], atol=1e-5)
+
+
+def test_rmsprop_of_matrices_scales_by_the_length_of_the_gradient():
+    weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    optimizer = RmspropPerMatrix([weight], lr=0.1, rho=0.9)
+    wanted, scale = weight.detach().clone(), 0.0
+    for gradient in (torch.tensor([[3.0, 0.0], [0.0, 4.0]]), torch.ones(2, 2)):
+        weight.grad = gradient
+        optimizer.step()
+        scale = 0.9 * scale + 0.1 * float((gradient**2).sum())
+        wanted -= 0.1 / (scale**0.5 + 1e-5) * gradient
+        assert torch.allclose(weight.detach(), wanted)
+
+
+def test_the_papers_network_has_three_matrices_and_no_more():
+    _, policy, _ = built("experiment=dedieu_amar_stochastic")
+    assert [tuple(weight.shape) for weight in policy.parameters()] == [
+        (200, 256),
+        (100, 200),
+        (4, 100),
+    ]
+
+
+def test_each_stage_has_its_own_network():
+    game, policy, _ = built("game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]")
+    exponents = torch.zeros(3, 4, 4, dtype=torch.int64)
+    exponents[:, 0, 0] = torch.tensor([2, 3, 6])  # tiles of 4, 8 and 64
+    state = game.of(exponents)
+    scores, value = policy.scores(game, state)
+    for row, network in enumerate(policy.stages):
+        own, worth = network(game.observe(state[row : row + 1]))
+        assert torch.allclose(scores[row], own[0])
+        assert torch.allclose(value[row], worth[0])
+    (scores[0].sum() + value[0]).backward()
+    learnt = [
+        any(w.grad is not None and bool(w.grad.any()) for w in n.parameters())
+        for n in policy.stages
+    ]
+    assert learnt == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("policy.by=max_tiles", "max_tiles"), ("policy.at=[]", "at="), ("policy.at=[8,4]", "at=")],
+)
+def test_stages_that_cannot_be_are_refused(word, said):
+    with pytest.raises(ConfigError, match=said):
+        built("game=2048", "policy=staged", word)
+
+
+def test_stages_fit_other_games_by_turn():
+    game, policy, learner = built(
+        "game=tictactoe", "policy=staged", "policy.by=turn", "policy.at=[3]"
+    )
+    moves, results = play(game, [Agent(game, policy, learner.sampling)], 8, rng())
+    learner.update(moves, results, 0.0)
+
+
+def test_distance_to_certainty():
+    probability = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0], [0.7, 0.1, 0.1, 0.1]])
+    assert distance_to_certainty(probability).tolist() == pytest.approx([1.5, 0.0, 0.6])
+    game, policy, learner = built("experiment=dedieu_amar_stochastic")
+    doubt = certainty_by_move(game, policy, rng())
+    # New networks are nearly indifferent; moves that cannot be made leave fewer than four.
+    assert 1.0 < float(doubt.mean()) <= 1.5
+    moves, results = play(game, [Agent(game, policy, learner.sampling)], 10, rng())
+    logged = learner.update(moves, results, 0.0)["distance_to_certainty"]
+    assert logged == pytest.approx(float(doubt.mean()), abs=0.1)
+
+
+def drawn(run):
+    """What is drawn of learning; the games are in test_tensorboard.py."""
+    return {path.name for path in (run / "pictures").iterdir() if "game_" not in path.name}
+
+
+def test_pictures_are_drawn(tmp_path):
+    run = rlgames.train(["experiment=hickman", "games=300", "batch=50", f"out={tmp_path}/table"])
+    assert drawn(run) == {"values.png"}
+    run = rlgames.train(["game=2048", "games=20", "eval_games=5", f"out={tmp_path}/net"])
+    assert drawn(run) == {"certainty.png"}
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    assert any("train/distance_to_certainty" in json.loads(line) for line in lines)
+
+
+def test_the_clipped_loss_written_out_move_by_move():
+    """The second of two epochs: ratios have left 1, and some are clipped."""
+    words = ["game=tictactoe", "learner=actor_critic", "learner.optimizer=sgd", "lr=5"]
+    words += ["learner.symmetries=false", "learner.clip=0.01", "learner.max_norm=null"]
+    words += ["learner.gae_lambda=0.8", "reward.discount=0.9", "policy.layers=[8]"]
+    words += ["learner.entropy=0.05", "learner.entropy_end=null"]
+    game, policy, learner = built(*words, "learner.epochs=2")
+    moves, results = play(game, [Agent(game, policy, learner.sampling)], 20, rng(1))
+    inputs, legal = policy.inputs(game, moves.state), game.legal(moves.state)
+    rows = torch.arange(len(moves))
+
+    def log_p():
+        scores, value = policy(inputs)
+        return scores.masked_fill(~legal, -torch.inf).log_softmax(1), value
+
+    with torch.no_grad():
+        old, value = log_p()
+        reward = Reward(game, "outcome", discount=0.9).of_moves(moves, results)
+        advantage = generalized_advantage(reward, value, moves, 0.9, 0.8)
+        wanted = value + advantage
+        advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
+    weights = list(policy.parameters())
+    twin = [p.detach().clone() for p in weights]
+    learner.update(moves, results, 0.0)
+    learnt = [p.detach().clone() for p in weights]
+    for weight, before in zip(weights, twin, strict=True):
+        weight.data.copy_(before)
+    for _ in range(2):
+        new, expected = log_p()
+        total, clipped = torch.zeros(()), 0
+        for row in rows.tolist():
+            a = int(moves.action[row])
+            ratio = min((new[row, a] - old[row, a]).exp(), torch.tensor(10.0))
+            kept = ratio.clamp(0.99, 1.01)
+            clipped += bool(ratio != kept)
+            total = total - torch.minimum(ratio * advantage[row], kept * advantage[row])
+            total = total + 0.5 * (expected[row] - wanted[row]) ** 2
+            p = new[row][legal[row]]
+            total = total + 0.05 * (p.exp() * p).sum()
+        for weight, slope in zip(weights, torch.autograd.grad(total, weights), strict=True):
+            weight.data -= 5 * slope / len(moves)
+    assert clipped > 0
+    for weight, found in zip(weights, learnt, strict=True):
+        assert torch.allclose(weight.detach(), found, atol=1e-5)
+
+
+def test_turned_boards_teach_what_was_not_played():
+    """One corner opens games that are won, no edge does: the other corners are learnt as well."""
+    game, policy, learner = built(
+        "game=tictactoe",
+        "policy.canonical=false",
+        "learner.symmetries=true",
+        "learner.entropy=0",
+        "lr=0.01",
+    )
+    moves, results = play(game, [Random(game)], 400, rng(1))
+    opening = moves.action[moves.state.turn == 0]
+    good = results.score[:, 0] > 0
+    edge = (opening % 2 == 1) & ~good
+    chosen = (((opening == 0) & good) | edge).nonzero()[:, 0]
+    moves = moves.of_games(chosen)
+    results = type(results)(results.state[chosen], len(moves))
+    for _ in range(5):
+        learner.update(moves, results, 0.0)
+    start = game.initial(1, rng())
+    p = policy.scores(game, start)[0].detach().softmax(1)[0]
+    assert min(p[corner] for corner in (0, 2, 6, 8)) > 2 * max(p[edge] for edge in (1, 3, 5, 7))

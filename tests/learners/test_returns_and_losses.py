@@ -1,0 +1,277 @@
+"""Returns, losses, sampling: against naive loops and exact values."""
+
+import math
+
+import pytest
+import torch
+
+from rlgames.config.compose import load_config
+from rlgames.factory.components import build_learner, build_policy, build_sampling
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.learner import NonFiniteError
+from rlgames.players.player import Agent, Random
+from rlgames.rewards import Reward
+from rlgames.rollouts.play import play
+from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def some_moves(*rules, games=30):
+    game = Battleship(*rules)
+    return game, *play(game, [Random(game)], games, rng(1))
+
+
+@pytest.mark.parametrize(
+    "rules", [(1, 10, [3]), (4, 4, [4, 2], 2, "joint"), (4, 4, [4, 2], 3, "sequential")]
+)
+@pytest.mark.parametrize("minus", ["nothing", "random_shot", "random_turn"])
+@pytest.mark.parametrize("scored", ["gain", "turns"])
+def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
+    game, moves, results = some_moves(*rules)
+    found = Reward(game, scored, minus, 0.5).returns(moves, results)
+    for row in range(moves.games):
+        ids = (moves.game == row).nonzero()[:, 0].tolist()
+        rewards = {}  # by turn
+        shot = hit = 0
+        for i in ids:
+            if not bool(moves.ends_turn[i]):
+                continue
+            left = game.num_cells - shot
+            fired = min(game.shots, left)
+            random_hits = (game.ship_cells - hit) / left
+            off = {"nothing": 0, "random_shot": random_hits, "random_turn": random_hits * fired}
+            gain = float(moves.gain[i]) if scored == "gain" else -1.0
+            rewards[int(moves.state.turn[i])] = gain - off[minus]
+            shot, hit = shot + fired, hit + int(moves.gain[i])
+        for i in ids:
+            now = int(moves.state.turn[i])
+            total = sum(r * 0.5 ** (t - now) for t, r in rewards.items() if t >= now)
+            assert float(found[i]) == pytest.approx(total, abs=1e-5)
+
+
+def learner(game, *overrides):
+    cfg = load_config("train", ["policy.layers=[8]", *overrides])
+    policy = build_policy(cfg, game, rng(3))
+    sampling = build_sampling(cfg)
+    return policy, build_learner(cfg, game, policy, sampling, rng(4))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_step_is_the_documents_estimator(masked):
+    """One game a batch and SGD: θ ← θ + α Σ r ∇ log p, written out move by move."""
+    game, moves, results = some_moves(1, 10, [3], games=1)
+    policy, taught = learner(
+        game,
+        "game=battleship",
+        "reward=hits",
+        "lr=0.06",
+        "learner=reinforce",
+        f"learner.masked={masked}",
+        "learner.optimizer=sgd",
+        "learner.baseline=none",
+        "learner.entropy=0",
+        "learner.entropy_end=null",
+        "learner.max_norm=null",
+    )
+    before = [p.detach().clone() for p in policy.parameters()]
+    returns = Reward(game, "gain", "random_shot", 0.5).returns(moves, results)
+    total = torch.zeros(())
+    for i in range(len(moves)):
+        logits = policy(game.observe(moves.state[i : i + 1]))[0][0]
+        if masked:
+            logits = logits[game.legal(moves.state)[i]]
+            action = int(game.legal(moves.state)[i][: moves.action[i]].sum())
+        else:
+            action = int(moves.action[i])
+        total = total + returns[i] * (logits[action] - torch.logsumexp(logits, 0))
+    wanted = torch.autograd.grad(total, list(policy.parameters()))
+    taught.update(moves, results, 0.0)
+    for old, new, gradient in zip(before, policy.parameters(), wanted, strict=True):
+        assert torch.allclose(new, old + 0.06 * gradient, atol=1e-6)
+
+
+LEARNERS = {
+    name: ["learner=reinforce", f"learner.baseline={name}"]
+    for name in ("none", "mean", "standardised", "value")
+} | {
+    # On a board mirrored at random the ship would lie on either cell.
+    name: ["learner=actor_critic", "learner.symmetries=false", *more]
+    for name, more in {
+        "actor_critic": [],
+        "actor_critic, half the credit": ["learner.gae_lambda=0.5", "learner.minibatches=2"],
+    }.items()
+}
+
+
+@pytest.mark.parametrize("baseline", LEARNERS)
+def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
+    """Two cells, of which the ship lies on the first or the second: always on the first here."""
+    game = Battleship(1, 2, [1])
+    policy, taught = learner(
+        game,
+        "game=battleship",
+        "board=2",
+        "ships=[1]",
+        "lr=0.02",
+        *LEARNERS[baseline],
+    )
+
+    agent = Agent(game, policy, Stochastic())
+    first = game.openings(10)[0][[0] * 64]
+    for step in range(60):
+        moves, results = play(game, [agent], 64, rng(step), start=lambda a, b: first)
+        taught.update(moves, results, step / 60)
+    scores, _ = policy(game.observe(first[:1]))
+    assert float(scores.detach().softmax(1)[0, 0]) > 0.9
+
+
+def test_a_bad_number_stops_before_the_step():
+    game, moves, results = some_moves(1, 10, [3])
+    policy, taught = learner(game, "game=battleship")
+    before = [p.detach().clone() for p in policy.parameters()]
+    moves.gain[3] = math.nan
+    taught.reward = Reward(game, "gain")
+    with pytest.raises(NonFiniteError):
+        taught.update(moves, results, 0.0)
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e38])
+@pytest.mark.parametrize("rule", [Stochastic(), Stochastic(0.1), EpsilonGreedy(0.5), Argmax()])
+def test_sampling_never_picks_what_is_not_legal(rule, scale):
+    generator = rng(5)
+    scores = torch.randn(4000, 7, generator=generator).sign() * scale
+    legal = torch.rand(4000, 7, generator=generator) < 0.3
+    legal[:, 2] |= ~legal.any(1)
+    action = rule.choose(scores, legal, generator, 0.0)
+    assert legal.gather(1, action[:, None]).all()
+    one = torch.zeros(1, 7, dtype=torch.bool)
+    one[0, 4] = True
+    log_p = rule.logits(scores[:1], one).log_softmax(1)
+    assert log_p[0].exp().tolist() == [0, 0, 0, 0, 1, 0, 0]
+
+
+def test_stochastic_sampling_has_the_probabilities_it_says():
+    scores = torch.tensor([0.0, 1.0, 2.0, 5.0]).expand(100_000, 4)
+    legal = torch.tensor([True, True, True, False]).expand(100_000, 4)
+    action = Stochastic(2.0).choose(scores, legal, rng(6), 0.0)
+    wanted = torch.tensor([0.0, 0.5, 1.0]).softmax(0)
+    seen = torch.bincount(action, minlength=4) / 100_000
+    assert torch.allclose(seen[:3], wanted, atol=0.01)
+    assert seen[3] == 0
+
+
+def test_epsilon_fades():
+    rule = EpsilonGreedy(1.0, 0.0)
+    scores = torch.tensor([0.0, 1.0]).expand(10_000, 2)
+    legal = torch.ones(10_000, 2, dtype=torch.bool)
+    for progress, share in ((0.0, 0.5), (0.5, 0.25), (1.0, 0.0)):
+        chosen = rule.choose(scores, legal, rng(7), progress)
+        assert float((chosen == 0).float().mean()) == pytest.approx(share, abs=0.02)
+
+
+def taught_table(game, *words):
+    cfg = load_config("train", ["policy=table", "learner=td", *words])
+    policy = build_policy(cfg, game, rng())
+    sampling = build_sampling(cfg)
+    return policy, build_learner(cfg, game, policy, sampling, rng())
+
+
+def test_td_walks_back_through_each_seats_boards_as_hickman_does():
+    game = KInARow(3, 3, 3, gravity=False)
+    policy, taught = taught_table(game, "game=tictactoe", "reward=hickman", "lr=0.35")
+    values = {}
+    for seed in range(60):
+        moves, results = play(game, [Random(game)], 1, rng(seed))
+        taught.update(moves, results, 0.0)
+        boards = [
+            game.render(game.act(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
+            for i in range(len(moves))
+        ]
+        first = float(results.score[0, 0])
+        paid = {1: (1, 0), -1: (0, 1), 0: (0.1, 0.5)}[first]
+        for seat in (0, 1):
+            target = paid[seat]
+            for board in boards[seat::2][::-1]:
+                old = values.get(board, 0.0)
+                values[board] = old + 0.35 * (0.9 * target - old)
+                target = values[board]
+    for board, value in values.items():
+        found = policy.value(game, game.parse(board))
+        assert float(found[0]) == pytest.approx(value, abs=1e-5)
+    assert int((policy.values != 0).sum()) <= len(values)
+
+
+def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
+    game = KInARow(1, 3, 3, gravity=False)
+    for asked in ([0.5, 0.5, 0.5], [1.0, 0.0, 0.5]):  # towards the mean of what is asked
+        policy, taught = taught_table(game, "game=tictactoe", "reward=outcome")
+        places = policy.places(game, game.initial(3, rng()))
+        taught.values.move(places, torch.tensor(asked), 0.5)
+        value = 0.0
+        for _ in range(3):
+            value += 0.5 * (0.5 - value)
+        assert policy.at(places).tolist() == [value] * 3
+
+
+@pytest.mark.slow
+def test_td_with_gains_plays_2048_as_well_as_can_be():
+    """On 2×2 the exact mean score is 66.964."""
+    game = Game2048(2, 2)
+    policy, taught = taught_table(
+        game, "game=2048", "board=2", "reward=score", "reward.discount=1", "reward.scale=1",
+        "lr=0.3", "learner.lr_end=0.01",
+    )  # fmt: skip
+    agent = Agent(game, policy, EpsilonGreedy(0.2, 0.0))
+    for step in range(150):
+        agent.progress = step / 150
+        moves, results = play(game, [agent], 128, rng(step))
+        taught.update(moves, results, step / 150)
+    greedy = Agent(game, policy, Argmax())
+    _, results = play(game, [greedy], 4000, rng(1), record=False)
+    score = results.score[:, 0].double()
+    assert float(score.mean()) > 66.964 - 1 - 2 * float(score.std()) / 4000**0.5
+
+
+def test_seats_are_paid_for_outcomes_as_the_reward_says():
+    game = KInARow(3, 3, 3, gravity=False)
+    moves, results = play(game, [Random(game)], 200, rng(8))
+    paid = Reward(game, "outcome", win=2, loss=-3, draws=[0.25, 0.75]).of_moves(moves, results)
+    for row in range(200):
+        for seat in (0, 1):
+            own = ((moves.game == row) & (moves.seat == seat)).nonzero()[:, 0]
+            won = float(results.score[row, seat])
+            expected = 2 if won > 0 else -3 if won < 0 else [0.25, 0.75][seat]
+            assert paid[own].tolist() == [0] * (len(own) - 1) + [expected]
+
+
+def test_returns_discount_a_players_own_moves():
+    """Connect-Zero: G = R · γ^(n - t), n counting the player's own moves."""
+    game = KInARow(4, 4, 3, gravity=True)
+    moves, results = play(game, [Random(game)], 50, rng(9))
+    found = Reward(game, "outcome", discount=0.9).returns(moves, results)
+    for row in range(50):
+        for seat in (0, 1):
+            own = ((moves.game == row) & (moves.seat == seat)).nonzero()[:, 0].tolist()
+            outcome = float(results.score[row, seat])
+            expected = [outcome * 0.9 ** (len(own) - 1 - i) for i in range(len(own))]
+            assert found[own].tolist() == pytest.approx(expected)
+
+
+def test_a_players_moves_alone_can_be_taken_out():
+    game = KInARow(3, 3, 3, gravity=False)
+    seating = torch.tensor([[0, 1], [1, 0]] * 20)
+    players = [Random(game), Random(game)]
+    moves, results = play(game, players, 40, rng(10), seating=seating)
+    mine = moves.of(0)
+    assert (mine.seat == mine.game % 2).all()
+    assert len(mine) + len(moves.of(1)) == len(moves) == results.moves
+    assert sum(mine.steps) == len(mine)
+    reward = Reward(game, "outcome", discount=0.5)
+    both = reward.returns(moves, results)
+    assert torch.allclose(reward.returns(mine, results), both[moves.player == 0])

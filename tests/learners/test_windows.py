@@ -1,0 +1,215 @@
+"""Windows of games: what is played on, what is begun anew, what is learnt from an open game."""
+
+import json
+
+import pytest
+import torch
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import build_learner, build_policy, build_sampling
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.players.player import Agent, Random
+from rlgames.policies.table import Table
+from rlgames.rewards import Reward, is_last
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, play
+from rlgames.sampling import Argmax
+from rlgames.training.collector import restarting_from_pool
+from rlgames.training.components import build_components
+from rlgames.training.run import train
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def windows(opened, plies, games):
+    """Windows until so many games are over: each game's moves as rows of (board, action, gain)."""
+    played, under_way, scores = [], [], []
+    while len(played) < games:
+        moves, results = opened.play(plies)
+        assert moves.games == len(results.state)
+        assert len(moves) == results.moves == sum(moves.steps)
+        assert max(moves.steps) <= opened.batch
+        assert len(moves.steps) == plies
+        under_way += [[] for _ in range(moves.games - len(under_way))]
+        rows = zip(moves.game.tolist(), told(moves), strict=True)
+        for number, row in rows:
+            under_way[number].append(row)
+        done = results.state.done.tolist()
+        played += [each for each, over in zip(under_way, done, strict=True) if over]
+        scores += results.score[results.state.done][:, 0].tolist()
+        under_way = [each for each, over in zip(under_way, done, strict=True) if not over]
+    return played, scores
+
+
+def told(moves):
+    board = [getattr(moves.state, name) for name in ("tiles", "shot") if hasattr(moves.state, name)]
+    columns = (board[0].tolist(), moves.action.tolist(), moves.gain.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def whole(game, player, games, **more):
+    moves, results = play(game, [player], games, rng(), **more)
+    played = [[] for _ in range(games)]
+    for number, row in zip(moves.game.tolist(), told(moves), strict=True):
+        played[number].append(row)
+    return played, results.score[:, 0].tolist()
+
+
+@pytest.mark.parametrize("plies", [1, 7, 1000])
+def test_windows_of_one_game_are_the_whole_games(plies):
+    """One after the other, on the same dice."""
+    game = Game2048(2, 2)
+    wanted, scores = whole(game, Random(game), 20, batch=1)
+    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=1)
+    found, reached = windows(opened, plies, 20)
+    assert found[:20] == wanted
+    assert reached[:20] == scores
+    assert [sum(gain for *_, gain in each) for each in found[:20]] == scores
+
+
+@pytest.mark.parametrize("plies", [1, 5, 64])
+def test_windows_of_many_games_are_the_whole_games(plies):
+    """Without chance, side by side: 60 games on 8 layouts, 8 of them open."""
+    game = Battleship(1, 10, [3])
+    layouts = game.openings(1000)[0]
+    start = lambda first, count: layouts[torch.arange(first, first + count) % 8]  # noqa: E731
+    policy = build_policy(load_config("train", ["game=battleship"]), game, rng())
+    agent = Agent(game, policy, Argmax())
+    wanted, _ = whole(game, agent, 8, start=start)
+    found, _ = windows(
+        GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=8, start=start), plies, 60
+    )
+    assert all(each in wanted for each in found)
+    assert all(each in found for each in wanted)
+
+
+def test_new_games_take_the_place_of_those_that_end():
+    game = Game2048(2, 2)
+    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=64)
+    for _ in range(10):
+        moves, results = opened.play(4)
+        assert moves.steps[0] == 64  # no finished row is carried over
+        assert min(moves.steps) >= 32
+        assert int((~results.state.done).sum()) <= 64
+        assert (results.score[:, 0] >= moves.state.score.amax(0)).any()
+    assert opened.begun > 64
+
+
+def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
+    game = Game2048(2, 2)
+    moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=50).play(12)
+    assert 0 < int(results.state.done.sum()) < len(results.state)
+    paid = Reward(game, "score").of_moves(moves, results)
+    wanted = is_last(moves) & results.state.done[moves.game]
+    assert torch.equal(paid, wanted * results.score[moves.game, 0])
+
+
+@pytest.mark.parametrize("gains", [True, False])
+def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains):
+    """A table on 2×2, a window of one ply, so that every move is a last one."""
+    game = Game2048(2, 2)
+    words = ["game=2048", "board=2", "policy=table", "learner=td", "experiment=null"]
+    words += ["reward=score" if gains else "reward=grid_sum", "reward.discount=0.9", "lr=1"]
+    cfg = load_config("train", [*words, "reward.scale=1"])
+    policy = build_policy(cfg, game, rng())
+    assert isinstance(policy, Table)
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
+    old = policy.values.clone()
+    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng())
+    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)
+    for _ in range(60):
+        policy.values.copy_(old)
+        moves, results = opened.play(1)
+        after = game.act(moves.state, moves.action)
+        end = results.state
+        if bool(end.done[0]):
+            wanted = 0.0 if gains else float(game.measures(end)["grid_sum"])
+        else:
+            worth = []
+            for action in game.legal(end)[0].nonzero()[:, 0]:
+                next_ = game.act(end, action[None])
+                gain = float(next_.score - end.score) if gains else 0.0
+                worth.append(gain + float(policy.value(game, next_)))
+            wanted = max(worth)
+        learner.update(moves, results, 0.0)
+        assert float(policy.value(game, after)) == pytest.approx(0.9 * wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["game=2048", "learner=reinforce", "window=8"], "whole games"),
+        (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
+        (["game=2048", "restarts=0.5"], "add window=N"),
+    ],
+)
+def test_windows_are_refused_where_they_do_not_fit(words, error):
+    with pytest.raises(ConfigError, match=error):
+        build_components(load_config("train", words))
+
+
+def test_restarts_are_one_move_from_where_an_open_game_stands():
+    """Without chance, so that every such move can be looked up."""
+    game = Battleship(1, 10, [3])
+    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=200)
+    opened.play(3)
+    state = opened.state
+    near = set()
+    for action in range(10):
+        able = game.legal(state)[:, action] & ~state.done
+        after = game.act(state[able], torch.full((int(able.sum()),), action))
+        # A move that would end the game is not made.
+        near |= set(positions(after[~after.done])) | set(positions(state[able][after.done]))
+    new = restarting_from_pool(opened, 1.0)(0, 500)
+    assert not new.done.any()
+    assert set(positions(new)) <= near
+    assert len(set(positions(new))) > 100
+    some = restarting_from_pool(opened, 0.3)(0, 2000)
+    assert 0.25 < float((some.turn > 0).float().mean()) < 0.35
+
+
+def test_a_restart_does_not_end_at_once():
+    """In 2048 on 2x2 a random move often is the last; then the position itself is begun with."""
+    game = Game2048(2, 2)
+    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=400)
+    opened.play(12)
+    before = set(map(tuple, opened.state.tiles[~opened.state.done].tolist()))
+    new = restarting_from_pool(opened, 1.0)(0, 2000)
+    assert not new.done.any()
+    assert game.possible(new).all()
+    stayed = [tuple(tiles) in before for tiles in new.tiles.tolist()]
+    assert 0 < sum(stayed) < 2000
+
+
+def test_games_begin_as_ever_where_none_is_open():
+    game = Game2048(2, 2)
+    opened = GamePool(game, [Random(game)], 1, rng(), batch=1)
+    opened.play()
+    assert (restarting_from_pool(opened, 1.0)(0, 50).turn == 0).all()
+
+
+def positions(state):
+    columns = (state.shot, state.ships, state.turn)
+    return [str(row) for row in zip(*(each.tolist() for each in columns), strict=True)]
+
+
+def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_path):
+    words = ["game=2048", "board=2", "experiment=null", "policy=table", "learner=td", "lr=0.2"]
+    words += ["reward=score", "sampling=argmax", "window=6", "games=400", "batch=32"]
+    words += ["log_every=100", "eval_every=200", "eval_games=20", "solve_seconds=0"]
+    found = []
+    for name in ("one", "other"):
+        cfg = load_config("train", [*words, f"out={tmp_path / name}"])
+        train(cfg)
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        found.append([json.loads(line) for line in lines])
+    for one, other in zip(*found, strict=True):
+        assert {k: v for k, v in one.items() if not k.startswith("time/")} == {
+            k: v for k, v in other.items() if not k.startswith("time/")
+        }
+    last_line = found[0][-1]
+    assert 400 <= last_line["games"] < 432
+    assert all(10 < line["train/score"] < 90 for line in found[0] if "train/score" in line)

@@ -1,0 +1,248 @@
+"""Players: legal, seeded, blind to what is hidden; and each one's own rule."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from rlgames.config import compose
+from rlgames.config.catalogue import options
+from rlgames.core.errors import ConfigError
+from rlgames.evaluation.evaluate import evaluate
+from rlgames.evaluation.statistics import Estimate, Rate
+from rlgames.factory.agents import build_player
+from rlgames.factory.components import PLAYERS, arguments, build_game
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.battleship_bots import Density, HuntTarget
+from rlgames.players.player import Player, Random
+from rlgames.players.scripted import Corner, WinOrBlock
+from rlgames.rollouts.play import play
+
+SMALL = {
+    "battleship": ["board=6", "ships=[2]"],
+    "salvo": ["board=3", "ships=[2,2]"],
+    "salvo_duel": ["board=3", "ships=[2]"],
+    "connect4": ["rows=4", "columns=4", "line=3"],
+    "2048": ["board=2"],
+}
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def every_pair():
+    """Each scripted player with each game that it says it plays."""
+    names = [name for name in PLAYERS if name != "human"]  # it has tests of its own
+    nodes = {name: compose.load_config("eval", [f"player={name}"]).player for name in names}
+    for name in options("game"):
+        game = build_game(compose.load_config("solve", [f"game={name}", *SMALL.get(name, [])]))
+        for player, node in nodes.items():
+            try:
+                sitting = PLAYERS[player](game, **arguments(node))
+            except ValueError:
+                continue
+            yield pytest.param(game, sitting, id=f"{player} plays {name}")
+
+
+PAIRS = list(every_pair())
+
+
+class Checked(Player):
+    """Passes on to a player what it may see, and checks what it makes of it."""
+
+    def __init__(self, game, player):
+        self.game, self.player = game, player
+
+    def choose(self, state, generator):
+        action = self.player.choose(state, generator)
+        assert action.dtype == torch.int64
+        assert self.game.legal(state).gather(1, action[:, None]).all()
+        try:
+            likely = self.player.probabilities(state)
+        except NotImplementedError:
+            return action
+        assert torch.allclose(likely.sum(1), torch.ones(len(likely), dtype=torch.float64))
+        live = ~state.done
+        assert (likely.gather(1, action[:, None])[:, 0] > 0)[live].all()
+        assert not (likely[live] > 0)[~self.game.legal(state)[live]].any()
+        return action
+
+
+@pytest.mark.parametrize(("game", "player"), PAIRS)
+def test_players_are_legal_seeded_and_tell_their_probabilities(game, player):
+    checked = Checked(game, player)
+    (one, _), (other, _) = (play(game, [checked], 20, rng(3)) for _ in range(2))
+    assert torch.equal(one.action, other.action)
+    if player.deterministic:
+        first = player.choose(one.state, rng(4))
+        assert torch.equal(first, player.choose(one.state, rng(5)))
+
+
+def test_every_game_has_a_player_beside_the_random_one():
+    names = [str(param.id) for param in PAIRS]
+    for name in options("game"):
+        assert sum(text.endswith(f" plays {name}") for text in names) >= 2
+
+
+@pytest.mark.parametrize("rules", [(3, 3, 3, False), (6, 7, 4, True), (4, 5, 3, True)])
+def test_win_or_block_wins_if_it_can_and_stops_a_win_if_it_must(rules):
+    game = KInARow(*rules)
+    moves, _ = play(game, [Random(game)], 200, rng(1))
+    player = WinOrBlock(game)
+    options = player.options(moves.state)
+    kinds = set()
+    for row in range(0, len(moves), len(moves) // 100):
+        state = moves.state[row : row + 1]
+        legal = game.legal(state)[0].nonzero()[:, 0].tolist()
+        wins = [a for a in legal if wins_by(game, state, a)]
+        saves = [a for a in legal if other_wins_by(game, state, a)]
+        expected = wins or saves or legal
+        kinds.add("win" if wins else "block" if saves else "any")
+        assert options[row].nonzero()[:, 0].tolist() == expected
+    assert kinds == {"win", "block", "any"}
+
+
+def wins_by(game, state, action):
+    after = game.act(state, torch.tensor([action]))
+    return float(after.score[0, int(state.mover[0])]) > 0
+
+
+def other_wins_by(game, state, action):
+    """The other seat to move on the same board."""
+    text = game.render(state, 0)
+    swapped = text.translate(str.maketrans("XO", "OX")) if game.gravity else text
+    head, _, body = text.partition("\n")
+    if not game.gravity:
+        swapped = head + "\n" + body.translate(str.maketrans("XO", "OX"))
+    cells = [mark for mark in swapped if mark in ".XO"]
+    columns = game.columns
+    if not game.gravity:
+        cells = [line.split()[1:] for line in swapped.splitlines()[1:]]
+    else:
+        cells = [line.split() for line in swapped.splitlines()[:-1]]
+    mark = "X" if int(state.mover[0]) == 0 else "O"
+    row, column = divmod(action, columns)
+    if game.gravity:
+        column = action
+        row = max(r for r in range(game.rows) if cells[r][column] == ".")
+    cells[row][column] = mark
+    return has_line(cells, mark, game.line)
+
+
+def has_line(cells, mark, line):
+    rows, columns = len(cells), len(cells[0])
+    for r, c, (down, across) in itertools.product(
+        range(rows), range(columns), ((0, 1), (1, 0), (1, 1), (1, -1))
+    ):
+        places = [(r + i * down, c + i * across) for i in range(line)]
+        if all(0 <= y < rows and 0 <= x < columns and cells[y][x] == mark for y, x in places):
+            return True
+    return False
+
+
+def test_corner_prefers_down_then_left():
+    game = Game2048(2, 2)
+    for board, expected in (
+        ("2 4\n. .", "down"),
+        (". 2\n. 4", "left"),
+        ("2 .\n4 .", "right"),
+        (". .\n2 4", "up"),
+    ):
+        action = Corner(game).choose(game.parse(board), rng())
+        assert game.name_action(None, 0, int(action[0])) == expected
+
+
+def test_density_on_listed_layouts_shoots_the_likeliest_cell():
+    game = Battleship(3, 3, [2, 1])
+    moves, _ = play(game, [Random(game)], 30, rng(2))
+    layouts = game.layouts()
+    player = Density(game, 10)
+    assert player.deterministic
+    action = player.choose(moves.state, rng())
+    for row in range(len(moves)):
+        shot, hit = moves.state.shot[row], moves.state.hit[row]
+        agree = layouts[((layouts & shot) == hit).all(1)]
+        count = agree.sum(0).masked_fill(shot, -1)
+        assert int(count[action[row]]) == int(count.max())
+
+
+def test_density_takes_about_as_few_shots_by_samples_as_by_the_list():
+    exact, sampled = Battleship(5, 5, [3, 2]), Battleship(5, 5, [3, 2])
+    sampled.posterior._listed, sampled.posterior.exact = None, False
+    found = [evaluate(game, Density(game, 60), 400, 400, rng(3)).turns for game in (exact, sampled)]
+    assert not Density(sampled, 60).deterministic
+    assert abs(found[0].mean - found[1].mean) < 0.6
+
+
+def test_hunt_target_shoots_beside_hits_and_in_line():
+    game = Battleship(4, 4, [3])
+    one_hit = game.parse("   A B C D\n 1 . . . .\n 2 . x . .\n 3 . . . .\n 4 . . . .")
+    two_hits = game.parse("   A B C D\n 1 . . . .\n 2 . x x .\n 3 . . . .\n 4 . . . .")
+    nothing = game.parse("   A B C D\n 1 . . . .\n 2 . . . .\n 3 . . . .\n 4 . . . .")
+    player = HuntTarget(game)
+
+    def shots(state):
+        actions = {int(player.choose(state, rng(seed))[0]) for seed in range(60)}
+        return {game.name_action(state, 0, action) for action in actions}
+
+    assert shots(one_hit) == {"B1", "A2", "C2", "B3"}
+    assert shots(two_hits) == {"A2", "D2"}
+    assert shots(nothing) == {"A1", "C1", "B2", "D2", "A3", "C3", "B4", "D4"}
+
+
+def test_players_say_which_games_are_not_theirs():
+    for player, game in (("corner", "tictactoe"), ("win_or_block", "2048"), ("density", "2048")):
+        cfg = compose.load_config("eval", [f"player={player}", f"game={game}"])
+        sitting_at = build_game(cfg)
+        with pytest.raises(ConfigError, match="plays"):
+            build_player(cfg.player, cfg, sitting_at)
+
+
+def test_both_seats_are_told_apart():
+    """The first player always wins this game: a line of 1."""
+    game = KInARow(2, 2, 1, False)
+    found = evaluate(game, Random(game), 100, 100, rng(), Random(game))
+    assert [seat["win"].count for seat in found.results] == [50, 0]
+    assert [seat["loss"].count for seat in found.results] == [0, 50]
+    assert found.share("win").rate == 0.5
+    assert found.points == 0.5
+    assert float(found.turns.mean) == 1
+
+
+def test_results_of_random_tic_tac_toe_lie_within_the_interval():
+    game = KInARow(3, 3, 3, False)
+    player = Random(game)
+    found = evaluate(game, player, 40_000, 1, rng(4), player, batch=1000)
+    first = found.results[0]["win"]
+    low, high = first.interval
+    assert low - 0.002 < 737 / 1260 < high + 0.002
+    assert abs(found.share("draw").rate - 8 / 63) < 4 * math.sqrt(0.127 * 0.873 / 40_000)
+
+
+def test_wilson_intervals():
+    """Newcombe 1998, table I, and the ends."""
+    assert Rate(81, 263).interval == pytest.approx((0.2553, 0.3662), abs=1e-4)
+    assert Rate(15, 148).interval == pytest.approx((0.0624, 0.1605), abs=1e-4)
+    assert Rate(0, 20).interval == pytest.approx((0, 0.1611), abs=1e-4)
+    assert Rate(20, 20).interval[1] == 1
+    assert Rate(0, 0).interval == (0, 1)
+
+
+def test_a_single_game_has_a_finite_interval():
+    one = Estimate.of(torch.tensor([7.0]).double(), torch.ones(1).double(), exact=False)
+    assert (one.mean, one.low, one.high, one.median) == (7, 7, 7, 7)
+
+
+def test_tiles_reached_are_counted_from_the_final_boards():
+    game = Game2048(3, 3)
+    found = evaluate(game, Random(game), 500, 1, rng(5))
+    most = 2 ** found.final.tiles.amax(1).long()
+    for tile, share in found.reach.items():
+        assert share.count == int((most >= int(tile)).sum())
+    assert found.measures["grid_sum"].mean == pytest.approx(
+        float((2.0 ** found.final.tiles.double() * (found.final.tiles > 0)).sum(1).mean())
+    )

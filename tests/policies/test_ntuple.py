@@ -1,0 +1,376 @@
+"""N-tuple networks: what they add up, how their values move, how well they play."""
+
+import itertools
+
+import pytest
+import torch
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import build_learner, build_policy, build_sampling
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.td import SharedValues
+from rlgames.players.player import Agent, Random
+from rlgames.policies.ntuple import Ntuple, default_tuples
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, play
+from rlgames.sampling import Argmax
+from rlgames.training.components import build_components
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def filled(game, tuples, marks=16):
+    policy = Ntuple(game, 1.0, tuples, marks, 0.0)
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
+    return policy
+
+
+def boards(rows, columns, most, count=200):
+    return torch.randint(0, most, (count, rows, columns), generator=rng(2))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4)])
+def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
+    """Against reading each view of the board apart, where several see the same cells the one from
+    which their number is least; cells beyond the marks count as the last."""
+    game = Game2048(rows, columns)
+    tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 5
+    policy = filled(game, tuples, marks)
+    exponents = boards(rows, columns, 7)
+    found = policy.value(game, game.of(exponents))
+    cells = torch.arange(rows * columns).view(rows, columns)
+    views = [cells, cells.flip(0), cells.flip(1), cells.flip(0, 1)]
+    if rows == columns:
+        views += [view.T for view in views]
+    for row, board in enumerate(exponents.flatten(1).clamp(max=marks - 1).tolist()):
+        total, first = 0.0, 0
+        for each in tuples:
+            least = {}
+            for view in views:
+                seen = view.flatten()[each].tolist()
+                number = sum(board[cell] * marks**n for n, cell in enumerate(seen))
+                where = frozenset(seen)
+                least[where] = min(number, least.get(where, number))
+            total += sum(float(policy.values[first + number]) for number in least.values())
+            first += marks ** len(each)
+        assert float(found[row]) == pytest.approx(total, rel=1e-5)
+
+
+def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each():
+    game = Game2048(4, 4)
+    tuples = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 4, 5], [1, 2, 5, 6], [5, 6, 9, 10]]
+    policy = Ntuple(game, 1.0, tuples, 14, 0.0)
+    assert policy.places(game, game.of(boards(4, 4, 14))).shape == (200, 8 + 9)
+
+
+def test_turned_boards_are_worth_the_same():
+    game = Game2048(4, 4)
+    policy = filled(game, None, 8)
+    exponents = boards(4, 4, 8)
+    value = policy.value(game, game.of(exponents))
+    for turned in (exponents.flip(1), exponents.flip(2), exponents.transpose(1, 2)):
+        assert torch.allclose(policy.value(game, game.of(turned)), value, rtol=1e-5)
+
+
+def test_places_are_exact_where_floats_of_32_bits_would_not_be():
+    game = Game2048(3, 3)
+    policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0)  # 9^8 values
+    cells = torch.tensor([7, 8, 7, 6, 5, 4, 3, 2, 0])
+    places = policy.places(game, game.of(cells.view(1, 3, 3)))[0].tolist()
+    assert sum(int(cells[n]) * 9**n for n in range(8)) in places
+
+
+def least_numbers(exponents):
+    """Of each board what its cells say in the base of 11, from the side where that is least."""
+    found = []
+    for board in exponents:
+        views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
+        sides = [turned for view in views for turned in (view, view.T)]
+        found.append(min(sum(int(c) * 11**n for n, c in enumerate(s.flatten())) for s in sides))
+    return found
+
+
+def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is_met():
+    """Beside a tuple that is looked at from all eight sides, and with room for 1000 boards."""
+    game = Game2048(3, 3)
+    policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, entries=1000)
+    exponents = boards(3, 3, 11)
+    met, new = game.of(exponents[:100]), game.of(exponents[100:])
+    claimed, anew = policy.claim(game, met)
+    assert {*anew.tolist()} == {*claimed[:, 8].tolist()}
+    assert claimed.shape == (100, 8 + 1)
+    own = dict(zip(least_numbers(exponents[:100]), claimed[:, 8].tolist(), strict=True))
+    assert len(set(own.values())) == len(own)
+    assert policy.places(game, met).equal(claimed)
+    again, anew = policy.claim(game, met)
+    assert again.equal(claimed)
+    assert len(anew) == 0
+    nowhere = 11**2 + 1000
+    assert policy.places(game, new)[:, 8].tolist() == [
+        own.get(number, nowhere) for number in least_numbers(exponents[100:])
+    ]
+    policy.values[claimed[:, 8]] = 5.0
+    assert policy.value(game, met).tolist() == pytest.approx([16.0 + 5.0] * 100)
+    assert policy.values[nowhere] == 2.0
+    turned = game.of(exponents[:100].flip(1).transpose(1, 2))
+    assert policy.places(game, turned)[:, 8].equal(claimed[:, 8])
+
+
+def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
+    game = Game2048(3, 3)
+    policy = Ntuple(game, 1.0, [list(range(9))], 11, 7.0, entries=40)
+    exponents = boards(3, 3, 11)
+    policy.values.fill_(1.0)
+    first, _ = policy.claim(game, game.of(exponents[:150]))
+    assert int(first.max()) < 40  # the place after them is for boards that nobody learns
+    assert len(first.unique()) >= 35
+    for board in exponents[150:]:
+        last = game.of(board[None])
+        assert policy.places(game, last).tolist() == [[40]]
+        claimed, anew = policy.claim(game, last)
+        assert anew.tolist() == claimed[0].tolist()
+        assert policy.places(game, last).equal(claimed)
+        assert policy.value(game, last).tolist() == [7.0]
+
+
+def test_what_was_moved_often_takes_less_of_an_error():
+    """Parts of 1 ÷ (1 + times): first halves, then, where one of two moved four times, 1 to 5."""
+    policy = Ntuple(Game2048(2, 2), 1.0, [[0, 1]], 4, 0.0)
+    values = SharedValues(policy, "counts")
+    values.move(torch.tensor([[0, 1]]), torch.tensor([8.0]), 1.0)
+    assert policy.values[:2].tolist() == [4.0, 4.0]
+    assert values.times[:3].tolist() == [1.0, 1.0, 0.0]
+    values.times[0] = 4.0
+    values.move(torch.tensor([[0, 2]]), torch.tensor([12.0]), 1.0)
+    assert policy.values[:3].tolist() == pytest.approx([4.0 + 2.0, 4.0, 10.0])
+
+
+def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
+    game = Game2048(4, 4)
+    found = default_tuples(4, 4, game.symmetries())
+    assert all(len(each) == 6 for each in found)
+    assert [0, 1, 2, 4, 5, 6] in found
+    assert [0, 1, 2, 3, 4, 5] in found
+    alike = [
+        {tuple(sorted(view)) for view in game.symmetries()[:, each].tolist()} for each in found
+    ]
+    for one, other in itertools.combinations(alike, 2):
+        assert not one & other
+    # 2x3 cells lie in 12 places and on their sides, 4+2 in 6 rows of each of four directions.
+    assert sum(map(len, alike)) == 12 + 24
+    assert default_tuples(2, 3, Game2048(2, 3).symmetries()) == [[0, 1, 2, 3, 4, 5]]
+    assert default_tuples(1, 8, Game2048(1, 8).symmetries()) == [list(range(8))]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["policy.tuples=[[0,16]]"], "from 0 to 15"),
+        (["policy.tuples=[[0,0]]"], "each of them once"),
+        (["policy.tuples=[[]]"], "each of them once"),
+        (["policy.tuples=[]"], "0 tuples"),
+        (["policy.tuples=[[0,1,2,3,4,5,6,7]]"], "need 4.29e"),
+        (["learner=reinforce"], "does not teach policy=ntuple"),
+    ],
+)
+def test_what_cannot_be_is_refused(words, error):
+    cfg = load_config("train", ["game=2048", "policy=ntuple", "learner=td", *words])
+    with pytest.raises(ConfigError, match=error):
+        build_policy(cfg, Game2048(4, 4), rng())
+
+
+def test_other_games_are_refused():
+    with pytest.raises(ValueError, match="not of tictactoe"):
+        Ntuple(KInARow(3, 3, 3, False, "tictactoe"), 1.0, None, 16, 0.0)
+
+
+def test_what_a_gain_counts_is_scaled_as_the_reward_is():
+    game = Game2048(2, 2)
+    state = play(game, [Random(game)], 20, rng())[0].state
+    one, _ = Ntuple(game, 1.0, None, 6, 0.0).scores(game, state)
+    part, _ = Ntuple(game, 0.01, None, 6, 0.0).scores(game, state)
+    assert float(one.max()) > 0
+    assert torch.allclose(part, one / 100)
+
+
+@pytest.mark.parametrize("rates", ["constant", "coherence"])
+def test_values_move_as_a_slow_loop_moves_them(rates):
+    """The mean over those who share a value, and how far by how many they are."""
+    game = Game2048(2, 2)
+    policy = Ntuple(game, 1.0, [[0, 1], [0, 3]], 4, 8.0)
+    assert policy.value(game, game.initial(1, rng())).tolist() == [8.0]
+    shared, coherent = SharedValues(policy, rates), rates == "coherence"
+    values = policy.values.tolist()
+    errors, sizes = [0.0] * len(values), [0.0] * len(values)
+    for step in range(20):
+        places = torch.randint(0, len(values), (5, 3), generator=rng(step))
+        error = torch.randn(5, generator=rng(100 + step))
+        shared.move(places, error, 0.3)
+        asked = {}
+        for row, each in zip(error.tolist(), places.tolist(), strict=True):
+            for place in each:
+                asked.setdefault(place, []).append(row / 3)
+        for place, each in asked.items():
+            mean, rate = sum(each) / len(each), 0.3
+            if coherent:
+                rate *= abs(errors[place]) / sizes[place] if sizes[place] else 1
+                errors[place] += mean
+                sizes[place] += abs(mean)
+            values[place] += (1 - (1 - rate) ** len(each)) * mean
+    assert policy.values.tolist() == pytest.approx(values, abs=1e-5)
+    assert set(shared.state_dict()) == ({"errors", "sizes"} if coherent else set())
+
+
+def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
+    """The exact mean score is 66.964."""
+    game = Game2048(2, 2)
+    words = ["game=2048", "board=2", "experiment=null", "reward=score", "reward.discount=1"]
+    words += ["policy=ntuple", "policy.start=70", "sampling=argmax"]
+    words += ["learner=td", "learner.rates=coherence", "lr=0.5"]
+    cfg = load_config("train", words)
+    policy = build_policy(cfg, game, rng())
+    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng())
+    agent = Agent(game, policy, Argmax())
+    opened = GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=64)
+    for _ in range(40):
+        learner.update(*opened.play(8), 0.0)
+    _, results = play(game, [agent], 4000, rng(1), record=False)
+    score = results.score[:, 0].double()
+    assert float(score.mean()) > 66.964 - 3 * float(score.std()) / 4000**0.5
+
+
+def expecting(game, *words, backup="expected", policy=None):
+    """A network of the whole board, whose learner takes exact means over the dice; or another
+    learner for one that there is."""
+    words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", *words]
+    words += ["learner=td", f"learner.backup={backup}", "lr=1"]
+    cfg = load_config("train", words)
+    policy = build_policy(cfg, game, rng()) if policy is None else policy
+    return policy, build_learner(cfg, game, policy, build_sampling(cfg), rng())
+
+
+def mean_of_best(game, policy, after):
+    """What an afterstate should be worth, each tile and each move by itself."""
+    wanted = 0.0
+    empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
+    for cell, (tile, share) in itertools.product(empty, [(1, 0.9), (2, 0.1)]):
+        tiles = after.tiles.clone()
+        tiles[0, cell] = tile
+        state = game.of(tiles.view(1, 2, 3))
+        worth = [0.0]
+        for action in (game.legal(state)[0] & ~state.done).nonzero()[:, 0]:
+            then = game.act(state, action[None])
+            worth.append(float(then.score) + float(policy.value(game, then)))
+        wanted += share / len(empty) * max(worth)
+    return wanted
+
+
+@pytest.mark.parametrize("backup", ["expected", "every"])
+def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(backup):
+    """Of the move made, or of every legal one, in games that are open after one random ply."""
+    game = Game2048(2, 3)
+    words = ["board=2", "columns=3", "reward.discount=0.9"]
+    policy, learner = expecting(game, *words, backup=backup)
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
+    old = policy.values.clone()
+    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)
+    for _ in range(40):
+        policy.values.copy_(old)
+        moves, results = opened.play(1)
+        learnt = game.legal(moves.state)[0].nonzero()[:, 0] if backup == "every" else moves.action
+        afterstates = [game.act(moves.state, action[None]) for action in learnt]
+        wanted = [0.9 * mean_of_best(game, policy, after) for after in afterstates]
+        learner.update(moves, results, 0.0)
+        found = [float(policy.value(game, after)) for after in afterstates]
+        assert found == pytest.approx(wanted, rel=1e-5)
+        assert int((policy.values != old).sum()) <= len(learnt)
+
+
+def test_frozen_tuples_stay_and_the_others_take_all_of_an_error():
+    """A row and the whole board: what was learnt is worth its target, and no row was moved."""
+    game = Game2048(2, 3)
+    words = ["board=2", "columns=3", "reward.discount=1"]
+    words += ["policy.tuples=[[0,1,2],[0,1,2,3,4,5]]"]
+    policy, learner = expecting(game, *words, "learner.frozen=[0]")
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
+    old = policy.values.clone()
+    moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1).play(1)
+    after = game.act(moves.state, moves.action)
+    wanted = mean_of_best(game, policy, after)
+    learner.update(moves, results, 0.0)
+    assert float(policy.value(game, after)) == pytest.approx(wanted, rel=1e-5)
+    moved = (policy.values != old).nonzero()[:, 0].tolist()
+    places = policy.places(game, after)[0]
+    assert moved == places[policy.tuple_of == 1].tolist()
+
+
+CROWDED = ["board=3", "policy.tuples=[[0,1],[0,1,2,3,4,5,6,7,8]]", "policy.entries=200"]
+
+
+def crowded(*words):
+    """A learner of whole boards that have 200 places, after 50 games of 3×3, and its policy."""
+    game = Game2048(3, 3)
+    policy, learner = expecting(game, *CROWDED, *words, backup="sampled")
+    learner.update(*play(game, [Random(game)], 50, rng(3)), 0.0)
+    return game, policy, learner
+
+
+def test_frozen_tuples_keep_their_places_where_there_is_no_room():
+    game, policy, _ = crowded()
+    _, learner = expecting(game, *CROWDED, "learner.frozen=[1]", backup="sampled", policy=policy)
+    keys, values = policy.met["1"].keys.clone(), policy.values.clone()
+    learner.update(*play(game, [Random(game)], 50, rng(4)), 0.0)
+    assert policy.met["1"].keys.equal(keys)
+    assert policy.values[121:].equal(values[121:])
+    assert not policy.values[:121].equal(values[:121])
+
+
+@pytest.mark.parametrize("rates", ["coherence", "counts"])
+def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
+    game, policy, learner = crowded(f"learner.rates={rates}")
+    kept = [getattr(learner.values, name) for name in SharedValues.KEPT[rates]]
+    assert all((each[121:-1] != 0).all() for each in kept)
+    moves, _ = play(game, [Random(game)], 50, rng(4))
+    _, anew = policy.claim(game, game.act(moves.state, moves.action))
+    learner.values.forget(anew)
+    assert len(anew) > 100
+    assert all((each[anew] == 0).all() for each in kept)
+
+
+def test_more_contents_than_floats_tell_apart_are_refused():
+    words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", "learner=td"]
+    words += ["policy.entries=100000", f"policy.tuples=[{list(range(14))}]"]
+    with pytest.raises(ConfigError, match="at most 13 cells"):
+        build_components(load_config("train", words))
+
+
+@pytest.mark.parametrize(
+    ("frozen", "error"),
+    [("[2]", "the tuples are 0 to 1"), ("[0,1]", "leaves nothing to learn")],
+)
+def test_tuples_that_cannot_be_frozen_are_refused(frozen, error):
+    words = ["game=2048", "board=2", "experiment=null", "reward=score", "policy=ntuple"]
+    words += ["policy.tuples=[[0,1],[0,1,2,3]]", "learner=td", f"learner.frozen={frozen}"]
+    with pytest.raises(ConfigError, match=error):
+        build_components(load_config("train", words))
+
+
+def test_exact_means_end_at_the_exact_optimum():
+    """2×2, from above: what was never met is worth 70, the best play's mean score is 66.964."""
+    game = Game2048(2, 2)
+    policy, learner = expecting(game, "board=2", "reward.discount=1", "policy.start=70")
+    opened = GamePool(game, [Agent(game, policy, Argmax())], UNLIMITED_GAMES, rng(), batch=64)
+    for _ in range(40):
+        learner.update(*opened.play(8), 0.0)
+    states, probability = game.openings(1000)
+    assert 66.963 < float((probability * policy.best(game, states)).sum()) < 67.1
+
+
+def test_exact_means_are_refused_where_nothing_is_gained_by_the_move():
+    words = ["game=2048", "experiment=null", "reward=grid_sum", "policy=ntuple", "learner=td"]
+    cfg = load_config("train", [*words, "learner.backup=expected"])
+    with pytest.raises(ConfigError, match="backup=expected"):
+        build_components(cfg)

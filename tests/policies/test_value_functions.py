@@ -1,0 +1,489 @@
+"""Values: features of boards, expectations over chance, least squares, targets of Q-learning."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import rlgames as package
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config
+from rlgames.config.option_schemas import BasisConfig
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.games.battleship import Battleship
+from rlgames.games.game import HIDDEN
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.adp import least_squares
+from rlgames.learners.learner import NonFiniteError
+from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
+from rlgames.players.player import Agent, Random
+from rlgames.policies.linear import FEATURES, LinearValue
+from rlgames.rollouts.play import GamePool, play
+from rlgames.sampling import EpsilonGreedy
+from rlgames.training.components import check_components
+
+THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def learner(game, *words):
+    """A policy and its learner, as a config makes them."""
+    cfg = load_config("train", ["experiment=null", "sampling=epsilon_greedy", *words])
+    policy = build_policy(cfg, game, rng(3))
+    taught = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+    return policy, taught
+
+
+def adp(game, *words):
+    return learner(game, "game=2048", "policy=basis", "learner=adp", *words)
+
+
+# Features
+
+
+@pytest.mark.parametrize(
+    ("board", "expected"),
+    [
+        (["16 8 2 .", "8 4 . .", "4 . 2 .", "2 . . ."], [1, 1, 1, 1]),
+        (["16 8 2 4", "8 4 . .", "4 . 2 .", "2 . . ."], [1, 1, 0, 1]),
+        (["16 8 2 .", ". 4 . .", "4 . 2 .", "2 . . ."], [1, 0, 1, 1]),
+        (["16 8 2 .", "8 . . .", "4 . 2 .", "2 . . ."], [1, 1, 1, 0]),
+        (["8 16 2 .", "8 4 . .", "4 . 2 .", "2 . . ."], [0, 0, 0, 0]),
+        # Every corner can be the one, ...
+        ([". . . .", ". . . .", ". . . 2", "2 4 8 16"], [1, 1, 1, 1]),
+        # ... equal tiles do not rise, ...
+        (["4 4 4 4", ". 4 . .", ". . . .", ". . . ."], [1, 1, 1, 1]),
+        # ... and of two corners with the largest tile one goes down, the other across.
+        (["16 2 4 16", "8 4 . 2", "4 . 2 4", "2 . . ."], [1, 1, 0, 1]),
+        (["16 2 4 .", "2 4 . 2", "4 . 4 4", "16 8 4 2"], [1, 0, 1, 1]),
+    ],
+)
+def test_features_of_boards_written_by_hand(board, expected):
+    game = Game2048(4, 4)
+    basis = LinearValue(game, False, THEIRS, 1.0)
+    state = game.parse("\n".join(board))
+    assert basis.features(game, state)[0].tolist() == expected
+    assert basis.value(game, state).tolist() == [sum(expected)]
+
+
+def test_the_other_features():
+    game = Game2048(2, 3)
+    basis = LinearValue(game, False, ["one", "empty", "pairs", "ordered", "rough"], 1.0)
+    found = basis.features(game, game.parse("8 2 2\n. 4 4"))[0]
+    # Touching: 8-2, 2-2, .-4, 4-4 across and 8-., 2-4, 2-4 down.
+    assert found.tolist() == pytest.approx([1, 1 / 6, 2 / 7, 1, (2 + 0 + 2 + 0 + 3 + 1 + 1) / 7])
+    assert float(basis.features(game, game.parse("2 8 2\n4 . 4"))[0, 3]) == pytest.approx(3 / 5)
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (2, 3), (4, 4), (3, 5)])
+def test_features_agree_with_a_slow_reading_and_with_mirrored_boards(shape):
+    """On any size of board, for each corner by itself."""
+    rows, columns = shape
+    game = Game2048(rows, columns)
+    exponents = torch.randint(0, 4, (400, rows, columns), generator=rng(1))
+    found = LinearValue(game, False, THEIRS, 1.0).features(game, game.of(exponents))
+    every = LinearValue(game, False, list(FEATURES), 1.0)
+    for turned in (exponents.flip(1), exponents.flip(2)):
+        mirrored = every.features(game, game.of(turned))
+        assert torch.allclose(mirrored, every.features(game, game.of(exponents)))
+    for row, board in enumerate(exponents.tolist()):
+        most = max(max(line) for line in board)
+        wanted = [False] * 4
+        for down in (1, -1):
+            for across in (1, -1):
+                own = [line[::across] for line in board[::down]]
+                if own[0][0] != most:
+                    continue
+                lines = (
+                    [own[0][0]],
+                    [line[0] for line in own],
+                    own[0],
+                    [own[i][i] for i in range(min(rows, columns))],
+                )
+                for k, line in enumerate(lines):
+                    wanted[k] |= line == sorted(line, reverse=True)
+        assert found[row].tolist() == wanted
+
+
+def test_the_schema_knows_every_feature():
+    item = BasisConfig.__dataclass_fields__["features"]
+    assert item.metadata["of"] == tuple(FEATURES)
+
+
+# Expectations
+
+
+@pytest.mark.parametrize("gains", [False, True])
+@pytest.mark.parametrize("fours", [0.0, 0.1])
+def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, gains):
+    game = Game2048(3, 3, fours=fours)
+    moves, _ = play(game, [Random(game)], 4, rng(2))
+    basis = LinearValue(game, gains, list(FEATURES), 1.0)
+    basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
+    found, _ = basis.scores(game, moves.state)
+    legal = game.legal(moves.state)
+    for row in range(0, len(moves), 5):
+        state = moves.state[row : row + 1]
+        for action in legal[row].nonzero()[:, 0].tolist():
+            after = game.act(state, torch.tensor([action]))
+            probability, outcomes = game.chances(after)
+            wanted = float(after.score - state.score) if gains else 0.0
+            for k in range(probability.shape[1]):
+                outcome = outcomes[k : k + 1]
+                if float(probability[0, k]) and not (gains and bool(outcome.done)):
+                    wanted += float(probability[0, k]) * float(
+                        (basis.features(game, outcome)[0] * basis.weights).sum()
+                    )
+            assert float(found[row, action]) == pytest.approx(wanted, abs=1e-4)
+
+
+# Fits
+
+
+def test_least_squares_is_numpys_also_where_features_depend_on_each_other():
+    features = torch.randn(300, 5, generator=rng(4), dtype=torch.float64)
+    features[:, 4] = features[:, 0] + features[:, 1]
+    target = torch.randn(300, generator=rng(5), dtype=torch.float64)
+    wanted = np.linalg.lstsq(features.numpy(), target.numpy(), rcond=None)[0]
+    assert least_squares(features, target).tolist() == pytest.approx(wanted.tolist())
+
+
+def test_adp_goes_its_step_towards_the_least_squares_of_the_games():
+    game = Game2048(3, 3)
+    policy, taught = adp(game, "reward=grid_sum", "lr=0.5")
+    moves, results = play(game, [Random(game)], 20, rng(6))
+    features = policy.features(game, moves.state)
+    target = game.measures(results.state)["grid_sum"][moves.game]
+    solution = np.linalg.lstsq(features.numpy(), target.numpy(), rcond=None)[0]
+    metrics = taught.update(moves, results, 0.0)
+    wanted = 1 + 0.5 * (solution - 1)
+    assert policy.weights.tolist() == pytest.approx(wanted.tolist(), rel=1e-4)
+    assert [metrics[f"weight_{name}"] for name in THEIRS] == pytest.approx(wanted.tolist())
+
+
+@pytest.mark.parametrize("standardise", ["false", "true"])
+def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
+    game = Game2048(3, 3)
+    policy, taught = adp(
+        game, "reward=grid_sum", "lr=0.01",
+        "learner.fit=gradient", f"learner.standardise={standardise}",
+    )  # fmt: skip
+    moves, results = play(game, [Random(game)], 20, rng(7))
+    features = policy.features(game, moves.state)
+    target = game.measures(results.state)["grid_sum"][moves.game]
+    if standardise == "true":
+        target = (target - target.mean()) / target.std(correction=0)
+    weights = policy.weights.clone().requires_grad_()
+    (features @ weights - target).square().mean().backward()
+    errors = [taught.update(moves, results, 0.0)["squared_error"] for _ in range(3)]
+    assert errors == sorted(errors, reverse=True)
+    policy.weights.fill_(1.0)
+    taught.update(moves, results, 0.0)
+    assert torch.allclose(policy.weights, 1 - 0.01 * weights.grad, rtol=1e-4)
+
+
+@pytest.mark.parametrize("fit", ["gradient", "least_squares"])
+def test_adp_keeps_bad_numbers_from_its_weights(fit):
+    game = Game2048(3, 3)
+    policy, taught = adp(game, "reward=score", f"learner.fit={fit}")
+    moves, results = play(game, [Random(game)], 5, rng(8))
+    moves.gain[3] = math.inf
+    with pytest.raises(NonFiniteError):
+        taught.update(moves, results, 0.0)
+    assert policy.weights.tolist() == [1.0] * 4
+
+
+# Moves that are remembered
+
+
+def remembered(game, *words, games=12, seed=9):
+    """Moves of random games, and the learner that would learn from them."""
+    policy, taught = learner(game, "learner=q", "policy.layers=[16]", *words)
+    # Scores that differ, so that the best action does.
+    for net in (policy, taught.target):
+        for p in net.parameters():
+            p.data.copy_(torch.randn(p.shape, generator=rng(int(p.sum() * 1e6) % 999)) / 3)
+    moves, results = play(game, [Random(game)], games, rng(seed))
+    return policy, taught, moves, results
+
+
+KINDS = {
+    "one seat": (Game2048(2, 2), ["game=2048", "reward=score", "board=2"]),
+    "two seats": (KInARow(3, 3, 3, False), ["game=tictactoe", "reward=outcome"]),
+    "two seats, gains": (
+        KInARow(3, 3, 3, False),
+        ["game=tictactoe", "reward=outcome", "reward.scored=gain"],
+    ),
+    "several plies a turn": (
+        Battleship(3, 3, [2], 2, "sequential"),
+        ["game=salvo", "reward=hits", "board=3", "ships=[2]", "shots=2", "aim=sequential"],
+    ),
+}
+
+
+@pytest.mark.parametrize("rewards", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_targets_are_those_of_a_naive_loop(kind, rewards):
+    game, words = KINDS[kind]
+    policy, taught, moves, results = remembered(
+        game, *words, "reward.discount=0.7", f"learner.rewards={rewards}", games=4
+    )
+    steps = taught.steps_of(moves, results)
+    found = taught.wanted(steps, moves.state[steps.following])
+    paid = taught.reward.of_moves(moves, results)
+
+    def later(i):
+        """The first move after i that its seat made in the same game."""
+        for j in range(i + 1, len(moves)):
+            if moves.game[j] == moves.game[i] and moves.seat[j] == moves.seat[i]:
+                return j
+        return None
+
+    for i in range(len(moves)):
+        wanted, weight, at = 0.0, 1.0, i
+        for _ in range(rewards):
+            wanted += weight * float(paid[at])
+            weight *= 0.7 if bool(moves.ends_turn[at]) else 1.0
+            at = later(at)
+            if at is None:
+                break
+        if at is not None:
+            seen = game.observe(moves.state[at : at + 1])
+            legal = game.legal(moves.state[at : at + 1])[0].nonzero()[:, 0].tolist()
+            online, target = policy(seen)[0][0].detach(), taught.target(seen)[0][0]
+            best = max(legal, key=lambda action: float(online[action]))
+            wanted += weight * float(target[best])
+        assert float(found[i]) == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+
+
+def test_an_illegal_action_never_enters_a_target():
+    """Stones cannot be put on stones, whatever these are worth."""
+    game = KInARow(3, 3, 3, gravity=False)
+    _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
+    steps = taught.steps_of(moves, results)
+    after = moves.state[steps.following]
+    legal = game.legal(after)
+
+    class Tempting(torch.nn.Module):
+        def forward(self, inputs):
+            return (~legal).float() * 1e30 + torch.arange(9.0) / 10, None
+
+    taught.policy.forward = taught.target.forward = Tempting().forward
+    found = taught.wanted(steps, after)
+    best = (legal * (1 + torch.arange(9.0))).amax(1) / 10 - 0.1
+    assert torch.allclose(found, steps.reward + steps.weight * best)
+    assert found.max() < 2
+
+
+def test_a_ring_keeps_the_latest_moves_and_what_followed_them():
+    """Through several turns of the ring, and with more moves at once than it holds."""
+    game = Battleship(1, 5, [2])
+    replay = ReplayBuffer(40)
+    added = []
+    for seed, games in enumerate((3, 5, 2, 20, 4)):
+        policy_free, _ = play(game, [Random(game)], games, rng(seed))
+        moves = policy_free
+        order = torch.arange(len(moves))
+        later = [
+            next((j for j in range(i + 1, len(moves)) if moves.game[j] == moves.game[i]), None)
+            for i in range(len(moves))
+        ]
+        exists = torch.tensor([j is not None for j in later])
+        number = order + 1000.0 * seed
+        replay.add(
+            ReplayTransitions(
+                moves.state,
+                moves.action,
+                number,
+                exists.float(),
+                torch.tensor([j or 0 for j in later]),
+            )
+        )
+        added += [
+            (float(number[i]), moves.state.shot[i].tolist())
+            + ((moves.state.shot[j].tolist(),) if (j := later[i]) is not None else (None,))
+            for i in range(len(moves))
+        ]
+        latest = {number: rest for number, *rest in added[-40:]}
+        drawn, after = replay.draw_steps(500, rng(seed))
+        assert len(replay) == len(latest)
+        assert set(drawn.reward.tolist()) == set(latest)
+        assert drawn.state.ships is HIDDEN
+        for i, number in enumerate(drawn.reward.tolist()):
+            before, following = latest[number]
+            assert drawn.state.shot[i].tolist() == before
+            assert bool(drawn.weight[i]) == (following is not None)
+            if following is not None:
+                assert after.shot[i].tolist() == following
+
+
+# Learning
+
+
+def test_q_learns_to_shoot_at_the_ship():
+    """Two cells, of which the ship lies on the first or the second: always on the first here."""
+    game = Battleship(1, 2, [1])
+    policy, taught = learner(
+        game, "game=battleship", "board=2", "ships=[1]", "reward=turns", "learner=q",
+        "policy.layers=[8]", "lr=0.01", "learner.updates=10", "learner.target_step=0.1",
+    )  # fmt: skip
+    agent = Agent(game, policy, EpsilonGreedy(0.5))
+    first = game.openings(10)[0][[0] * 32]
+    for step in range(40):
+        moves, results = play(game, [agent], 32, rng(step), start=lambda a, b: first)
+        metrics = taught.update(moves, results, step / 40)
+    scores, _ = policy(game.observe(first[:1]))
+    assert scores[0].tolist() == pytest.approx([-1, -2], abs=0.1)
+    assert metrics["memory"] > 1000
+
+
+def test_the_target_network_follows_in_steps():
+    game = KInARow(3, 3, 3, gravity=False)
+    _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
+    first = [p.detach().clone() for p in taught.policy.parameters()]
+    taught.target_every, taught.target_step, taught.updates = 3, 0.25, 2
+    taught.update(moves, results, 0.0)
+    target, online = list(taught.target.parameters()), list(taught.policy.parameters())
+    assert all(torch.equal(a, b) for a, b in zip(first, target, strict=True))
+    taught.updates = 1
+    taught.update(moves, results, 0.0)
+    for begun, old, new in zip(first, target, online, strict=True):
+        assert torch.allclose(old, begun + 0.25 * (new - begun), atol=1e-7)
+
+
+def test_q_keeps_bad_numbers_from_its_weights():
+    game = Battleship(1, 10, [3])
+    policy, taught, moves, results = remembered(game, "game=battleship", "reward=hits")
+    before = [p.detach().clone() for p in policy.parameters()]
+    for bad in (math.nan, math.inf):
+        moves.gain[3] = bad
+        with pytest.raises(NonFiniteError):
+            taught.update(moves, results, 0.0)
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["mlp", "conv"])
+@pytest.mark.parametrize("game", options("game"))
+def test_q_teaches_both_networks_every_game(game, policy):
+    words = [f"game={game}", "learner=q", f"policy={policy}", "learner.updates=2"]
+    rules = build_game(load_config("train", words))
+    words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
+    network, taught = learner(rules, *words)
+    before = [p.detach().clone() for p in network.parameters()]
+    for seed in range(2):
+        agent = Agent(rules, network, EpsilonGreedy(0.5))
+        moves, results = play(rules, [agent], 4, rng(seed))
+        taught.update(moves, results, 0.0)
+    assert any((a != b).any() for a, b in zip(before, network.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["game=tictactoe", "policy=basis", "learner=adp"], "2048"),
+        (["game=2048", "policy=basis", "learner=q", "sampling=argmax"], "policy=mlp"),
+        (["game=2048", "policy=basis", "learner=td"], "policy=table"),
+        (["game=2048", "learner=adp"], "policy=basis"),
+        (["game=2048", "policy=table", "learner=q"], "policy=conv"),
+        (["game=tictactoe", "learner=q"], "sampling=epsilon_greedy"),
+        (["game=2048", "policy=basis", "learner=adp"], "sampling=epsilon_greedy"),
+        (["game=2048", "policy=basis", "learner=adp", "policy.features=[]"], "features"),
+        (["game=2048", "policy=basis", "learner=adp", "policy.features=[one,one]"], "once"),
+        (["game=2048", "policy=basis", "learner=adp", "policy.features=[on]"], "one"),
+        (["game=2048", "learner=q", "learner.target_step=0"], "target_step"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_would(words, hint):
+    with pytest.raises(ConfigError) as refused:
+        check_components(load_config("train", words))
+    assert hint in refused.value.error + refused.value.hint
+    assert "\n" not in refused.value.error + refused.value.hint
+
+
+def test_a_refusal_is_one_line(rlgames, tmp_path):
+    done = rlgames("train", "game=tictactoe", "policy=basis", "learner=adp", "sampling=argmax")
+    assert done.returncode == 2
+    assert "2048" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "outputs").exists()
+
+
+# What the presets reach
+
+
+def reached(words, games=2000):
+    """Train, then evaluate over other games."""
+    run = package.train([*words, "solve_seconds=0"])
+    return package.evaluate(run, [f"games={games}", "seed=1", "solve_seconds=0"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
+    words = ["experiment=ramesh_case1_q", f"seed={seed}", f"out={tmp_path}/run"]
+    assert reached(words, games="all")["moves"]["mean"] == pytest.approx(6.0)
+
+
+@pytest.mark.long
+def test_q_never_loses_tic_tac_toe_to_random_play(tmp_path):
+    report = reached(["experiment=tictactoe_q", f"out={tmp_path}/run"])
+    assert report["loss"]["count"] == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "least"), [("adp", 2), ("adp_tuned", 12), ("q", 3)])
+def test_2048_by_values_against_random_play(name, least, tmp_path):
+    report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
+    assert report["score"]["mean"] >= least * report["reference"]["random"]
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.7, 1.0])
+def test_a_network_learns_the_returns_of_afterstates(decay):
+    """One step down the squared distance to λ-returns that are summed up move by move."""
+    words = ["game=2048", "board=2", "columns=3", "learner=td_lambda", "sampling=argmax", "lr=0.1"]
+    words += ["policy.layers=[8]", "learner.minibatches=1", "learner.optimizer=sgd"]
+    words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
+    cfg = load_config("train", words)
+    game = build_game(cfg)
+    policy = build_policy(cfg, game, rng(3))
+    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+    moves, reached = GamePool(game, [Random(game)], 12, rng(1)).play(14)
+    open_ = ~reached.state.done
+    assert 0 < int(open_.sum()) < 12
+    after = game.act(moves.state, moves.action)
+    value = policy.value(game, after)
+    scores = policy.scores(game, reached.state)[0].detach()
+    best = scores.masked_fill(~game.legal(reached.state), -torch.inf)
+    wanted = torch.zeros(len(moves))
+    for number in range(12):
+        own = (moves.game == number).nonzero()[:, 0].tolist()
+        later = float(best[number].max()) if open_[number] else 0.0
+        for place in reversed(range(len(own))):
+            wanted[own[place]] = 0.9 * later
+            v = float(value.detach()[own[place]])
+            gain = 0.1 * float(moves.gain[own[place]])
+            later = gain + (1 - decay) * v + decay * float(wanted[own[place]])
+    loss = (value - wanted).square().mean()
+    slopes = torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
+    before = [p.detach().clone() for p in policy.parameters()]
+    learner.update(moves, reached, 0.0)
+    for old, slope, new in zip(before, slopes, policy.parameters(), strict=True):
+        step = 0 if slope is None else 0.1 * slope
+        assert torch.allclose(new, old - step, atol=1e-5)
+
+
+def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
+    words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
+    for more, said in ((["reward=grid_sum"], "gains"), (["sampling=stochastic"], "logits")):
+        cfg = load_config("train", [*words, *more])
+        game = build_game(cfg)
+        policy = build_policy(cfg, game, rng())
+        with pytest.raises(ConfigError, match=said):
+            build_learner(cfg, game, policy, build_sampling(cfg), rng())

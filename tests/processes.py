@@ -1,0 +1,242 @@
+"""Runs as processes of their own, and what is left of them.
+
+All that a command imports as it runs is imported here, or each fork would, in a second or two.
+"""
+
+import importlib
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import torch
+
+from rlgames.cli import job_worker
+from rlgames.cli import main as cli
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import read_metrics
+
+PARTS = [
+    f"rlgames.{name}"
+    for name in (
+        "cli.display",
+        "games.game_2048",
+        "cli.live_view",
+        "cli.report_tables",
+        "training.run",
+    )
+]
+COMMANDS = ["arena", "evaluate", "listing", "play", "report", "resume", "show", "solve", "sweep"]
+OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
+OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
+for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHERS):
+    importlib.import_module(module)
+
+
+class Process:
+    """A fork of this process that types words, its streams going to a file of no name.
+
+    prepare: called in the fork first. apart: each stream has a file of its own.
+    """
+
+    def __init__(self, folder, *words, prepare=None, apart=False):
+        files = [tempfile.TemporaryFile("w+") for _ in range(1 + apart)]  # noqa: SIM115
+        self.streams = [files[0], files[-1]]
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                self._type(folder, words, prepare)
+            except BaseException:
+                traceback.print_exc(file=sys.stderr)
+            finally:
+                os._exit(99)
+
+    def _type(self, folder, words, prepare):
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        for number, stream in enumerate(self.streams, 1):
+            os.dup2(stream.fileno(), number)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        type_in(folder, words, prepare)
+
+    def send(self, number):
+        os.kill(self.pid, number)
+
+    def wait(self, seconds=60):
+        """The exit code, less than 0 for a signal, and all that was printed."""
+        ended = self.ended(seconds)
+        return ended.returncode, ended.stdout
+
+    def ended(self, seconds):
+        """The exit code and both streams, as of any process."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                return subprocess.CompletedProcess(self.pid, code, *self._told())
+            time.sleep(0.005)
+        self.send(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError(f"it did not end: {self._told()}")
+
+    def _told(self):
+        for stream in self.streams:
+            stream.seek(0)
+        return [stream.read() for stream in self.streams]
+
+
+class Terminal:
+    """A fork of this process that types words at a pseudo-terminal, and what that has shown."""
+
+    def __init__(self, folder, *words, **environment):
+        self.pid, self.file = pty.fork()
+        self.shown, self.read_up_to = "", 0
+        if not self.pid:
+            try:
+                os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
+                sys.stdin, sys.stdout, sys.stderr = (
+                    open(number, mode, closefd=False)  # noqa: SIM115
+                    for number, mode in enumerate(["r", "w", "w"])
+                )
+                type_in(folder, words)
+            except BaseException:
+                traceback.print_exc(file=sys.stderr)
+            finally:
+                os._exit(99)
+
+    def send(self, number):
+        os.kill(self.pid, number)
+
+    def type(self, text):
+        os.write(self.file, text.encode())
+
+    def wait_for(self, *texts, seconds=60):
+        """What was printed up to the first of the texts to come, and that text, or None."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            new = self.shown[self.read_up_to :]
+            found = [(new.index(text), text) for text in texts if text in new]
+            if found:
+                place, text = min(found)
+                self.read_up_to += place + len(text)
+                return new[:place], text
+            if not select.select([self.file], [], [], 0.2)[0]:
+                continue
+            try:
+                data = os.read(self.file, 4096)
+            except OSError:  # the other end is closed
+                data = b""
+            if not data:
+                return new, None
+            self.shown += data.decode().replace("\r\n", "\n")
+        raise AssertionError(f"none of {texts} came: {self.shown}")
+
+    def ended(self):
+        """The exit code."""
+        self.wait_for("\0nothing")
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.file)
+        return os.waitstatus_to_exitcode(status)
+
+
+def type_in(folder, words, prepare=None):
+    """Become the command that these words are; prepare is called first."""
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    torch.set_num_threads(1)
+    sys.argv = ["rlgames", *words]
+    try:
+        if prepare is not None:
+            prepare()
+        cli.main()
+    except SystemExit as end:
+        sys.stdout.flush()
+        os._exit(end.code or 0)
+
+
+class Forked:
+    """A job's process as a fork of this one, which is quicker than a new one."""
+
+    def __init__(self, words, output):
+        reading, writing = os.pipe()
+        sys.stdout.flush()
+        self.pid, self.code = os.fork(), None
+        if not self.pid:
+            try:
+                os.close(writing)
+                os.dup2(reading, 0)
+                os.setsid()
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, signal.SIG_DFL)
+                sys.argv = ["rlgames.cli.job_worker", *words]
+                job_worker.main()
+            except SystemExit as end:
+                sys.stdout.flush()
+                os._exit(end.code or 0)
+            finally:
+                traceback.print_exc()
+                os._exit(99)
+        os.close(reading)
+        self.stdin = open(writing, "wb")  # noqa: SIM115
+
+    def poll(self):
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def wait(self, seconds):
+        until = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def terminate(self):
+        os.kill(self.pid, signal.SIGTERM)
+
+
+def run(folder, *words, prepare=None):
+    return Process(folder, *words, prepare=prepare).wait()
+
+
+def as_it_ended(directory):
+    """All of the last checkpoint but what a clock said."""
+    found = Checkpoint.read(directory / "checkpoints" / "latest.safetensors")
+    best = Checkpoint.read(directory / "checkpoints" / "best.safetensors")
+    tensors = {"best": best.policy, "latest": found.policy}
+    return flat(tensors | {"state": found.state, "games": found.games})
+
+
+def flat(tree, prefix=""):
+    found = {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{prefix}{name}/")
+        elif name != "seconds":
+            found[prefix + name] = value
+    return found
+
+
+def same(one, two):
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, two[name]), name
+        else:
+            assert value == two[name], name
+
+
+def metrics_of(directory):
+    """The lines of the metrics but what a clock said; NaN equals itself in its text."""
+    lines = read_metrics(directory / "metrics.jsonl")
+    return [
+        json.dumps({name: value for name, value in line.items() if not name.startswith("time/")})
+        for line in lines
+    ]

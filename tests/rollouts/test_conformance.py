@@ -1,0 +1,183 @@
+"""What every registered game must do, whatever its rules; no game is named here."""
+
+from dataclasses import fields, replace
+from functools import cache
+from typing import get_origin, get_type_hints
+
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from rlgames.config import option_schemas
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import json_text
+from rlgames.factory.components import arguments, build_game
+from rlgames.games.game import HIDDEN
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+from rlgames.rollouts.conformance import CHECKS, check, follows_its_contract, reveals_the_same
+from rlgames.rollouts.play import play
+
+NAMES = options("game")
+
+
+@cache
+def built(*words):
+    return build_game(load_config("solve", list(words)))
+
+
+def rules_of_experiments():
+    """The words of every game as experiments have it, the same rules once, and none as its own
+    file has them."""
+    seen = [load_config("solve", [f"game={name}"]).game for name in NAMES]
+    for name in options("experiment"):
+        game = load_config("train", [f"experiment={name}"]).game
+        if game not in seen:
+            seen.append(game)
+            rules = arguments(game).items()
+            yield [f"game={game.name}", *(f"{key}={json_text(v)}" for key, v in rules)]
+
+
+@st.composite
+def some_rules(draw, name):
+    """Rules of a game drawn from its schema: small numbers, any choice."""
+    words = [f"game={name}"]
+    for item in fields(option_schemas.SCHEMAS["game"][name]):
+        if item.name == "name":
+            continue
+        kind = get_type_hints(option_schemas.SCHEMAS["game"][name])[item.name]
+        low, choices = item.metadata["low"], item.metadata["of"]
+        if get_origin(kind) is list:
+            inner = st.sampled_from(choices) if choices else st.integers(int(low), int(low) + 3)
+            value = draw(
+                st.lists(inner, min_size=0 if choices else 1, max_size=3, unique=bool(choices))
+            )
+            text = "[" + ",".join(map(str, value)) + "]"
+        elif choices:
+            text = draw(st.sampled_from(choices))
+        elif kind is float:
+            text = draw(st.sampled_from(["0.0", "0.1", "0.5", "1.0"]))
+        else:
+            assert kind is int
+            value = draw(st.integers(int(low), min(int(low) + 5, int(item.metadata["high"]))))
+            text = str(value if low < 4 else 1 << value)
+        words.append(f"{item.name}={text}")
+    return words
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_games_follow_their_contract(name):
+    follows_its_contract(built(f"game={name}"))
+
+
+@pytest.mark.slow
+def test_games_of_experiments_follow_their_contract():
+    for words in rules_of_experiments():
+        game = built(*words)
+        follows_its_contract(game)
+        reveals_the_same(game)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_rules_follow_the_contract_or_are_refused(name, data):
+    words = data.draw(some_rules(name))
+    try:
+        built(*words)
+    except ConfigError:
+        assume(False)
+    follows_its_contract(built(*words), batch=6, seed=data.draw(st.integers(0, 1000)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("one", CHECKS[1:], ids=lambda one: one.__name__)
+def test_games_conform(one, name):
+    one(built(f"game={name}"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_revealed_is_the_same_through_a_game(name):
+    reveals_the_same(built(f"game={name}"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(text=st.text(alphabet=" .oxXOab+#|123ABC,:\n-", max_size=80))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_other_texts_are_refused(name, text):
+    game = built(f"game={name}")
+    try:
+        found = game.parse(text)
+    except ValueError:
+        found = None
+    if found is not None:
+        assert game.render(game.parse(game.render(found, 0)), 0) == game.render(found, 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_hidden_truth_is_out_of_reach(name):
+    game = built(f"game={name}")
+    public = game.public(game.initial(2, torch.Generator()))
+    for hidden in [f.name for f in fields(type(public)) if getattr(public, f.name) is HIDDEN]:
+        with pytest.raises(PermissionError):
+            getattr(public, hidden) + 1
+        with pytest.raises(PermissionError):
+            torch.zeros(2) + getattr(public, hidden)
+
+
+class Peeking(KInARow):
+    """A row that depends on its neighbours."""
+
+    def observe(self, state):
+        return super().observe(state) * (state.turn.sum() % 2)
+
+
+class Endless(KInARow):
+    def act(self, state, action):
+        after = super().act(state, action)
+        return replace(after, done=torch.zeros_like(after.done))
+
+
+class Begun(KInARow):
+    def initial(self, batch, rng):
+        state = super().initial(batch, rng)
+        return replace(state, done=torch.rand(batch, generator=rng) < 0.3)
+
+
+class Greedy(KInARow):
+    def act(self, state, action):
+        return replace(super().act(state, action), score=state.score + 1)
+
+
+class Misread(KInARow):
+    def parse_all(self, texts):
+        return replace(super().parse_all(texts), done=torch.ones(len(texts), dtype=torch.bool))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (Begun, "before its first move"),
+        (Endless, "outlasted"),
+        (Greedy, "add up to nothing"),
+        (Misread, "is read from"),
+        (Peeking, "rows"),
+    ],
+)
+def test_a_game_that_breaks_the_contract_is_found_out(kind, told):
+    with pytest.raises(AssertionError, match=told) as found:
+        check(kind(3, 3, 3, False))
+    assert any(one.__name__ in found.value.__notes__[0] for one in CHECKS)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", NAMES)
+def test_games_run_on_a_gpu(name):
+    game = built(f"game={name}").to("cuda")
+    generator = torch.Generator("cuda").manual_seed(0)
+    _, results = play(game, [Random(game)], 50, generator)
+    assert results.state.done.all()

@@ -1,0 +1,276 @@
+"""Files that were changed at random: refused, or read; nothing else comes of them.
+
+Quick: 2 000 files. Slow: 100 000. Each is read in less than SECONDS, and all of them together
+let the memory grow by less than MEBIBYTES.
+"""
+
+import copy
+import json
+import math
+import os
+import random
+import resource
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import SafetensorError
+from test_records import built
+from test_records import record as recorded
+from untrusted_files import bounded, forge, plain_header, trained
+
+from rlgames.config.compose import from_plain
+from rlgames.core.errors import ConfigError
+from rlgames.factory.agents import load_agent
+from rlgames.rollouts import records
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
+
+SECONDS = 5
+MEBIBYTES = 256
+
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    10**6,
+    10**30,
+    10**400,
+    0.5,
+    math.nan,
+    math.inf,
+    "",
+    "x",
+    "${x}",
+    "???",
+]
+ODD += [
+    [],
+    {},
+    [[]],
+    [1] * 50,
+    {"a": 1},
+    {"": {}},
+    "\x1b[31m\x07\n",
+    "\ud800",
+    "[red]",
+    "../..",
+    "_",
+]
+ODD += ["mlp", "table", "ntuple", "2048", "salvo", "run", "q", "td", "past", "exact", "human"]
+
+
+def names(value):
+    return list(value) if isinstance(value, dict) else list(range(len(value)))
+
+
+def altered(value, draw):
+    """A JSON value with one part that is odd, gone, doubled, or in another's place."""
+    value = copy.deepcopy(value)
+    holder, node = None, value
+    while isinstance(node, dict | list) and node and (holder is None or draw.random() < 0.8):
+        key = draw.choice(names(node))
+        holder, node = (node, key), node[key]
+    if holder is None:
+        return draw.choice(ODD)
+    (inside, key), way = holder, draw.randrange(4)
+    if way == 0:
+        del inside[key]
+    elif way == 1 and isinstance(inside, dict):
+        inside[draw.choice(["x", "", "a.b", "name", "\x1b", "_target_", "${x}"])] = node
+    elif way == 2:
+        inside[key] = copy.deepcopy(value)
+    else:
+        inside[key] = draw.choice(ODD)
+    return value
+
+
+def mutated(data, draw):
+    """Bytes that were flipped, cut off, taken out, doubled, put in or replaced, once or more."""
+    data = bytearray(data)
+    for _ in range(draw.choice([1, 1, 2, 5])):
+        here, there = sorted(draw.randrange(len(data) + 1) for _ in range(2))
+        way = draw.randrange(6)
+        if way == 0 and here < len(data):
+            data[here] ^= 1 << draw.randrange(8)
+        elif way == 1:
+            del data[here:]
+        elif way == 2:
+            del data[here:there]
+        elif way == 3:
+            data[here:here] = data[here:there][:1000]
+        elif way == 4:
+            data[here:here] = bytes(draw.randrange(256) for _ in range(8))
+        else:
+            data[here : here + 8] = draw.choice([bytes(8), b"\xff" * 8, b"[" * 500, b'"\\u0000'])
+        if len(data) > 20_000:
+            del data[20_000:]
+    return bytes(data)
+
+
+@cache
+def sources(folder):
+    """A folder with a run, its checkpoints' bytes, a record's lines, and where files are put."""
+    run = trained("plain", folder / "run")
+    recorded(folder / "record", "game=tictactoe", games=1)
+    paths = [run / f"checkpoints/{name}.safetensors" for name in ("best", "latest")]
+    found = [Checkpoint.read(path) for path in paths]
+    data = [path.read_bytes() for path in paths]
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else folder
+    return found, data, (folder / "record").read_text(), Path(f"{memory}/fuzz-{os.getpid()}")
+
+
+def fuzz_bytes(folder, draw):
+    """A checkpoint whose bytes were changed, or bytes that never were one."""
+    _, data, _, path = sources(folder)
+    content = mutated(draw.choice(data), draw)
+    if draw.random() < 0.2:
+        content = draw.randbytes(draw.randrange(200))
+        content = draw.choice([content, len(content).to_bytes(8, "little") + content])
+    _write(path, content)
+    _read_checkpoint(path, deep=False)
+
+
+def fuzz_parts(folder, draw):
+    """A checkpoint of odd parts with a right checksum."""
+    found, _, _, path = sources(folder)
+    chosen = draw.choice(found)
+    header = plain_header(chosen)
+    tensors = {f"policy/{name}": tensor for name, tensor in chosen.policy.items()}
+    which = draw.randrange(4)
+    if which == 0:
+        header["state"] = _text(altered({"marks": {"played": 3}, "a": [1, {"b": None}]}, draw))
+    elif which == 1:
+        header[draw.choice([*header])] = draw.choice(["", "5", "-1", "[]", "{}", "nul", "9" * 5000])
+    elif which == 2:
+        header["config"] = mutated(header["config"].encode(), draw).decode("utf-8", "replace")
+    name = draw.choice([*tensors])
+    if which == 3:
+        tensors |= {
+            draw.choice([name, "x", "policy/x", "state", "policy//", "state/\x1b"]): draw.choice(
+                [torch.zeros(0), torch.zeros(3, dtype=torch.bool), torch.full((2, 2), math.nan)]
+            )
+        }
+    _forged(path, tensors, header)
+    _read_checkpoint(path, deep=False)
+
+
+def fuzz_config(folder, draw):
+    """A checkpoint with an odd config and a right checksum, into an agent where that can be."""
+    found, _, _, path = sources(folder)
+    values = found[0].config
+    for _ in range(draw.choice([1, 1, 2])):
+        values = altered(values, draw)
+    header = plain_header(found[0]) | {"config": _text(values)}
+    _forged(path, {f"policy/{name}": tensor for name, tensor in found[0].policy.items()}, header)
+    _read_checkpoint(path, deep=True)
+
+
+def fuzz_record(folder, draw):
+    """A record with changed bytes, or with odd JSON."""
+    _, _, text, path = sources(folder)
+    head, line = text.splitlines()
+    if draw.random() < 0.7:
+        content = mutated(text.encode(), draw)
+        content = (
+            content if draw.random() < 0.4 else head.encode() + b"\n" + content[len(head) + 1 :]
+        )
+    else:
+        content = f"{head}\n{_text(altered(json.loads(line), draw))}\n".encode()
+    _write(path, content)
+    try:
+        records.read(path, *built("game=tictactoe"))
+    except records.BadRecord as error:
+        _plain(error, path)
+
+
+def _text(value):
+    return json.dumps(value)
+
+
+def _write(path, content):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _forged(path, tensors, header):
+    try:
+        forge(path, tensors, header)
+    except SafetensorError:  # no such file can be
+        _write(path, b"")
+
+
+def _read_checkpoint(path, deep):
+    try:
+        found = Checkpoint.read(path)
+        if deep:
+            from_plain(found.config)
+            load_agent(path)
+    except BadCheckpoint as error:
+        _plain(error, path)
+    except ConfigError as error:
+        assert deep
+        _plain(error, path)
+
+
+def _plain(error, path):
+    told = error.error.replace(str(path), "")
+    assert told.isprintable(), told
+    assert len(told) < 700, told
+
+
+def run(folder, count, examples):
+    """So many files of each kind, in so many examples; how it went, in words."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    slowest, made, begun = 0.0, 0, time.monotonic()
+    sources(folder)
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.integers(0, 2**64 - 1))
+    def each(seed):
+        nonlocal slowest, made
+        draw = random.Random(seed)
+        for fuzz, times in count.items():
+            for _ in range(times):
+                start = time.monotonic()
+                fuzz(folder, draw)
+                slowest = max(slowest, time.monotonic() - start)
+                made += 1
+
+    try:
+        each()
+    finally:
+        os.unlink(sources(folder)[3])
+    assert slowest < SECONDS
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
+    assert grown < MEBIBYTES
+    took = f"{time.monotonic() - begun:.0f} s, the slowest in {slowest:.2f} s"
+    return f"{made} files in {took}, {grown:.0f} MiB more memory"
+
+
+def test_files_changed_at_random_are_refused_or_read(tmp_path):
+    count = {fuzz_bytes: 25, fuzz_parts: 12, fuzz_record: 12, fuzz_config: 1}
+    sources(tmp_path)
+    told = bounded(lambda: run(tmp_path, count, 40), MEBIBYTES, 100)
+    print(told)
+    assert int(told.split()[0]) >= 2000
+
+
+@pytest.mark.long
+def test_100_000_files_changed_at_random_are_refused_or_read(tmp_path):
+    count = {fuzz_bytes: 130, fuzz_parts: 40, fuzz_record: 30, fuzz_config: 1}
+    sources(tmp_path)
+    told = bounded(lambda: run(tmp_path, count, 500), MEBIBYTES, 600)
+    print(told)
+    assert int(told.split()[0]) >= 100_000

@@ -1,0 +1,224 @@
+"""Games as pictures: every game has them, and they show what the policy thinks."""
+
+import io
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import rlgames as package
+from rlgames.config.compose import load_config
+from rlgames.core.signals import Interrupts
+from rlgames.drawing import pictures
+from rlgames.drawing.pictures import Thought
+from rlgames.evaluation.evaluate import afterstate_values
+from rlgames.factory import components
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+from rlgames.policies.policy import Policy
+from rlgames.policies.table import Table
+from rlgames.rollouts.play import play
+from rlgames.runs.tensorboard import TensorBoardLogger
+from rlgames.sweeps.sweep import Job, Sweep
+from rlgames.training import game_images
+
+GAMES = {
+    "battleship": ["board=6", "ships=[2]"],
+    "salvo": ["board=3", "ships=[2]", "shots=2"],
+    "salvo_duel": ["board=3", "ships=[2]"],
+    "tictactoe": [],
+    "connect4": [],
+    "2048": ["board=3"],
+}
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def built(name):
+    return components.build_game(load_config("solve", [f"game={name}", *GAMES[name]]))
+
+
+@pytest.mark.parametrize("numbers", [(99, 1000), (1000, 99)])
+def test_gone_on_with_at_once(tmp_path, monkeypatch, numbers):
+    """TensorBoard reads first what was written first, whatever the number of the process."""
+    for first, number in zip((0, 30), numbers, strict=True):
+        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+        with Interrupts() as interrupts:
+            charts = TensorBoardLogger(tmp_path, first, pytest.fail, interrupts)
+            for games in range(first, first + 50, 10):
+                charts.scalars(games, {"train/loss": first})
+            charts.close()
+    found = EventAccumulator(str(tmp_path))
+    found.Reload()
+    shown = [(event.step, event.value) for event in found.Scalars("train/loss")]
+    assert shown == [(0, 0), (10, 0), (20, 0), *((games, 30) for games in range(30, 80, 10))]
+
+
+class Plain(KInARow):
+    """A game of one's own that says nothing of how it is drawn."""
+
+    def boards(self, state, row, reveal=False):
+        return []
+
+    def render(self, state, row, reveal=False):
+        return f"taken so far:\n  {int(state.occupied[row]):b}"
+
+    def name_action(self, state, row, action):
+        return f"cell {action}"
+
+
+class Numbered(Policy):
+    """The later the action, the likelier, and the better."""
+
+    has_value = False
+
+    def scores(self, game, state):
+        return torch.arange(game.spec.actions).float().expand(len(state), -1), None
+
+
+def shown(game, logits=True, players=None):
+    players = players or [Random(game)] * game.spec.seats
+    moves, results = play(game, players, 1, rng(2))
+    return game_images.show(game, Numbered(), logits, moves, results.state), moves
+
+
+@pytest.mark.parametrize("logits", [True, False])
+@pytest.mark.parametrize("name", [*GAMES, "plain"])
+def test_every_game_is_shown_move_by_move(name, logits):
+    game = Plain(2, 2, 2, False) if name == "plain" else built(name)
+    (stills, gif), moves = shown(game, logits)
+    assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
+    assert len(stills) == min(4, len(moves))
+    assert len({still.tobytes() for still in stills}) == len(stills)
+    assert len(gif) <= pictures.LARGEST
+    with Image.open(io.BytesIO(gif)) as film:
+        assert film.format == "GIF"
+        assert film.n_frames == min(len(moves) + 1, game_images.MAX_FRAMES)  # and how it ended
+
+
+def test_the_options_are_all_tried():
+    assert {f"game={name}" for name in GAMES} == {f"game={name}" for name in components.GAMES}
+
+
+def colour_of(picture, marks, row, column):
+    """Of the middle of a cell's lower edge, which no mark or number covers."""
+    size = (picture.width - 2 * pictures.MARGIN) // len(marks[0])
+    x = pictures.MARGIN + column * size + size // 2
+    return picture.getpixel((x, pictures.TITLE + row * size + size - size // 6))
+
+
+@pytest.mark.parametrize("name", ["battleship", "tictactoe", "connect4", "salvo"])
+def test_the_likeliest_cell_is_the_darkest(name):
+    game = built(name)
+    state = game.public(game.initial(1, rng()))
+    weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
+    weights[2] = 0.8
+    thought = Thought(weights, [*map(pictures.percent, weights)], shared=True)
+    picture = pictures.diagram(game, state, 0, "", thought)
+    (marks,), aims = game.boards(state, 0), game.aims(state, 0)
+    blue = {
+        cell: colour_of(picture, marks, *divmod(cell, len(marks[0])))[2]
+        for cell in range(aims.shape[1])
+    }
+    darkest = {cell for cell, value in blue.items() if value == min(blue.values())}
+    assert darkest == set(aims[2].nonzero()[:, 0].tolist())
+    assert blue[min(darkest)] < 120
+
+
+def test_connect_4_stones_fall_to_where_they_are_drawn():
+    game = built("connect4")
+    state = game.initial(1, rng())
+    for cell in (35 + 2, 28 + 2, 21 + 2):
+        assert game.aims(state, 0)[2].nonzero()[:, 0].tolist() == [cell]
+        state = game.act(state, torch.tensor([2]))
+        assert game.boards(state, 0)[0][cell // 7][2] != "."
+
+
+def test_arrows_show_the_likeliest_direction():
+    game = built("2048")
+    state = game.initial(1, rng())
+    weights = np.array([0.1, 0.7, 0.1, 0.1])
+    picture = pictures.diagram(game, state, 0, "", Thought(weights, [""] * 4, shared=True))
+    middle = (pictures.TITLE + picture.height - pictures.MARGIN) // 2
+    right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
+    assert right[2] < left[2] - 30
+
+
+def test_a_long_game_leaves_frames_out():
+    many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
+    with Image.open(io.BytesIO(pictures.animation(many, most=1))) as film:
+        assert film.n_frames == 2
+    assert game_images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
+    assert game_images.evenly_spaced(3, 5) == [0, 1, 2]
+
+
+def test_nothing_hidden_shows_before_the_end():
+    """In salvo_duel the other's moves would show their ships."""
+    game = built("salvo_duel")
+    (_, gif), moves = shown(game, players=[Random(game), Random(game)])
+    with Image.open(io.BytesIO(gif)) as film:
+        assert film.n_frames == len(moves.of(0)) + 1
+
+
+def test_a_run_shows_games_in_tensorboard(tmp_path):
+    words = ["game=salvo", *GAMES["salvo"], "games=40", "batch=10", "policy.layers=[8]"]
+    words += ["eval_games=8", "eval_every=10", "solve_seconds=0", f"out={tmp_path}/run"]
+    run = package.train(words)
+    events = EventAccumulator(str(run), {"images": 0, "histograms": 0}).Reload()
+    steps = [image.step for image in events.Images("game/animation")]
+    assert steps == [10, 20, 30, 40]
+    with Image.open(io.BytesIO(events.Images("game/animation")[-1].encoded_image_string)) as film:
+        assert (film.format, film.is_animated) == ("GIF", True)
+    assert [spread.step for spread in events.Histograms("games/turns")] == [10, 20, 30, 40]
+    assert events.Histograms("games/turns")[-1].histogram_value.num > 0
+    assert events.Histograms("values/positions")[0].histogram_value.num > 0
+    assert "policy:" in str(events.Tensors("config/text_summary")[0].tensor_proto.string_val[0])
+    assert (run / "pictures" / "game_animation.gif").exists()
+
+
+def sweep(tmp_path, *jobs, **more):
+    return Sweep(tmp_path, [], [], [Job(list(words), {}) for words in jobs], **more)
+
+
+def test_jobs_are_named_by_what_differs(tmp_path):
+    found = sweep(
+        tmp_path, ["game=salvo", "board=4", "seed=0"], ["game=salvo", "board=5", "seed=0"]
+    )
+    assert [found.path(n).name for n in range(2)] == ["0_board=4", "1_board=5"]
+    assert sweep(tmp_path, ["board=4"]).path(0).name == "0"
+    searched = sweep(tmp_path, ["lr=0.012345678", "policy.layers=[64,64]"], search={})
+    assert searched.path(0).name == "0_lr=0.01235,policy.layers=64-64"
+
+
+def test_a_jobs_name_is_a_file_name(tmp_path):
+    odd = ["start=../../etc/passwd", "out='a b'", f"game={'x' * 300}", "e=\n\x00é"]
+    for word in odd:
+        path = sweep(tmp_path, [word], ["seed=1"]).path(0)
+        assert path.parent == tmp_path
+        assert len(path.name) <= 100
+        assert path.name.isascii()
+        assert path.name.isprintable()
+
+
+class Misere(KInARow):
+    """A line loses, so that no move wins."""
+
+    def act(self, state, action):
+        after = super().act(state, action)
+        return replace(after, score=2 * state.score - after.score)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kinds"), [(KInARow, {"won", "other"}), (Misere, {"other"})], ids=["lines", "misere"]
+)
+def test_boards_of_a_kind_that_there_is_not_are_left_out(kind, kinds):
+    """TensorBoard takes no histogram of nothing."""
+    game = kind(2, 2, 2, False)
+    found = afterstate_values(game, Table(game, 1.0, 0.0), None, rng())
+    assert {*found} == kinds

@@ -1,0 +1,338 @@
+"""Going on from a run that a stranger may have made: refused in one line, or harmless."""
+
+import copy
+import json
+import math
+import os
+import random
+import shutil
+
+import pytest
+import torch
+from processes import flat
+from test_records import built
+from untrusted_files import RUNS, tell_plainly, trained
+
+from rlgames.commands.resume import resume_command
+from rlgames.config.catalogue import options
+from rlgames.core.errors import ConfigError
+from rlgames.core.signals import Interrupts
+from rlgames.learners.learner import NonFiniteError
+from rlgames.players.player import Random
+from rlgames.rollouts.play import GamePool
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
+from rlgames.training.components import build_components
+from rlgames.training.run import Run, resume
+
+ESCAPE = "\x1b[31m\x07\n[bold red]x"
+
+
+GAMES = [[f"game={name}"] for name in options("game")]
+SMALL_GAMES = [
+    ["game=2048", "board=2", "columns=2"],
+    ["game=2048", "board=1", "columns=3"],
+    ["game=salvo", "board=3", "ships=[2,2]", "shots=2", "aim=sequential", "show=[sunk,first_hit]"],
+    ["game=salvo", "board=3", "ships=[1]", "shots=4", "aim=joint"],
+    ["game=salvo_duel", "board=2", "ships=[2]"],
+    ["game=connect4", "rows=3", "columns=3", "line=3"],
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """By name, a run's directory, its config made longer, and its checkpoint."""
+    folder, kept = tmp_path_factory.mktemp("runs"), {}
+
+    def run(name):
+        if name not in kept:
+            path = trained(name, folder / name)
+            kept[name] = path, *resume_command(path, ["games=16"])[:2]
+        return kept[name]
+
+    return run
+
+
+def load(made, name, state):
+    """Stand where the state says, by the run of that name."""
+    _, cfg, found = made(name)
+    run = Run(cfg, build_components(cfg, found), None, Interrupts(), None)
+    run.load(Checkpoint(found.config, found.games, found.policy, state))
+    return run
+
+
+def edited(made, name, path, value):
+    """A run's state with another value at a place; ... for none."""
+    state = copy.deepcopy(made(name)[2].state)
+    *groups, key = path.split("/")
+    in_process = path.split("/")[0] in state["processes"]["0"]
+    node = state["processes"]["0"] if in_process else state
+    for group in groups:
+        node = node[group]
+    if value is ...:
+        del node[key]
+    else:
+        node[key] = value(node[key]) if callable(value) else value
+    return state
+
+
+def filled(value):
+    return lambda tensor: torch.full_like(tensor, value)
+
+
+def reshaped(tensor):
+    return torch.zeros(*tensor.shape, 2, dtype=tensor.dtype)
+
+
+def beyond(state):
+    """A generator's state that would be read beyond its end."""
+    state = state.clone()
+    state[8:10] = torch.tensor([0x70, 0x02])
+    state[16:18] = torch.tensor([0x70, 0x02])
+    return state
+
+
+OPENED = "lessons/opened"
+REFUSED = [
+    ("plain", "marks", ...),
+    ("plain", "marks", [1, 2]),
+    ("plain", "marks/extra", 1),
+    ("plain", "marks/played", ...),
+    *[("plain", f"marks/{mark}", -5) for mark in ("played", "updates", "logged", "evaluated")],
+    *[("plain", "marks/played", value) for value in (9, 8.0, "8", True, None, 10**30)],
+    *[("plain", "marks/saved", value) for value in (-2, 10**9, [1])],
+    *[("plain", "marks/best", value) for value in ([1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5)],
+    *[("plain", "marks/seconds", value) for value in (-1, math.nan, math.inf, "1", 10**400)],
+    ("plain", "marks/converged", "yes"),
+    *[("plain", "lines", value) for value in (-1, "3", 2.5, None, [])],
+    *[("plain", "tally", value) for value in (..., [], 3)],
+    ("plain", "tally/sums", {"loss": 1.0}),
+    ("plain", "tally/sums", [["a", 1]]),
+    *[("plain", f"tally/{key}", value) for key in ("games", "seconds") for value in (-1, "x")],
+    ("plain", "learner", []),
+    ("plain", "learner/optimizer", []),
+    ("plain", "learner/optimizer/x", {}),
+    ("plain", "learner/optimizer/99", {}),
+    ("plain", "learner/optimizer/-1", {}),
+    ("plain", "learner/optimizer/0", {}),
+    ("plain", "learner/optimizer/0", [1]),
+    ("plain", "learner/optimizer/0/exp_avg", ...),
+    ("plain", "learner/optimizer/0/more", torch.zeros(3)),
+    *[
+        ("plain", f"learner/optimizer/0/{part}", value)
+        for part in ("exp_avg", "exp_avg_sq", "step")
+        for value in (reshaped, filled(math.nan), torch.Tensor.double, 3.0, None, "x")
+    ],
+    ("plain", "learner/optimizer/0/step", filled(-1.0)),
+    *[("plain", "generators", value) for value in ([], {}, None)],
+    *[
+        ("plain", "generators/play", value)
+        for value in (
+            *("x", None, [1, 2], torch.zeros(5056), torch.zeros(5056, dtype=torch.uint8), beyond),
+            *(filled(255), reshaped, torch.zeros((), dtype=torch.uint8)),
+        )
+    ],
+    *[("plain", "lessons", value) for value in (..., [], {})],
+    *[("plain", "lessons/cloned", value) for value in (-1, "x", None)],
+    ("plain", "lessons/opened", {"batch": 10**9}),
+    ("plain", "lessons/opened", [1]),
+    ("table", "lessons/taught", {"optimizer": {}}),
+    *[("plain", "players", value) for value in ([], {}, {"0": {"a": 1}}, {"0": 5})],
+    ("table", "learner/values", []),
+    ("past", "players/1/copies", {}),
+    ("past", "players/1/copies", [1, 2]),
+    ("past", "players/1/copies", {str(number): {} for number in range(11)}),
+    ("past", "players/1/copies/0/policy", {}),
+    ("past", "players/1/copies/0/progress", math.nan),
+    ("past", "players/1/copies/0/policy/logits.bias", filled(math.nan)),
+    ("past", "players/1/due", -5),
+    *[("q", "learner/memory/begun", value) for value in (-1, 10**6, 1.5, None)],
+    ("q", "learner/memory/columns", {}),
+    ("q", "learner/memory/columns", [torch.zeros(3)]),
+    ("q", "learner/memory/columns/1", filled(7)),
+    *[("q", f"learner/memory/columns/{n}", reshaped) for n in range(10)],
+    *[("q", f"learner/memory/columns/{n}", filled(-1)) for n in (1, 4, 5, 6)],
+    ("q", "learner/memory/columns/6", filled(9)),
+    ("q", "learner/memory/columns/7", filled(math.nan)),
+    ("q", "learner/target", {}),
+    ("q", "learner/target/logits.bias", filled(math.inf)),
+    ("q", "learner/taken", "x"),
+    ("clone", "learner/lowest", math.nan),
+    ("clone", "learner/since", -1),
+    ("open", "learner/values/errors", reshaped),
+    ("open", "learner/values/sizes", filled(math.nan)),
+    *[("open", f"{OPENED}/state/tiles", filled(tile)) for tile in (200, 0, 6, 5)],
+    ("open", f"{OPENED}/state/mover", filled(7)),
+    ("open", f"{OPENED}/state/mover", filled(-1)),
+    ("open", f"{OPENED}/state/done", filled(True)),
+    ("open", f"{OPENED}/state/turn", filled(-(10**15))),
+    ("open", f"{OPENED}/state/score", filled(math.nan)),
+    ("open", f"{OPENED}/state/tiles", torch.Tensor.long),
+    ("open", f"{OPENED}/state/tiles", lambda tiles: tiles[:2]),
+    ("open", f"{OPENED}/state", {}),
+    ("open", f"{OPENED}/state", [1]),
+    *[("open", f"{OPENED}/batch", value) for value in (0, -1, 1000, 3, 10**12, "4")],
+    *[("open", f"{OPENED}/begun", value) for value in (0, -1, 1.5, 10**30)],
+    *[("open", f"{OPENED}/number", value) for value in (filled(3), filled(-1), filled(10**9))],
+    *[("open", f"{OPENED}/step", value) for value in (-1, "x", math.inf)],
+    *[("sea", f"{OPENED}/state/ships", filled(value)) for value in (0, 1, 9)],
+    ("sea", f"{OPENED}/state/shot", filled(True)),
+    ("sea", f"{OPENED}/state/hit", filled(True)),
+    ("sea", f"{OPENED}/state/aimed", filled(True)),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "value"), REFUSED)
+def test_a_state_that_cannot_be_is_refused_in_one_line(name, path, value, made):
+    with pytest.raises(BadCheckpoint) as error:
+        load(made, name, edited(made, name, path, value))
+    assert error.value.error.isprintable()
+    assert len(error.value.error) < 500
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_state_that_can_be_is_gone_on_from(name, made):
+    assert load(made, name, made(name)[2].state)
+
+
+@pytest.mark.parametrize("words", [*GAMES, *SMALL_GAMES], ids=str)
+def test_every_position_that_is_met_can_be(words):
+    game, _ = built(*words)
+    rng = torch.Generator().manual_seed(0)
+    games = GamePool(game, [Random(game) for _ in range(game.spec.seats)], 10_000, rng, batch=20)
+    for _ in range(20):
+        moves, results = games.play(7)
+        for state in (moves.state, results.state, games.state, game.initial(20, rng)):
+            assert game.possible(state).all()
+
+
+def test_a_metric_with_an_odd_name_is_refused(made):
+    state = copy.deepcopy(made("plain")[2].state)
+    state["tally"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
+    with pytest.raises(BadCheckpoint, match="no metric") as error:
+        load(made, "plain", state)
+    assert error.value.error.isprintable()
+
+
+ODD = [-1, 0, 10**6, 1.5, math.nan, "x", None, True, [], [1], {}, {"a": 1}, ..., torch.zeros(2)]
+ODD += [reshaped, filled(0), filled(1), filled(100), lambda tensor: tensor[:1], torch.Tensor.double]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_every_part_of_a_state_changed_is_refused_or_harmless(name, made, tmp_path):
+    """Each part replaced by some odd values; what is not refused is gone on from to its end.
+
+    Of the other runs those parts that the plain one does not have.
+    """
+    path, cfg, found = made(name)
+    shutil.copytree(path, tmp_path / "run")
+    usual = set() if name == "plain" else places(made("plain")[2].state)
+    for place in sorted(places(found.state) - usual):
+        for value in random.Random(place).sample(ODD, 6):
+            try:
+                state = edited(made, name, place, value)
+            except (AttributeError, TypeError, RuntimeError, IndexError):
+                continue  # a change for tensors only
+            changed = Checkpoint(found.config, found.games, found.policy, state)
+            try:
+                resume(tmp_path / "run", cfg, changed)
+            except (BadCheckpoint, NonFiniteError):
+                continue
+
+
+def places(state):
+    """The paths of all parts of a state, and of what they are parts of."""
+    parts = [path.split("/") for path in flat(state)]
+    return {"/".join(path[: count + 1]) for path in parts for count in range(len(path))}
+
+
+# ---------------------------------------------------------------- what lies beside the checkpoint
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    shutil.copytree(made("plain")[0], tmp_path / "run")
+    return tmp_path / "run"
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+LINES = ["[]", DEEP, '{"games": "x"}', '{"games": 8, "x": "y"}', '{"games": 8, "x": 1' + "0" * 400]
+LINES += ["\x1b[31m", '{"games": -1}', '{"games": 8, "x": [1]}', "x" * 200_000, '{"games": 8' * 2]
+
+
+@pytest.mark.parametrize("text", LINES, ids=lambda text: text[:12])
+def test_odd_metrics_are_cut_off(text, run, typed):
+    first = (run / "metrics.jsonl").read_text().splitlines()[0]
+    (run / "metrics.jsonl").write_text(f"{first}\n{text}\n")
+    said = typed("resume", "run", "games=16")
+    assert said.returncode == 0, said.stderr
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    assert lines[0] == first
+    assert all(json.loads(line)["games"] > 8 for line in lines[1:])
+
+
+PROVENANCE = ["", "[]", DEEP, '{"resumed": 5}', '{"resumed": [1], "status": "done", "status": 1}']
+PROVENANCE += [
+    '{"status": ["done"]}',
+    '{"pid": "\\u001b[31m"}',
+    "\x1b",
+    "1" * 5000,
+    "x" * (1 << 21),
+]
+
+
+@pytest.mark.parametrize("text", PROVENANCE, ids=lambda text: text[:12])
+def test_odd_provenance_does_not_matter(text, run, typed):
+    (run / "run.json").write_text(text)
+    said = typed("resume", "run", "games=16")
+    assert said.returncode == 0, said.stderr
+    assert "\x1b" not in said.stdout + said.stderr
+
+
+def test_configs_and_reports_of_a_run_are_not_read(run, typed):
+    for name in ("config.yaml", "eval.json"):
+        (run / name).write_text("${oc.env:HOME}: !!python/object/apply:os.mkdir [marker]\n" + DEEP)
+    assert typed("resume", "run", "games=16").returncode == 0
+    assert typed("eval", "run", "games=4").returncode == 0
+    assert not (run.parent / "marker").exists()
+
+
+OWN = ["lock", "train.log", "metrics.jsonl", "run.json", "config.yaml", "checkpoints", "pictures"]
+
+
+@pytest.mark.parametrize("name", [*OWN, "pictures/certainty.png"])
+def test_links_in_a_run_are_not_written_through(name, run, tmp_path, typed):
+    (tmp_path / "mine").write_text("mine")
+    aside = run / name
+    if aside.is_dir():
+        shutil.move(aside, tmp_path / "moved")
+    aside.unlink(missing_ok=True)
+    aside.symlink_to(tmp_path / ("moved" if (tmp_path / "moved").exists() else "mine"))
+    assert "is a link" in tell_plainly(typed("resume", "run", "games=16"))
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_report_is_not_written_through_a_link(run, tmp_path, typed):
+    (tmp_path / "mine").write_text("mine")
+    (run / "eval.json").unlink(missing_ok=True)
+    (run / "eval.json").symlink_to(tmp_path / "mine")
+    assert typed("eval", "run", "games=4").returncode == 0
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", OWN[:5])
+def test_no_pipe_in_a_run_is_waited_for(name, run, typed):
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    assert "is a link or no plain file" in tell_plainly(typed("resume", "run", "games=16"))
+
+
+@pytest.mark.parametrize("part", ["memory", "minibatch", "eval_games", "batch"])
+def test_more_memory_than_there_is_is_refused(part, made, monkeypatch):
+    """With games= a stranger may ask for 10^12 games; memory for them is counted first."""
+    _, cfg, found = made("q")
+    cfg = copy.deepcopy(cfg)
+    cfg.games, node = 10**12, cfg if part in cfg else cfg.learner
+    node[part] = {"memory": 10**12, "minibatch": 10**10}.get(part, 10**11)
+    with pytest.raises(ConfigError, match=f"{part}=.* GiB"):
+        build_components(cfg, found)

@@ -1,0 +1,107 @@
+"""Expectimax: agrees with the solver and with a slow recursion."""
+
+import pytest
+import torch
+
+from rlgames.config.compose import load_config
+from rlgames.factory.components import build_search
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Agent, Random
+from rlgames.policies.table import Table
+from rlgames.rollouts.play import play
+from rlgames.sampling import Argmax
+from rlgames.search.expectimax import Expectimax
+from rlgames.solvers.graph import Graph
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def agent_of(game, values=None, gains=1.0):
+    policy = Table(game, gains, 0.0)
+    if values:
+        policy.values.copy_(values * torch.rand(len(policy.values), generator=rng(3)))
+    return Agent(game, policy, Argmax())
+
+
+def slow(game, policy, state, plies, least, discount):
+    """Q of the legal actions of one position, by action."""
+    found = {}
+    for action in game.legal(state)[0].nonzero()[:, 0].tolist():
+        after = game.act(state, torch.tensor([action]))
+        gained = policy.gains * float(after.score - state.score)
+        if plies == 1:
+            found[action] = gained + float(policy.value(game, after))
+            continue
+        probability, outcomes = game.chances(after)
+        pairs = [(p, outcomes[k : k + 1]) for k, p in enumerate(probability[0].tolist()) if p]
+        likeliest = max(p for p, _ in pairs)
+        pairs = [(p, next_) for p, next_ in pairs if p >= least or p == likeliest]
+        total = 0.0
+        for p, next_ in pairs:
+            if not bool(next_.done[0]):
+                total += p * max(slow(game, policy, next_, plies - 1, least, discount).values())
+        found[action] = gained + discount * total / sum(p for p, _ in pairs)
+    return found
+
+
+@pytest.mark.parametrize(("plies", "least"), [(1, 0.0), (2, 0.0), (2, 0.2), (3, 0.04)])
+def test_scores_are_those_of_a_slow_recursion(plies, least):
+    game = Game2048(2, 2)
+    agent = agent_of(game, 50.0, gains=0.5)
+    state = play(game, [Random(game)], 4, rng())[0].state[::9]
+    search = Expectimax(game, agent, plies=plies, least=least, discount=0.9)
+    found, legal = search.scores(state, plies), game.legal(state)
+    chosen = search.choose(state, rng())
+    for row in range(len(state)):
+        wanted = slow(game, agent.policy, state[row : row + 1], plies, least, 0.9)
+        assert set(wanted) == set(legal[row].nonzero()[:, 0].tolist())
+        for action, value in wanted.items():
+            assert float(found[row, action]) == pytest.approx(value, rel=1e-5)
+        assert wanted[int(chosen[row])] == pytest.approx(max(wanted.values()), rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1)])
+def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
+    """Without any values: what the moves themselves gain."""
+    game = Game2048(*shape)
+    search = Expectimax(game, agent_of(game), plies=20)
+    openings, probability = game.openings(1000)
+    best = torch.zeros(len(openings), dtype=torch.float64)
+    live = (~openings.done).nonzero()[:, 0]
+    scores = search.scores(openings[live], 20)
+    best[live] = scores.masked_fill(~game.legal(openings[live]), -1).amax(1).double()
+    optimum = Graph(game, 20, 1 << 28).value([None]).mean
+    assert float((probability * best).sum()) == pytest.approx(optimum, rel=1e-6)
+
+
+def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
+    game = Game2048(2, 2)
+    moves, results = play(game, [Random(game)], 30, rng())
+    state = type(moves.state).cat([moves.state, results.state])
+    search = Expectimax(game, agent_of(game, 50.0))
+    whole = search.choose(state, rng())
+    monkeypatch.setattr("rlgames.search.expectimax.CHUNK", 7)
+    assert torch.equal(search.choose(state, rng()), whole)
+    assert game.legal(state).gather(1, whole[:, None]).all()
+
+
+def test_what_does_not_fit_is_refused():
+    game = Game2048(2, 2)
+    with pytest.raises(ValueError, match="policy=ntuple"):
+        Expectimax(game, Random(game))
+    with pytest.raises(ValueError, match="reward=score"):
+        Expectimax(game, agent_of(game, gains=0.0))
+    other = agent_of(KInARow(3, 3, 3, False, "tictactoe"))
+    with pytest.raises(ValueError, match="one seat against the dice"):
+        Expectimax(other.game, other)
+
+
+def test_it_has_the_discount_that_the_run_learnt_with():
+    game = Game2048(2, 2)
+    cfg = load_config("eval", ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
+    reward = load_config("train", ["game=2048", "reward.discount=0.7"]).reward
+    search = build_search(cfg.search, game, agent_of(game), reward)
+    assert (search.plies, search.discount) == (3, 0.7)

@@ -1,0 +1,408 @@
+"""Tree search: agrees with minimax, never knows more than was seen, beats what guides it."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import rlgames as package
+from rlgames.commands.arena import arena_command
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.evaluation.evaluate import evaluate
+from rlgames.factory.components import build_game, build_search
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Agent, Player, Random
+from rlgames.policies.mlp import Mlp
+from rlgames.sampling import Argmax
+from rlgames.search import mcts
+from rlgames.search.mcts import Mcts
+from rlgames.search.tree import SearchTree
+from rlgames.solvers.graph import Graph
+
+TICTACTOE = KInARow(3, 3, 3, gravity=False)
+CONNECT4 = KInARow(6, 7, 4, gravity=True)
+THOROUGH = {"simulations": 1500, "parallel": 4, "exploration": 3.0}
+SMALL = {
+    "battleship": ["board=6", "ships=[2]"],
+    "salvo": ["board=3", "ships=[2,2]"],
+    "salvo_duel": ["board=3", "ships=[2]"],
+    "connect4": ["rows=4", "columns=4", "line=3"],
+    "2048": ["board=2"],
+}
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def game_of(name):
+    return build_game(load_config("solve", [f"game={name}", *SMALL.get(name, [])]))
+
+
+def with_network(game, **settings):
+    """A search guided by a network that learnt nothing, value head and all."""
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
+    torch.nn.init.normal_(net.logits.weight, generator=rng(2))
+    torch.nn.init.normal_(net.value.weight, generator=rng(3))
+    return Mcts(game, Agent(game, net, Argmax()), **settings)
+
+
+def some_states(game, count=12):
+    """Public positions after 0, 1, 2, ... random plies, some of them over."""
+    state, found = game.initial(count, rng(5)), []
+    for ply in range(count):
+        found.append(state[ply : ply + 1])
+        state = game.act(state, Random(game).choose(state, rng(ply)))
+        state = game.settle(state, torch.rand(count, game.spec.draws, generator=rng(ply)))
+    return game.public(type(state).cat(found))
+
+
+@pytest.fixture(scope="module")
+def boards():
+    """Every board of tic-tac-toe in which somebody has to move, one of those that turning and
+    mirroring make of each other, and its best moves."""
+    graph = Graph(TICTACTOE, 60, 1 << 30)
+    state = TICTACTOE.unkey(torch.cat([rank.keys for rank in graph.ranks.values()]))
+    assert len(state) == 4520
+    turned = TICTACTOE.cells(state).flatten(1).long()[:, TICTACTOE.symmetries()]
+    numbers = (turned * 3 ** torch.arange(9)).sum(2)
+    state = state[(numbers[:, 0] == numbers.min(1).values).nonzero()[:, 0]]
+    assert len(state) == 627
+    return state, graph.best(graph.value([None, None]), state)
+
+
+def plays_best(boards, fewest, settings):
+    state, best = boards
+    rows = (state.turn >= fewest).nonzero()[:, 0]
+    action = Mcts(TICTACTOE, Random(TICTACTOE), **settings).choose(state[rows], rng())
+    wrong = rows[~best[rows].gather(1, action[:, None])[:, 0]]
+    return [TICTACTOE.render(state, row) for row in wrong.tolist()]
+
+
+def test_tic_tac_toe_is_played_perfectly_from_five_stones_on(boards):
+    assert not plays_best(boards, 5, {"simulations": 200, "parallel": 4, "exploration": 3.0})
+
+
+@pytest.mark.slow
+def test_every_board_of_tic_tac_toe_is_played_perfectly(boards):
+    assert not plays_best(boards, 0, THOROUGH)
+
+
+@pytest.mark.slow
+def test_the_fading_bonus_forgets_good_moves_unless_it_is_huge(boards):
+    """Its sum over visits is finite in effect: as for 2048, weights of about 1 are too small."""
+    assert plays_best(boards, 5, {**THOROUGH, "rule": "fading", "exploration": 1.0})
+    assert not plays_best(boards, 5, {**THOROUGH, "rule": "fading", "exploration": 30.0})
+
+
+FORCED = {
+    "wins along the bottom": ("0 4", 1, [".OO....", ".XXX..O"]),
+    "wins in a column": ("3", 1, ["...X...", "...X...", "OO.X..O"]),
+    "blocks along the bottom": ("3", 0, ["OO.....", "XXX...."]),
+    "blocks a column": ("3", 0, ["...X...", "...X...", "OO.X..."]),
+    "blocks a diagonal": ("3", 0, ["..XX...", ".XOO...", "XOOX..."]),
+    "makes an open three": ("1 4", 2, ["..OO...", "..XX..."]),
+    "stops an open three": ("1 4 5", 0, ["...O...", "...X...", "O.XX..."]),
+}
+"""Columns from 0 that are right; within how many own moves they win, 0: they keep from losing in
+the other's next two; the lowest rows of the board."""
+
+
+def position(rows):
+    lines = ["." * 7] * (6 - len(rows)) + rows
+    return CONNECT4.parse("\n".join(" ".join(line) for line in [*lines, "1234567"]))
+
+
+def wins(state, moves):
+    """The columns by which the mover wins within so many own moves, whatever the other does."""
+    found = set()
+    for action in CONNECT4.legal(state)[0].nonzero()[:, 0].tolist():
+        after = CONNECT4.act(state, torch.tensor([action]))
+        if bool(after.done):
+            if float(after.score[0, int(state.mover)]) > 0:
+                found.add(action)
+        elif moves > 1 and not wins(after, 1):
+            replies = CONNECT4.legal(after)[0].nonzero()[:, 0]
+            answers = [CONNECT4.act(after, reply[None]) for reply in replies]
+            if all(not bool(a.done) and wins(a, moves - 1) for a in answers):
+                found.add(action)
+    return found
+
+
+def keeps(state):
+    """The columns after which the other cannot win within two moves."""
+    columns = CONNECT4.legal(state)[0].nonzero()[:, 0].tolist()
+    return {a for a in columns if not wins(CONNECT4.act(state, torch.tensor([a])), 2)}
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_connect4_positions_are_what_they_are_called(name):
+    columns, moves, rows = FORCED[name]
+    state = position(rows)
+    right = wins(state, moves) if moves else keeps(state)
+    assert right == {int(column) for column in columns.split()}
+
+
+def test_connect4_forced_wins_and_blocks_are_found():
+    state = type(position(["......."])).cat([position(rows) for _, _, rows in FORCED.values()])
+    search = Mcts(CONNECT4, Random(CONNECT4), simulations=800)
+    action = search.choose(state, rng()).tolist()
+    for (name, (columns, *_)), column in zip(FORCED.items(), action, strict=True):
+        assert str(column) in columns.split(), name
+
+
+class OneMind(Player):
+    """Makes the same move wherever it has seen the same, as one strategy of a search."""
+
+    def __init__(self, game, player):
+        self.game, self.player = game, player
+
+    def choose(self, state, generator):
+        keys = self.game.key(state)
+        _, where = keys.unique(return_inverse=True)
+        first = torch.stack([(where == n).nonzero()[0, 0] for n in range(int(where.max()) + 1)])
+        return self.player.choose(state[first], generator)[where]
+
+
+def test_the_hidden_truth_changes_nothing():
+    game = Battleship(4, 4, [4])
+    layouts, _ = game.openings(100)
+    state = game.public(game.act(layouts, torch.zeros(len(layouts), dtype=torch.int64)))
+    missed = state[(~state.hit.any(1)).nonzero()[:, 0]]
+    search = Mcts(game, Random(game), simulations=50)
+    chosen = [search.choose(missed[row : row + 1], rng(3)) for row in range(len(missed))]
+    assert len(chosen) == 6
+    assert len({int(action) for action in chosen}) == 1
+
+
+@pytest.mark.slow
+def test_battleship_is_played_well_and_never_better_than_can_be():
+    game = Battleship(4, 4, [4])
+    search = OneMind(game, Mcts(game, Random(game), simulations=100))
+    means = [evaluate(game, search, "all", 1, rng(seed)).turns.mean for seed in range(3)]
+    assert min(means) >= 6.0
+    assert sum(means) / len(means) < 7.5
+
+
+def test_a_tree_promises_no_more_than_what_is_seen_allows():
+    """One ship of one cell among three: 2 turns. Who knew it after the first shot: 5/3."""
+    game = Battleship(1, 3, [1])
+    state = game.public(game.initial(20, rng()))
+    visits, quality = Mcts(game, Random(game), simulations=400).search(state, rng())
+    turns = 3 - 2 * quality  # Q is 0 for the most turns that came, 3, and 1 for the fewest, 1
+    assert float((turns * visits).sum() / visits.sum()) == pytest.approx(2.0, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", options("game"))
+def test_search_beats_what_guides_it(name):
+    game = game_of(name)
+    random = Random(game)
+    search = Mcts(game, random, simulations=64)
+    if game.spec.seats == 2:
+        assert evaluate(game, search, 60, 1, rng(), random).points > 0.6
+        return
+    ours, theirs = (evaluate(game, player, 60, 1, rng()) for player in (search, random))
+    if game.spec.goal == "turns":
+        assert ours.turns.high < theirs.turns.low
+    else:
+        assert ours.score.low > theirs.score.high
+
+
+@pytest.mark.parametrize("settings", [{}, {"rule": "fading", "depth": 2}, {"leaf": "value"}])
+@pytest.mark.parametrize("name", options("game"))
+def test_visits_add_up_and_are_legal_and_seeded(name, settings):
+    game = game_of(name)
+    state = some_states(game)
+    search = with_network(game, simulations=21, rollout=3, **settings)
+    action = search.choose(state, rng(1))
+    assert torch.equal(action, search.choose(state, rng(1)))
+    assert game.legal(state).gather(1, action[:, None]).all()
+    live = state[(~state.done).nonzero()[:, 0]]
+    visits, quality = search.search(live, rng(1))
+    assert (visits.sum(1) == 21).all()
+    assert not visits[~game.legal(live)].any()
+    assert ((quality >= 0) & (quality < 1)).all()
+    assert torch.equal(action[~state.done], (visits + quality).argmax(1))
+
+
+def test_rows_are_searched_each_by_itself(monkeypatch):
+    """Where nothing is left to chance a row's choice does not depend on its neighbours."""
+    state = some_states(CONNECT4, 30)
+    live = state[(~state.done).nonzero()[:, 0]]
+    search = with_network(CONNECT4, simulations=40, leaf="value")
+    visits, quality = search.search(live, rng())
+    order = torch.randperm(len(live), generator=rng())
+    for rows, parts in ((order, 1 << 24), (torch.arange(5), 1 << 24), (order, 2000)):
+        monkeypatch.setattr(mcts, "MAX_NODE_ACTIONS", parts)
+        again, value = search.search(live[rows], rng(9))
+        assert torch.equal(again, visits[rows])
+        assert torch.allclose(value, quality[rows], atol=1e-5)
+
+
+def test_small_2048_is_played_almost_as_well_as_can_be():
+    game = Game2048(2, 2)
+    graph = Graph(game, 60, 1 << 30)
+    keys = torch.cat([rank.keys for rank in graph.ranks.values()])
+    action = Mcts(game, Random(game), simulations=200, exploration=4.0).choose(
+        game.unkey(keys), rng()
+    )
+    chosen = dict(zip(keys.tolist(), action.tolist(), strict=True))
+
+    def decider(state):
+        found = torch.tensor([chosen[key] for key in game.key(state).tolist()])
+        return torch.nn.functional.one_hot(found, 4)
+
+    best, found = (graph.value([one]).mean for one in (None, decider))
+    assert best == pytest.approx(66.964, abs=1e-3)
+    assert 0.99 * best < found <= best
+
+
+def test_descents_side_by_side_share_out_as_one_after_the_other():
+    """One node, four actions alike but for their probabilities: a bonus of P / (1 + N)."""
+    game = Game2048(2, 2)
+    forest = SearchTree(1, 50, 4, torch.device("cpu"))
+    forest.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
+    search = Mcts(game, Random(game), rule="fading")
+    root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
+    together = search._pick(forest, root, bounds.expand(12, 2)).tolist()
+    alone = []
+    for _ in range(12):
+        action = search._pick(forest, root[:1], bounds)
+        alone.append(int(action))
+        forest.back_up(action, torch.tensor([0.5]))
+    assert together == alone
+
+
+def test_luck_in_one_visit_does_not_draw_all_descents_under_way():
+    game = Game2048(2, 2)
+    forest = SearchTree(1, 50, 4, torch.device("cpu"))
+    forest.prior[0] = 0.25
+    forest.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    search = Mcts(game, Random(game), exploration=2.0)
+    root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
+    count = torch.bincount(search._pick(forest, root, bounds.expand(12, 2)), minlength=4)
+    assert int(count[0]) == int(count.max()) < 12
+    assert (count > 0).all()
+
+
+def test_children_are_found_again_and_equal_ones_are_one():
+    forest = SearchTree(3, 2000, 4, torch.device("cpu"))
+    node = torch.arange(3).repeat_interleave(800)
+    action, outcome = torch.arange(2400) % 4, torch.randint(-(2**62), 2**62, (2400,))
+    child, new = forest.child(node, action, outcome)
+    assert new.all()
+    assert sorted(child.tolist()) == list(range(3, 2403))
+    again, new = forest.child(node.flip(0), action.flip(0), outcome.flip(0))
+    assert not new.any()
+    assert torch.equal(again.flip(0), child)
+    twice = torch.tensor([0, 0, 1])
+    child, new = forest.child(child[twice], action[twice], outcome[twice])
+    assert new.tolist() == [True, False, True]
+    assert child[0] == child[1] != child[2]
+
+
+def test_the_value_head_counts_in_the_games_own_units():
+    """Scores were learnt at a hundredth: a leaf is worth its score so far and 100 values more."""
+    game = Game2048(2, 2)
+    node = load_config("eval", ["player=random", "game=2048", "search=mcts"]).search
+    node.leaf = "value"
+    reward = load_config("train", ["game=2048"]).reward
+    player = with_network(game).guide
+    search = build_search(node, game, player, reward)
+    assert (search.worth.value, search.unit) == ("score", pytest.approx(100))
+    for words in (
+        ["reward=score", "reward.minus=random_turn"],
+        ["reward=score", "reward.scored=score"],
+    ):
+        reward = load_config("train", ["game=2048", *words]).reward
+        with pytest.raises(ConfigError, match="value head"):
+            build_search(node, game, player, reward)
+
+
+SMALL_RUN = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]
+FEW = ["games=4", "solve_seconds=0"]
+
+
+def test_search_on_the_command_line(rlgames, tmp_path):
+    run = package.train(["game=tictactoe", *SMALL_RUN, f"out={tmp_path}/first"])
+    words = ["eval", "first", "search=mcts", "search.simulations=8", *FEW]
+    report = json.loads(rlgames(*words, "format=json").stdout)
+    assert report["search"]["name"] == "mcts"
+    assert report["search"]["simulations"] == 8
+    assert report["opponent_search"] is None
+    shown = rlgames(*words, "search.leaf=value").stdout
+    assert "first by mcts of 8 against random, 4 games" in shown
+    words = ["player=random", f"opponent={run}", "opponent_search=mcts", "game=tictactoe", *FEW]
+    report = package.evaluate(None, words)
+    assert report["search"] is None
+    assert report["opponent_search"]["simulations"] == 100
+
+
+@pytest.mark.slow
+def test_searching_players_meet_in_an_arena(tmp_path):
+    run = package.train(["game=tictactoe", *SMALL_RUN, f"out={tmp_path}/first"])
+    who = ["random", "random+mcts", f"{run}+mcts"]
+    report = arena_command(who, ["games=10", "search.simulations=30"])
+    elo = {player["name"]: player["elo"] for player in report["players"]}
+    assert list(elo) == who
+    assert elo["random"] < min(elo[name] for name in who[1:])
+
+
+def test_searching_players_need_no_run(rlgames):
+    words = ["game=connect4", "rows=4", "columns=4", "line=3", *FEW]
+    done = rlgames("eval", "player=random", "opponent=win_or_block", "search=mcts", *words)
+    assert "random by mcts of 100 against win_or_block, 4 games" in done.stdout, done.stderr
+    words = ["player=random", "search=mcts", "game=salvo", "board=3", "ships=[2]", "shots=1"]
+    report = package.evaluate(None, [*words, "games=all"])
+    assert report["games"] == 12
+    assert not report["exact"]
+
+
+def test_searches_that_cannot_be_are_refused_in_one_line(rlgames):
+    for words, hint in (
+        (["search=mcts", "search.leaf=value"], "value head"),
+        (["search=mcts", "search.simulation=8"], "search.simulations"),
+    ):
+        done = rlgames("eval", "player=random", "game=tictactoe", *words)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert hint in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["search=mtcs"], "mtcs"),
+        (["opponent_search=mtcs"], "mtcs"),
+        (["search=mcts", "search.value=score"], "outcome"),
+        (["search=mcts", "search.exploration=0"], "exploration"),
+        (["search=mcts", "player=exact", "game=connect4"], "probabilities"),
+        (["opponent_search=mcts", "game=2048"], "alone"),
+    ],
+)
+def test_what_does_not_fit_a_search_is_refused(words, hint):
+    with pytest.raises(ConfigError, match=hint):
+        package.evaluate(None, ["player=random", "game=tictactoe", *words])
+
+
+def test_a_person_plays_against_a_search_and_is_shown_what_it_looked_at(tmp_path):
+    words = ["play", "game=tictactoe", "search=mcts", "search.simulations=200", "seed=1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rlgames", *words],
+        input="p\nB2\nq\n",
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"B2 +\d+\.\d%", done.stdout)
+    assert "it plays " in done.stdout

@@ -1,0 +1,182 @@
+"""Alpha-beta search: held to the values of all positions, and honest about its budget."""
+
+import time
+from functools import cache
+
+import pytest
+import torch
+
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+from rlgames.rollouts.play import play
+from rlgames.solvers import alphabeta
+from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.graph import Graph
+
+RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6, 4), (4, 3, 1)]
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def some_positions(game, games=60, seed=1):
+    moves, _ = play(game, [Random(game)], games, rng(seed))
+    return moves.state
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_best_columns_are_those_of_full_minimax(rules):
+    game = KInARow(*rules, gravity=True)
+    graph = Graph(game, 60, 2 << 30)
+    values = graph.value([None, None])
+    state = some_positions(game)
+    expected = graph.best(values, state)
+    search = AlphaBeta(*rules)
+    for row in range(len(state)):
+        found = search.best(int(state.own[row]), int(state.occupied[row]), 60)
+        assert found.exact
+        best = expected[row].nonzero()[:, 0].tolist()
+        if found.value == 1:
+            assert set(found.columns) <= set(best)
+        else:
+            assert found.columns == best
+
+
+def test_the_empty_board_is_worth_what_the_graph_says():
+    for rules in RULES:
+        graph = Graph(KInARow(*rules, gravity=True), 60, 2 << 30)
+        value, exact = AlphaBeta(*rules).value(0, 0, 60)
+        assert exact
+        assert value == graph.value([None, None]).mean
+
+
+def test_an_open_three_wins():
+    board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
+    state = KInARow(6, 7, 4, gravity=True).parse(board)
+    found = AlphaBeta(6, 7, 4).best(int(state.own[0]), int(state.occupied[0]), 20)
+    assert found.exact
+    assert found.value == 1
+    assert set(found.columns) <= {1, 4}
+
+
+def test_a_short_budget_is_kept_and_owned_up_to():
+    start = time.perf_counter()
+    found = AlphaBeta(6, 7, 4).best(0, 0, 0.05)
+    assert time.perf_counter() - start < 2
+    assert not found.exact
+    assert found.columns == list(range(7))
+
+
+def test_moves_that_lose_at_once_are_left_out_whatever_the_budget():
+    game = KInARow(6, 7, 4, gravity=True)
+    state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
+    found = AlphaBeta(6, 7, 4).best(int(state.own[0]), int(state.occupied[0]), 0.2)
+    assert found.columns == [3]
+
+
+def test_mirrored_positions_have_mirrored_columns():
+    game = KInARow(4, 5, 4, gravity=True)
+    state = some_positions(game, 8, 2)[40:60]
+    for row in range(len(state)):
+        mirrored = "\n".join(line[::-1] for line in game.render(state, row).splitlines()[:-1])
+        other = game.parse(mirrored + "\n1 2 3 4 5")
+        one, two = (
+            AlphaBeta(4, 5, 4).best(int(s.own[i]), int(s.occupied[i]), 60)
+            for s, i in ((state, row), (other, 0))
+        )
+        assert one.value == two.value
+        assert sorted(4 - column for column in one.columns) == two.columns
+
+
+def test_no_column_that_loses_at_once_even_without_any_time(monkeypatch):
+    monkeypatch.setattr(alphabeta, "CHECK_EVERY", 1)
+    game = KInARow(6, 7, 4, gravity=True)
+    state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
+    found = AlphaBeta(6, 7, 4).best(int(state.own[0]), int(state.occupied[0]), 0)
+    assert found.columns == [3]
+    assert not found.exact
+
+
+def test_a_win_at_once_and_a_double_threat_need_no_time():
+    game = KInARow(6, 7, 4, gravity=True)
+    empty, names = ". . . . . . .\n", "\n1 2 3 4 5 6 7"
+    wins = game.parse(empty * 5 + "X X X . O O O" + names)
+    found = AlphaBeta(6, 7, 4).best(int(wins.own[0]), int(wins.occupied[0]), 0)
+    assert (found.columns, found.value, found.exact) == ([3], 1, True)
+    lost = game.parse(empty * 4 + ". O O . . . .\n. X X X . . ." + names)
+    found = AlphaBeta(6, 7, 4).best(int(lost.own[0]), int(lost.occupied[0]), 0)
+    assert (found.columns, found.value, found.exact) == (list(range(7)), -1, True)
+
+
+def test_a_full_board_is_a_draw():
+    board = (1 << 2) - 1
+    assert AlphaBeta(2, 1, 4).value(0, board, 1) == (0, True)
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_table_that_is_dropped_changes_no_value(most, monkeypatch):
+    monkeypatch.setattr(alphabeta, "CHECK_EVERY", 8)
+    whole = AlphaBeta(4, 5, 4)
+    expected = [whole.best(*position, 60) for position in some_bits()]
+    monkeypatch.setattr(alphabeta, "MOST_ENTRIES", most)
+    search = AlphaBeta(4, 5, 4)
+    for position, found in zip(some_bits(), expected, strict=True):
+        again = search.best(*position, 60)
+        assert (again.value, again.exact) == (found.value, found.exact)
+        # Which of the winning columns are found first does depend on the table.
+        assert again.value == 1 or again.columns == found.columns
+        # Between two looks: a position each, and those on the way back from the last one.
+        assert len(search._proven) + len(search._drawn) <= most + 8 + 20
+
+
+def some_bits():
+    state = some_positions(KInARow(4, 5, 4, gravity=True), 8, 3)[60:80]
+    return [(int(state.own[row]), int(state.occupied[row])) for row in range(len(state))]
+
+
+def test_late_positions_against_plain_lists():
+    """6 x 7 from 26 stones on, against a minimax that knows of no bits."""
+    game = KInARow(6, 7, 4, gravity=True)
+    state = some_positions(game, 40, 5)
+    stones = torch.tensor([int(taken).bit_count() for taken in state.occupied.tolist()])
+    late = (stones >= 26).nonzero()[:8, 0].tolist()
+    assert len(late) == 8
+    for row in late:
+        own, occupied = int(state.own[row]), int(state.occupied[row])
+        board = tuple(
+            tuple(own >> (7 * c + r) & 1 for r in range(6) if occupied >> (7 * c + r) & 1)
+            for c in range(7)
+        )
+        assert AlphaBeta(6, 7, 4).value(own, occupied, 60) == (minimax(board), True)
+
+
+@cache
+def minimax(board):
+    """The worth to the seat to move. board: columns from the bottom up, 1 for its stones."""
+    best = None
+    for place, column in enumerate(board):
+        if len(column) == 6:
+            continue
+        after = (*board[:place], (*column, 1), *board[place + 1 :])
+        if makes_four(after, place, len(column)):
+            return 1
+        turned = tuple(tuple(1 - stone for stone in each) for each in after)
+        worth = -minimax(turned)
+        if worth == 1:
+            return 1
+        best = worth if best is None else max(best, worth)
+    return 0 if best is None else best
+
+
+def makes_four(board, column, row):
+    def run(across, up):
+        count = 0
+        c, r = column + across, row + up
+        while 0 <= c < 7 and 0 <= r < len(board[c]) and board[c][r] == 1:
+            count, c, r = count + 1, c + across, r + up
+        return count
+
+    return any(
+        run(across, up) + run(-across, -up) >= 3 for across, up in ((1, 0), (0, 1), (1, 1), (1, -1))
+    )

@@ -1,0 +1,253 @@
+"""Exact values over all positions, and what is built on them."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from rlgames.evaluation.arena import ratings
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.exact import GraphPlayer, exact_player
+from rlgames.players.player import Random
+from rlgames.rollouts.play import play
+from rlgames.solvers.budget import OutOfBudget
+from rlgames.solvers.graph import Graph, exact_results, exploitability
+from rlgames.solvers.optimum import find_optimum
+
+TICTACTOE = KInARow(3, 3, 3, gravity=False)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return Graph(TICTACTOE, 60, 1 << 30)
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def shares(values):
+    """Won, drawn and lost by the first seat."""
+    return (
+        (values.decided + values.mean) / 2,
+        1 - values.decided,
+        (values.decided - values.mean) / 2,
+    )
+
+
+def test_connect_four_has_the_known_numbers_of_positions():
+    game = KInARow(6, 7, 4, gravity=True)
+    state, counts = game.initial(1, rng()), []
+    for _ in range(8):
+        counts.append(len(state))
+        parts = []
+        for action in range(7):
+            rows = (game.legal(state)[:, action] & ~state.done).nonzero()[:, 0]
+            parts.append(game.act(state[rows], torch.full((len(rows),), action)))
+        state = type(state).cat(parts)
+        _, first = np.unique(game.key(state).numpy(), return_index=True)
+        state = state[torch.from_numpy(first)]
+    assert counts == [1, 7, 49, 238, 1120, 4263, 16422, 54859]
+
+
+def test_tic_tac_toe_has_255168_games_and_5478_boards():
+    game, state = TICTACTOE, TICTACTOE.initial(1, rng())
+    ways, games, boards = torch.ones(1, dtype=torch.int64), 0, 0
+    while len(state):
+        _, where = game.key(state).unique(return_inverse=True)
+        count = torch.zeros(int(where.max()) + 1, dtype=torch.int64).index_add_(0, where, ways)
+        place = torch.arange(len(state))
+        first = torch.zeros_like(count).scatter_reduce_(0, where, place, "amin", include_self=False)
+        state, ways = state[first], count
+        boards += len(state)
+        games += int(ways[state.done].sum())
+        state, ways = state[~state.done], ways[~state.done]
+        after, later = [], []
+        for action in range(9):
+            rows = game.legal(state)[:, action].nonzero()[:, 0]
+            after.append(game.act(state[rows], torch.full((len(rows),), action)))
+            later.append(ways[rows])
+        state, ways = type(state).cat(after), torch.cat(later)
+    assert (games, boards) == (255_168, 5478)
+
+
+def test_tic_tac_toe_in_exact_fractions(graph):
+    randomly = Random(TICTACTOE).probabilities
+    perfect = exact_player(TICTACTOE, 60, 1).probabilities
+    assert shares(graph.value([randomly, randomly])) == pytest.approx(
+        (737 / 1260, 8 / 63, 1 - 737 / 1260 - 8 / 63)
+    )
+    won, drawn, lost = shares(graph.value([perfect, randomly]))
+    assert (won, lost) == pytest.approx((75257 / 77760, 0))
+    lost, drawn, won = shares(graph.value([randomly, perfect]))
+    assert (won, lost) == pytest.approx((2645 / 3402, 0))
+    assert shares(graph.value([None, randomly]))[0] == pytest.approx(191 / 192)
+    lost, drawn, won = shares(graph.value([randomly, None]))
+    assert (won, lost) == pytest.approx((881 / 945, 7 / 945))
+    assert shares(graph.value([None, None])) == (0, 1, 0)
+    assert drawn == pytest.approx(1 - won - lost)
+
+
+def test_exploitability_is_what_a_best_response_gains(graph):
+    value, seats = exploitability(graph, exact_player(TICTACTOE, 60, 1).probabilities)
+    assert (value, seats) == (0, [0, 0])
+    value, seats = exploitability(graph, Random(TICTACTOE).probabilities)
+    assert seats == pytest.approx([(881 - 7) / 945, 191 / 192])
+    assert value == pytest.approx(sum(seats) / 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "value"), [(2, 2, 66.964), (2, 3, 480.258), (3, 2, 480.258)]
+)
+def test_known_values_of_2048(rows, columns, value):
+    assert find_optimum(Game2048(rows, columns), 60).value == pytest.approx(value, abs=5e-4)
+
+
+def test_2048_by_plain_expectimax():
+    """2×2 again, on tuples and with a dictionary."""
+    from functools import cache
+
+    def slide(pair):
+        tiles = [tile for tile in pair if tile]
+        if len(tiles) == 2 and tiles[0] == tiles[1]:
+            return (2 * tiles[0], 0), 2 * tiles[0]
+        return (*tiles, 0, 0)[:2], 0
+
+    def moves(board):
+        a, b, c, d = board
+        for lines in (((a, b), (c, d)), ((b, a), (d, c)), ((a, c), (b, d)), ((c, a), (d, b))):
+            (one, first), (two, second) = slide(lines[0]), slide(lines[1])
+            yield lines, one, two, first + second
+
+    def back(index, one, two):
+        return [
+            (*one, *two),
+            (one[1], one[0], two[1], two[0]),
+            (one[0], two[0], one[1], two[1]),
+            (one[1], two[1], one[0], two[0]),
+        ][index]
+
+    @cache
+    def value(board):
+        best = 0
+        for index, (_, one, two, gain) in enumerate(moves(board)):
+            after = back(index, one, two)
+            if after != board:
+                best = max(best, gain + spawn(after))
+        return best
+
+    @cache
+    def spawn(board):
+        empty = [cell for cell in range(4) if not board[cell]]
+        return sum(
+            chance / len(empty) * value((*board[:cell], tile, *board[cell + 1 :]))
+            for cell in empty
+            for tile, chance in ((2, 0.9), (4, 0.1))
+        )
+
+    first = [((0,) * cell + (tile,) + (0,) * (3 - cell), p / 4) for cell in range(4)
+             for tile, p in ((2, 0.9), (4, 0.1))]  # fmt: skip
+    expected = sum(p * spawn(board) for board, p in first)
+    assert find_optimum(Game2048(2, 2), 60).value == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_small_connect_four_by_plain_minimax():
+    def value(columns, rows, mover, line):
+        best = -2
+        for column in range(len(columns)):
+            if len(columns[column]) == rows:
+                continue
+            after = [*columns]
+            after[column] = columns[column] + (mover,)
+            if wins(after, column, mover, line):
+                return 1
+            best = max(best, -value(after, rows, 1 - mover, line))
+        return 0 if best == -2 else best
+
+    def wins(columns, column, mover, line):
+        row = len(columns[column]) - 1
+        for across, up in ((1, 0), (0, 1), (1, 1), (1, -1)):
+            length = 1
+            for sign in (1, -1):
+                for step in itertools.count(1):
+                    c, r = column + sign * step * across, row + sign * step * up
+                    if not (0 <= c < len(columns) and 0 <= r < len(columns[c])):
+                        break
+                    if columns[c][r] != mover:
+                        break
+                    length += 1
+            if length >= line:
+                return True
+        return False
+
+    for rows, count, line in ((3, 3, 3), (3, 4, 3), (2, 4, 2), (4, 3, 3), (3, 4, 4)):
+        expected = value([()] * count, rows, 0, line)
+        assert find_optimum(KInARow(rows, count, line, True), 60).value == expected
+
+
+def test_what_is_too_large_is_said_to_be():
+    with pytest.raises(OutOfBudget):
+        Graph(KInARow(6, 7, 4, gravity=True), 60, 1 << 30)
+    with pytest.raises(OutOfBudget):
+        Graph(KInARow(4, 5, 4, gravity=True), 0.05, 1 << 30)
+    with pytest.raises(OutOfBudget):
+        Graph(KInARow(4, 5, 4, gravity=True), 60, 1 << 20)
+    assert find_optimum(Game2048(4, 4), 60) is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "optimal"),
+    [
+        ((4, 4, [4], 1), 6.0),
+        ((4, 4, [2], 2), 85 / 24),
+        ((4, 4, [4], 2, "sequential"), 3.375),
+        ((4, 4, [4, 2], 2), 5.05),
+        ((1, 10, [3]), 4.5),
+    ],
+)
+def test_the_exact_gunner_reaches_the_optimum_over_all_layouts(rules, optimal):
+    game = Battleship(*rules)
+    player = exact_player(game, 60, 1)
+    states, weight = game.openings(1000)
+    _, results = play(
+        game, [player], len(states), rng(), start=lambda first, count: states, record=False
+    )
+    assert float((weight * results.turns).sum()) == pytest.approx(optimal)
+
+
+def test_the_exact_player_of_2048_reaches_its_value():
+    game = Game2048(2, 2)
+    _, results = play(game, [exact_player(game, 60, 1)], 20_000, rng(1), record=False)
+    score = results.score[:, 0].double()
+    assert abs(float(score.mean()) - 66.964) < 4 * float(score.std()) / 20_000**0.5
+
+
+def test_ratings_of_players_of_known_strength():
+    """With 400 points between neighbours the weaker one scores 1 in 11."""
+    points = [[0, 10, 100], [1, 0, 10], [1, 1, 0]]
+    table = np.zeros((3, 3, 3))
+    for one, other in itertools.permutations(range(3), 2):
+        table[one, other, 0] = 1e6 * points[one][other] / (points[one][other] + points[other][one])
+        table[other, one, 2] = table[one, other, 0]
+    assert ratings(table) == pytest.approx([400, 0, -400], abs=0.5)
+    nothing = np.zeros((2, 2, 3))
+    nothing[0, 1, 0] = nothing[1, 0, 2] = 50
+    assert np.isfinite(ratings(nothing)).all()
+
+
+def test_exact_results_of_random_and_minimax_players():
+    """The fractions are known by enumeration."""
+    game = KInARow(3, 3, 3, False)
+    graph = Graph(game, 60, 2**30)
+    random = Random(game).probabilities
+    found = exact_results(graph, random, random)
+    assert found[0]["win"] == pytest.approx(737 / 1260, abs=1e-12)
+    assert found[1]["draw"] == pytest.approx(8 / 63, abs=1e-12)
+    best = GraphPlayer(game, graph).probabilities
+    found = exact_results(graph, best, random)
+    assert found[0] == pytest.approx({"win": 75257 / 77760, "draw": 2503 / 77760, "loss": 0.0})
+    assert found[1] == pytest.approx({"win": 2645 / 3402, "draw": 757 / 3402, "loss": 0.0})

@@ -1,0 +1,338 @@
+"""A sweep that is broken off, by whatever, is finished by `rlgames resume SWEEP`.
+
+Its jobs are forks here, as is the sweep itself where it is killed; the slow tests start launchers.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+
+import pytest
+from markers import quick
+from processes import Forked, Process, as_it_ended, metrics_of, run, same
+
+from rlgames.runs.directory import lock_directory
+from rlgames.runs.files import read_run
+from rlgames.sweeps import jobs
+from rlgames.training import run as training_run
+from rlgames.training.collector import Collector
+from rlgames.training.components import build_components
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+WORDS += ["batch=20", "games=100", "log_every=40", "save_every=20", "eval_every=40"]
+WORDS += ["solve_seconds=0", "eval_games=10"]
+SEEDS = ["train", "-m", *WORDS, "seed=0,1,2"]
+JOBS = ["0_seed=0", "1_seed=1", "2_seed=2"]
+
+
+@pytest.fixture(autouse=True)
+def _forks(monkeypatch):
+    monkeypatch.setattr(jobs, "start_process", Forked)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A sweep that never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    code, told = run(folder, *SEEDS, "out=sweep", prepare=fork)
+    assert code == 0, told
+    assert told.splitlines()[-1] == "3 of 3 jobs done, in sweep"
+    return folder / "sweep"
+
+
+def fork():
+    jobs.start_process = Forked
+
+
+def is_whole(whole, sweep):
+    for job in JOBS:
+        same(as_it_ended(whole / job), as_it_ended(sweep / job))
+        assert metrics_of(whole / job) == metrics_of(sweep / job)
+        assert read_run(sweep / job)["status"] == "done"
+
+
+def files(*folders):
+    paths = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+def in_job(seed, count, what):
+    """Have something happen in the job of a seed, before its count-th batch is played."""
+    calls, play = 0, Collector.play
+
+    def there(self, *args):
+        nonlocal calls
+        calls += 1
+        if self.cfg.seed == seed and calls == count:
+            what()
+        return play(self, *args)
+
+    def prepare():
+        fork()
+        Collector.play = there
+
+    return prepare
+
+
+def ends(folder, whole, left, *done):
+    """Whether resume does what is left, and that only."""
+    sweep = folder / "sweep"
+    before = files(*(sweep / JOBS[job] for job in done))
+    code, told = run(folder, "resume", "sweep", "dry_run=true", prepare=fork)
+    assert code == 0
+    assert [line.split(": ")[:2] for line in told.splitlines()[:-1]] == left
+    assert told.splitlines()[-1] == f"{len(left)} of 3 jobs would run, in sweep"
+    lock_directory(
+        sweep, 20
+    ).release()  # a job that is a fork has its sweep's lock, too, until it ends
+    code, told = run(folder, "resume", "sweep", prepare=fork)
+    assert code == 0, told
+    assert told.splitlines()[-1] == "3 of 3 jobs done, in sweep"
+    assert told.count("job ") == len(left)
+    assert before == files(*(sweep / JOBS[job] for job in done))
+    is_whole(whole, sweep)
+    assert not (sweep / jobs.STOP_FILE).exists()
+
+
+def test_a_sweep_that_is_done_is_left_alone(whole):
+    found = json.loads((whole / "sweep.json").read_text())
+    assert found["words"][:-1] == SEEDS[2:]
+    assert [job["config"]["seed"] for job in found["jobs"]] == [0, 1, 2]
+    assert "seed=2" in found["jobs"][2]["overrides"]
+    assert read_run(whole / JOBS[1])["results"]["turns"] > 0
+    before = files(*(whole / job for job in JOBS))
+    code, told = run(whole.parent, "resume", "sweep", prepare=fork)
+    assert (code, told) == (0, "3 of 3 jobs done, in sweep\n")
+    assert before == files(*(whole / job for job in JOBS))
+
+
+def test_a_dry_run_lists_and_writes_nothing(typed, tmp_path):
+    words = ["game=salvo", "ships=[2]", "board=4,5", "shots=1,2", "policy=mlp"]
+    said = typed("train", "-m", *words, "dry_run=true")
+    lines = said.stdout.splitlines()
+    assert lines[1] == "1: not begun: game=salvo ships=[2] board=4 shots=2 policy=mlp"
+    assert lines[-1].startswith("4 of 4 jobs would run")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_ends_no_other(whole, tmp_path):
+    def fails():
+        raise ZeroDivisionError("nothing to divide by")
+
+    code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 3, fails))
+    assert code == 3
+    *_, named, count, hint = told.splitlines()
+    assert named.startswith(f"rlgames: sweep/{JOBS[1]}: failed: ")
+    assert named.endswith("ZeroDivisionError: nothing to divide by")
+    assert count == "2 of 3 jobs done, in sweep"
+    assert hint == "rlgames: go on with: rlgames resume sweep"
+    assert "Traceback" not in told
+    assert "in fails" in (tmp_path / "sweep" / JOBS[1] / "train.log").read_text()
+    ends(tmp_path, whole, [["1", "broken off"]], 0, 2)
+
+
+def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
+    assemble = build_components
+
+    def breaks(cfg, *more):
+        if cfg.seed == 0 and cfg.out:
+            raise RuntimeError("no\nroom")
+        return assemble(cfg, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training_run, "build_components", breaks)
+        said = typed("train", "-m", *WORDS, "seed=0,1", "games=20", "out=sweep")
+    assert said.returncode == 3
+    assert f"sweep/{JOBS[0]}: failed: " in said.stderr
+    assert "RuntimeError: no room" in said.stderr
+    assert "1 of 2 jobs done" in said.stdout
+    assert "0: not begun" in typed("resume", "sweep", "dry_run=true").stdout
+
+
+def test_a_job_that_is_killed_ends_no_other(whole, tmp_path):
+    kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+    code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 4, kill))
+    assert code == 3
+    assert f"rlgames: sweep/{JOBS[1]}: killed" in told
+    ends(tmp_path, whole, [["1", "broken off"]], 0, 2)
+
+
+def test_a_sweep_that_is_killed(whole, tmp_path):
+    def kill():
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+
+    code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 4, kill))
+    assert code == -signal.SIGKILL, told
+    left = [["1", "broken off"], ["2", "not begun"]]
+    ends(tmp_path, whole, left, 0)
+    resumed = read_run(tmp_path / "sweep" / JOBS[1])["resumed"]
+    assert [part["games"] for part in resumed] == [60]  # it saved when the sweep was gone
+
+
+@pytest.mark.parametrize("number", quick([signal.SIGTERM, signal.SIGINT], signal.SIGTERM))
+def test_a_sweep_that_is_told_to_end(number, whole, tmp_path):
+    def tell():
+        os.kill(os.getppid(), number)
+        time.sleep(60)
+
+    code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 3, tell))
+    assert code == 128 + number, told
+    assert "interrupted, saved after 40 games" in told
+    last = told.splitlines()[-1]
+    assert last == "rlgames: interrupted, go on with: rlgames resume sweep"
+    left = [["1", "broken off"], ["2", "not begun"]]
+    ends(tmp_path, whole, left, 0)
+
+
+def test_a_sweep_has_one_owner(tmp_path):
+    words = (*SEEDS, "out=sweep")
+    first = Process(tmp_path, *words, prepare=in_job(0, 2, lambda: time.sleep(60)))
+    while not (tmp_path / "sweep" / JOBS[0] / "checkpoints/latest.safetensors").exists():
+        time.sleep(0.05)
+    code, told = run(tmp_path, "resume", "sweep", prepare=fork)
+    assert (code, told.count("\n")) == (2, 1)
+    assert "another process" in told
+    first.send(signal.SIGTERM)
+    assert first.wait()[0] == 143
+    code, told = run(tmp_path, *words, prepare=fork)
+    assert code == 2
+    assert "already holds a sweep" in told
+    assert "rlgames resume sweep" in told
+
+
+REFUSED = {
+    ("train", "dry_run=true"): "dry_run=true belongs to a sweep; add -m",
+    ("train", "-m", "objective=final/turns"): "objective= needs something to search",
+    ("train", "-m", "hydra/sweeper=optuna"): "of Hydra's own there is hydra/launcher=",
+    ("train", "-m", "hydra/launcher=joblip"): "did you mean joblib?",
+    ("train", "-m", "hydra.launcher.jobs=2"): "jobs",
+    ("train", "-m", "lr=interval(0.1,0.2)"): "intervals need hparams_search=",
+    ("resume", "sweep", "games=50"): "games=50 has no place beside a sweep",
+    ("resume", "sweep", "hparams_search=tpe"): "a sweep searches as it began",
+    ("resume", "sweep", "dry_rum=true"): "has no place beside a sweep",
+}
+
+
+def test_what_does_not_fit_is_refused_in_one_line(typed, tmp_path, whole):
+    (tmp_path / "sweep").symlink_to(whole)
+    for words, told in REFUSED.items():
+        said = typed(*words)
+        assert said.returncode == 2, words
+        assert told in said.stderr
+        assert len(said.stderr.splitlines()) == 1, said.stderr
+
+
+def test_a_launcher_that_is_not_installed_is_named_with_its_extra(typed):
+    plugins = {"joblib": "joblib", "submitit_slurm": "submitit", "ray": "ray"}
+    for name, extra in plugins.items():
+        if not installed(f"hydra_plugins.hydra_{extra}_launcher"):
+            said = typed("train", "-m", f"hydra/launcher={name}")
+            told = f"hydra/launcher={name} is not installed; pip install 'rlgames[{extra}]'"
+            assert said.stderr == f"rlgames: {told}\n"
+    if not installed("optuna"):
+        said = typed("train", "-m", "hparams_search=tpe")
+        assert said.stderr.endswith("needs Optuna; pip install 'rlgames[optuna]'\n")
+
+
+def installed(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    (tmp_path / "wicked.py").write_text("from pathlib import Path\nPath('marker').touch()\n")
+    good = json.loads((whole / "sweep.json").read_text())
+    (tmp_path / "sweep").mkdir()
+
+    def resumed(*words, **changes):
+        (tmp_path / "sweep/sweep.json").write_text(json.dumps(good | changes))
+        return typed("resume", "sweep", "dry_run=true", *words)
+
+    job = good["jobs"][0]
+    with_plugin = [job | {"config": job["config"] | {"plugins": ["wicked"]}}]
+    said = resumed(jobs=with_plugin)
+    assert "this sweep needs plugins=[wicked]; name them yourself if you trust them" in said.stderr
+    assert not (tmp_path / "marker").exists()
+    assert resumed("plugins=[wicked]", jobs=with_plugin).returncode == 0
+    assert (tmp_path / "marker").exists()
+    assert resumed(launcher=["hydra/launcher=evil"]).returncode == 0
+    for changes in ({"jobs": 3}, {"jobs": [{}]}, {"words": None}, {"search": 7}):
+        said = resumed(**changes)
+        assert said.returncode == 2
+        assert "is no manifest of a sweep" in said.stderr
+
+
+SEARCH = [*WORDS, "hparams_search=tpe", "hparams_search.trials=4", "games=40"]
+SEARCH += ["lr=tag(log,interval(0.001,0.1))", "policy.layers=[4],[8]", "learner.epochs=range(1,4)"]
+
+
+@pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
+def test_a_search_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path):
+    code, told = run(tmp_path, "train", "-m", *SEARCH, "out=whole", prepare=fork)
+    assert code == 0, told
+    assert told.splitlines()[-1] == "4 of 4 jobs done, in whole"
+    assert "best: job " in told
+    launched, kill = 0, lambda: os.kill(os.getpid(), signal.SIGKILL)
+
+    def killed():
+        class Killed(Forked):
+            def __init__(self, *args):
+                nonlocal launched
+                launched += 1
+                super().__init__(*args)
+                if launched == 3:
+                    kill()
+
+        jobs.start_process = Killed
+
+    code, told = run(tmp_path, "train", "-m", *SEARCH, "out=sweep", prepare=killed)
+    assert code == -signal.SIGKILL
+    said = run(tmp_path, "resume", "sweep", "dry_run=true")[1]
+    assert "1 trials to come, by final/turns" in said
+    code, told = run(tmp_path, "resume", "sweep", prepare=fork)
+    assert code == 0, told
+    assert told.count("job ") - 1 <= 2
+    configs = [
+        json.loads((tmp_path / name / "sweep.json").read_text())["jobs"]
+        for name in ("whole", "sweep")
+    ]
+    assert configs[0] == configs[1]
+    assert len({json.dumps(job["overrides"]) for job in configs[0]}) == 4
+
+
+@pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["objective=final/trns"], "did you mean turns?"),
+        (["board=interval(3,5)"], "board= cannot be searched over"),
+        (["learner=td,reinforce"], "learner= cannot be searched over"),
+        (["lr=interval(0.1,200)"], "lr=200.0 is out of range"),
+        (["lr=tag(log,interval(0,1))"], "names no range"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(words, told, typed, tmp_path):
+    said = typed("train", "-m", *WORDS, "hparams_search=random", *words)
+    assert said.returncode == 2
+    assert told in said.stderr
+    assert len(said.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "ray"])
+def test_launchers(launcher, tmp_path, rlgames, whole):
+    if not installed(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher"):
+        pytest.skip(f"needs the launcher {launcher}")
+    done = rlgames(*SEEDS, f"hydra/launcher={launcher}", "out=sweep")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "3 of 3 jobs done, in sweep" in done.stdout
+    is_whole(whole, tmp_path / "sweep")

@@ -1,0 +1,478 @@
+"""What happens to a run when its process is killed, told to end, or cannot write.
+
+A run here is a forked process that does what `rlgames …` does, and is sent real signals.
+"""
+
+import importlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from markers import quick
+from processes import Process, as_it_ended, metrics_of, run, same
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from rlgames.commands.resume import resume_command
+from rlgames.core.errors import ConfigError
+from rlgames.core.signals import Interrupted, Interrupts
+from rlgames.learners.ppo import Ppo
+from rlgames.runs import checkpoint
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import read_metrics
+from rlgames.runs.run_log import RunLog
+from rlgames.training.collector import Collector
+from rlgames.training.evaluator import Evaluator
+from rlgames.training.run import Run
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+WORDS += ["batch=20", "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that never stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    code, told = run(folder, "train", *WORDS, "games=600", "out=run")
+    assert code == 0, told
+    return folder / "run"
+
+
+def latest(folder):
+    return Checkpoint.read(folder / "run" / "checkpoints" / "latest.safetensors")
+
+
+def ends_as(whole, folder):
+    """Whether the run in this folder, gone on with, comes out as the whole one."""
+    code, told = run(folder, "resume", "run")
+    assert code == 0, told
+    same(as_it_ended(whole), as_it_ended(folder / "run"))
+    assert metrics_of(whole) == metrics_of(folder / "run")
+    left = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
+    assert left == ["best.safetensors", "latest.safetensors"]
+    shown_once(folder / "run")
+
+
+def shown_once(run):
+    """TensorBoard shows each step of a scalar once, and those of the metrics."""
+    found = EventAccumulator(str(run), size_guidance={"scalars": 0})
+    found.Reload()
+    lines = read_metrics(run / "metrics.jsonl")
+    for name in ("train/loss", "eval/turns"):
+        steps = [event.step for event in found.Scalars(name)]
+        assert steps == [line["games"] for line in lines if name in line]
+
+
+def killed_at(stage, count):
+    """Have the process kill itself at a stage of its count-th save."""
+    saves = 0
+    die = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+    save_file, sync, replace = checkpoint.save_file, checkpoint._sync, os.replace
+
+    def save(tensors, path, header):
+        nonlocal saves
+        saves += 1
+        if saves == count and stage == "opened":
+            Path(path).touch()
+            die()
+        save_file(tensors, path, header)
+        if saves == count and stage == "half written":
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+
+    def synced(path):
+        if saves == count and stage == "before it is on the disk":
+            die()
+        sync(path)
+
+    def renamed(old, new):
+        if saves == count and stage == "before it is renamed":
+            die()
+        replace(old, new)
+        if saves == count and stage == "after it is renamed" and "safetensors" in str(new):
+            die()
+
+    def prepare():
+        checkpoint.save_file, checkpoint._sync = save, synced
+        checkpoint.os.replace = renamed
+
+    return prepare
+
+
+STAGES = ["opened", "half written", "before it is on the disk", "before it is renamed"]
+STAGES += ["after it is renamed"]
+
+
+@pytest.mark.parametrize("stage", quick(STAGES, "half written", "before it is renamed"))
+def test_killed_while_saving(stage, whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=killed_at(stage, 7))
+    assert code == -signal.SIGKILL, told
+    assert latest(tmp_path).games > 0
+    ends_as(whole, tmp_path)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
+def test_killed_at_random_times(kills, tmp_path):
+    """The last checkpoint always loads, and is never behind by more than save_every."""
+    chance, killed = random.Random(1), 0
+    for seed in range(kills):
+        words = ["train", *WORDS, "games=2000", f"seed={seed}", "out=run"]
+        whole, folder = tmp_path / f"whole-{seed}", tmp_path / str(seed)
+        for path in (whole, folder):
+            path.mkdir()
+        killed += killed_until_done(folder, words, kills - killed, chance)
+        code, told = run(whole, *words)
+        assert code == 0, told
+        if (folder / "run/checkpoints/latest.safetensors").exists():
+            ends_as(whole / "run", folder)
+        if killed >= kills:
+            break
+    assert killed == kills
+
+
+def killed_until_done(folder, words, most, chance):
+    """Kill a run, again and again as it goes on, until it is done; how often, at most most."""
+    played = 0
+    for kills in range(most):
+        process = Process(folder, *words)
+        time.sleep(chance.uniform(0.2, 0.8))
+        process.send(signal.SIGKILL)
+        code, told = process.wait()
+        if code == 0:
+            return kills
+        assert code == -signal.SIGKILL, told
+        if (folder / "run/checkpoints/latest.safetensors").exists():
+            found = latest(folder).games
+            lines = read_metrics(folder / "run/metrics.jsonl")
+            assert played <= found
+            assert not lines or lines[-1]["games"] - found < 60 + 20
+            played, words = found, ["resume", "run"]
+    return most
+
+
+def signalled(place, name, number, count=3, times=1):
+    """Have the process get a signal while it is for the count-th time at a place."""
+    calls, call = 0, getattr(place, name)
+
+    def there(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        done = call(*args, **kwargs)
+        if calls == count:
+            for _ in range(times):
+                os.kill(os.getpid(), number)
+        return done
+
+    return lambda: setattr(place, name, there)
+
+
+PLACES = {
+    "playing": (Collector, "play"),
+    "learning": (Ppo, "update"),
+    "evaluating": (Evaluator, "examine"),
+    "logging": (RunLog, "add"),
+    "saving": (checkpoint, "save_file"),
+    "drawing": (Evaluator, "draw"),
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "count"),
+    [
+        *(pytest.param(place, signal.SIGTERM, 3, marks=pytest.mark.slow) for place in PLACES),
+        ("playing", signal.SIGINT, 5),
+        ("saving", signal.SIGTERM, 2),
+        ("drawing", signal.SIGTERM, 1),
+        ("evaluating", signal.SIGTERM, 7),
+    ],
+)
+def test_told_to_end(place, number, count, whole, tmp_path):
+    prepare = signalled(*PLACES[place], number, count)
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=prepare)
+    assert code == 128 + number, told
+    last = told.splitlines()[-1]
+    assert "saved after" in last
+    assert last.endswith("go on with: rlgames resume run")
+    assert "Traceback" not in told
+    played = latest(tmp_path).games
+    assert f"after {played:,} games" in last
+    lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
+    assert max((line["games"] for line in lines), default=0) <= played
+    ends_as(whole, tmp_path)
+
+
+def test_ctrl_c_twice_is_out_at_once(whole, tmp_path):
+    prepare = signalled(Ppo, "update", signal.SIGINT, count=10, times=2)
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=prepare)
+    assert code == 130, told
+    assert "out at once" in told
+    assert latest(tmp_path).games == 180  # what was due to be saved, not what was played
+    ends_as(whole, tmp_path)
+
+
+def test_sigterm_while_warming_up(tmp_path):
+    code, told = run(
+        tmp_path,
+        "eval",
+        "game=salvo",
+        "board=3",
+        "ships=[2]",
+        "shots=1",
+        "player=density",
+        "games=50",
+        "record=games.jsonl",
+    )
+    assert code == 0, told
+    words = ["train", *WORDS, "games=40", "demonstrations=games.jsonl", "clone_epochs=5"]
+    prepare = signalled(Collector, "clone", signal.SIGTERM)
+    code, told = run(tmp_path, *words, "out=run", prepare=prepare)
+    assert code == 143, told
+    assert latest(tmp_path).games == 0
+    assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
+    code, told = run(tmp_path, *words, "out=whole")
+    assert code == 0, told
+    ends_as(tmp_path / "whole", tmp_path)
+
+
+def at_play(count, what):
+    """Have something happen before the count-th batch is played."""
+    calls, play = 0, Collector.play
+
+    def there(*args):
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            what()
+        return play(*args)
+
+    return lambda: setattr(Collector, "play", there)
+
+
+def small_files(most):
+    """As on a disk that is full: no file may grow beyond so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def read_only():
+    os.chmod(".", 0o755)
+    for path in [Path("run"), *Path("run").rglob("*")]:
+        os.chmod(path, 0o555)
+    if os.geteuid() == 0:  # root may write everywhere
+        os.seteuid(65534)
+
+
+def a_directory():
+    path = Path("run/checkpoints/latest.safetensors")
+    path.rename("kept")
+    path.mkdir()
+
+
+CANNOT_WRITE = {
+    "File too large": lambda: small_files(9_000),
+    "Permission denied": read_only,
+    "No such file": lambda: shutil.rmtree("run"),
+    "Is a directory": a_directory,
+}
+
+
+@pytest.mark.parametrize("why", quick(CANNOT_WRITE, "File too large", "No such file"))
+def test_cannot_save(why, whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=at_play(12, CANNOT_WRITE[why]))
+    assert code == 3, told
+    assert "Traceback" not in told
+    last = [line for line in told.splitlines() if not line.startswith(" ")][-1]
+    assert why in last
+    if why == "No such file":
+        assert not (tmp_path / "run").exists()
+        return
+    for path in [tmp_path / "run", *(tmp_path / "run").rglob("*")]:
+        os.chmod(path, 0o755)
+    if why == "Is a directory":
+        (tmp_path / "run/checkpoints/latest.safetensors").rmdir()
+        (tmp_path / "kept").rename(tmp_path / "run/checkpoints/latest.safetensors")
+    assert "rlgames resume run" in last
+    assert latest(tmp_path).games > 0
+    ends_as(whole, tmp_path)
+
+
+def test_a_link_is_replaced_and_not_written_through(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+
+    def link():
+        for name in ("latest.safetensors", "latest.safetensors.tmp"):
+            path = Path("run/checkpoints") / name
+            path.unlink(missing_ok=True)
+            path.symlink_to(tmp_path / "mine")
+
+    words = ("train", *WORDS, "games=200", "out=run")
+    code, told = run(tmp_path, *words, prepare=at_play(5, link))
+    assert code == 0, told
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "run/checkpoints/latest.safetensors").is_symlink()
+
+
+def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
+    size = sum(path.stat().st_size for path in (whole / "checkpoints").iterdir())
+    charts = next(whole.glob("events*")).stat().st_size
+    assert size < 25_000 < charts
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, told = run(tmp_path, *words, prepare=lambda: small_files(25_000))
+    assert code == 0, told
+    assert told.count("TensorBoard's file cannot be written") == 1
+    assert "Traceback" not in told
+    same(as_it_ended(whole), as_it_ended(tmp_path / "run"))
+    assert metrics_of(whole) == metrics_of(tmp_path / "run")
+
+
+def test_a_directory_has_one_owner(whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    first = Process(tmp_path, *words, prepare=at_play(12, lambda: time.sleep(60)))
+    last = tmp_path / "run/checkpoints/latest.safetensors"
+    while not last.exists() or latest(tmp_path).games < 180:
+        time.sleep(0.05)
+    for second in (words, ("resume", "run")):
+        code, told = run(tmp_path, *second)
+        assert code == 2, told
+        assert f"another process ({first.pid}) is running in run" in told
+    first.send(signal.SIGKILL)
+    first.wait()
+    code, told = run(tmp_path, *words)
+    assert code == 2
+    assert "already holds a run" in told
+    assert "rlgames resume run" in told
+    ends_as(whole, tmp_path)
+
+
+def test_what_a_run_that_died_at_once_left_is_no_hindrance(tmp_path):
+    words = ("train", *WORDS, "games=40", "out=run")
+    killing = lambda: setattr(Run, "_save", lambda self: os.kill(os.getpid(), 9))  # noqa: E731
+    assert run(tmp_path, *words, prepare=killing)[0] == -9
+    code, told = run(tmp_path, "resume", "run")
+    assert code == 2
+    assert "there is no checkpoint at run" in told
+    code, told = run(tmp_path, *words)
+    assert code == 0, told
+
+
+def test_a_torn_line_of_metrics_is_mended(whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    run(tmp_path, *words, prepare=signalled(Ppo, "update", signal.SIGKILL, 20))
+    with open(tmp_path / "run/metrics.jsonl", "a") as file:
+        file.write('{"games": 400, "train/lo')
+    ends_as(whole, tmp_path)
+
+
+def at_line(place, count, times):
+    """Have the process get signals at the count-th line of TensorBoard's writer and of the queue
+    that it hands its work over by, once it has begun what place names."""
+    lines, real = 0, getattr(Run, place)
+
+    def line(frame, event, arg):
+        nonlocal lines
+        if event == "line":
+            lines += 1
+            if lines == count:
+                for _ in range(times):
+                    os.kill(os.getpid(), signal.SIGTERM)
+        return line
+
+    def called(frame, event, arg):
+        name = Path(frame.f_code.co_filename).name
+        return line if name in ("queue.py", "threading.py", "event_file_writer.py") else None
+
+    def traced(self, *args):
+        if self.marks.played >= 100:
+            sys.settrace(called)
+        return real(self, *args)
+
+    return lambda: setattr(Run, place, traced)
+
+
+@pytest.mark.parametrize("place", ["_draw", "_tell", "_close"])
+@pytest.mark.parametrize("times", quick([1, 2], 2))
+@pytest.mark.parametrize("count", quick([2, 12, 23, 40], 12))
+def test_a_signal_inside_tensorboard_hangs_nothing(place, times, count, whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    begun = time.monotonic()
+    code, told = run(tmp_path, *words, prepare=at_line(place, count, times))
+    assert time.monotonic() - begun < 50
+    assert code in (143, 0), told
+    assert "Traceback" not in told
+    ends_as(whole, tmp_path)
+
+
+def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    first = resume_command(tmp_path / "run", ["games=700"])
+    with pytest.raises(ConfigError, match="another process"):
+        resume_command(tmp_path / "run", ["games=700"])
+    del first
+    resume_command(tmp_path / "run", ["games=700"])
+
+
+def test_ignored_signals_stay_ignored(whole, tmp_path):
+    prepare = at_play(5, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def ignoring():
+        prepare()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    code, told = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=ignoring)
+    assert code == 0, told
+    same(as_it_ended(whole), as_it_ended(tmp_path / "run"))
+
+
+SWALLOWING = """
+import os, signal
+
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    while True:
+        pass
+except:
+    pass
+"""
+"""A module that is sent a signal while it is imported, and swallows what that raises."""
+
+
+def test_control_c_in_an_import_that_swallows_it_ends_the_command(tmp_path):
+    (tmp_path / "swallowing.py").write_text(SWALLOWING)
+    (tmp_path / "mine.py").write_text("import swallowing")
+    for words, told in (
+        (["games"], "rlgames: interrupted\n"),
+        (["games", "format=json"], '{"error": "interrupted", "hint": ""}\n'),
+    ):
+        assert run(tmp_path, *words, "plugins=[mine]") == (130, told)
+
+
+def test_a_signal_in_an_import_is_kept_for_the_next_shielded_block(tmp_path, monkeypatch):
+    (tmp_path / "swallowing.py").write_text(SWALLOWING.replace("while True:\n        pass", ""))
+    monkeypatch.syspath_prepend(tmp_path)
+    with Interrupts() as interrupts:
+        importlib.import_module("swallowing")
+        with pytest.raises(Interrupted), interrupts.shielded():
+            pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9, 1.3, 1.8])
+def test_control_c_while_torch_is_imported_ends_the_command(seconds, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlgames", "train", *WORDS, "games=100000000", "out=run"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=30)
+    assert (process.returncode, told.splitlines()[-1][:20]) == (130, "rlgames: interrupted")
+    assert "Traceback" not in told

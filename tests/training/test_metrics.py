@@ -1,0 +1,66 @@
+"""docs/metrics.md explains what runs log, all of it, and nothing else."""
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import rlgames as package
+from rlgames.factory.components import LEARNERS
+
+PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
+
+TINY = ["experiment=null", "games=8", "batch=4", "eval_games=4", "log_every=4", "eval_every=8"]
+NETWORK = ["policy=mlp", "policy.layers=[4]"]
+SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
+TILES = ["game=2048", "board=2", "columns=2"]
+RUNS = {
+    "actor_critic": [*SEA, *NETWORK, "holdout=0.2"],
+    "reinforce": ["game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK],
+    "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
+    "td_lambda": [*TILES, *NETWORK, "reward=score", "sampling=argmax"],
+    "adp": [*TILES, "policy=basis", "reward=score", "sampling=epsilon_greedy"],
+    "q": [*SEA, *NETWORK, "sampling=epsilon_greedy", "learner.memory=64", "learner.minibatch=8"],
+    "clone": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
+    "occupancy": [*SEA, *NETWORK],
+    "expert": [
+        *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
+        *("learner.memory=50", "reward=outcome"),
+    ],
+}
+"""A run for each learner; together they have games of each kind."""
+
+
+def logged(run):
+    """The names of all that TensorBoard shows of a run, but what plugins keep for themselves."""
+    events = EventAccumulator(str(run)).Reload()
+    names = {name for part in ("scalars", "images", "histograms") for name in events.Tags()[part]}
+    return names | {"config"} if "config/text_summary" in events.Tags()["tensors"] else names
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """The names that all of the runs log."""
+    folder = tmp_path_factory.mktemp("runs")
+    record = folder / "record.jsonl"
+    package.evaluate(None, ["player=random", "game=tictactoe", "games=4", f"record={record}"])
+    found = set()
+    for learner, words in RUNS.items():
+        words = [word.format(record=record) for word in words]
+        run = package.train([*TINY, *words, f"learner={learner}", f"out={folder}/{learner}"])
+        found |= logged(run)
+    return found
+
+
+def test_every_name_is_explained_and_no_other(everything):
+    rows = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    explained = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    matches = {name: [own for own in everything if fnmatchcase(own, name)] for name in explained}
+    assert set().union(*matches.values()) == everything
+    assert all(matches.values()), [name for name, found in matches.items() if not found]
+
+
+def test_every_learner_is_asked():
+    assert set(RUNS) == set(LEARNERS)

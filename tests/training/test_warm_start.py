@@ -1,0 +1,512 @@
+"""Recorded games as lessons, cloning, weights of earlier runs, layouts held out."""
+
+import json
+import re
+
+import pytest
+import torch
+from markers import quick
+
+import rlgames as package
+from rlgames.cli import main as cli
+from rlgames.config.compose import load_config, to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.factory.agents import checkpoint_path, load_agent
+from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.learners.behavior_cloning import BehaviorCloning
+from rlgames.players.player import Agent, Random
+from rlgames.rewards import SCORED, Reward
+from rlgames.rollouts import records
+from rlgames.rollouts.holdout import split_layouts
+from rlgames.rollouts.play import play
+from rlgames.rollouts.trajectories import FinalStates
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import read_metrics
+from rlgames.sampling import Argmax
+from rlgames.training.collector import Demonstrations
+from rlgames.training.components import build_components, check_components
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def built(*words):
+    cfg = load_config("solve", list(words))
+    return build_game(cfg), to_plain(cfg)["game"]
+
+
+def load(*words):
+    """A config of training as the command line makes it."""
+    return load_config("train", [cli.path_quoted(word) for word in words])
+
+
+def recorded(path, game, rules, games=12, seed=1, players=None):
+    """Games of random play, in either seat by turns, and what is read back of them."""
+    players = players or [Random(game) for _ in range(game.spec.seats)]
+    second = (torch.arange(games) % 2)[:, None]
+    seating = torch.cat([second, 1 - second], 1) if game.spec.seats == 2 else None
+    moves, results = play(game, players, games, rng(seed), seating=seating)
+    records.write(path, game, rules, ["one", "other"], moves, results)
+    return moves, results, records.read(path, game, rules)
+
+
+def by_game(column, moves):
+    return column[moves._by_game]
+
+
+# ---------------------------------------------------------------- records as moves
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["game=2048"],
+        ["game=battleship", "board=6"],
+        ["game=salvo", "aim=sequential", "shots=3"],
+        ["game=salvo", "aim=joint", "shots=3"],
+        ["game=salvo_duel"],
+        ["game=salvo_duel", "ships=[3]"],
+        ["game=tictactoe"],
+        ["game=connect4"],
+    ],
+    ids=" ".join,
+)
+def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
+    game, rules = built(*words)
+    moves, results, found = recorded(tmp_path / "games", game, rules)
+    again = found.moves
+    for column in ("seat", "gain", "ends_turn", "player", "game"):
+        own, theirs = getattr(moves, column), getattr(again, column)
+        assert torch.equal(by_game(own, moves), by_game(theirs, again)), column
+    assert again.steps == moves.steps
+    assert found.results.moves == results.moves == len(moves)
+    tried = 0
+    for scored in SCORED:
+        for minus in ("nothing", "random_shot", "random_turn"):
+            try:
+                reward = Reward(game, scored, minus, 0.9)
+            except ValueError:
+                continue
+            tried += 1
+            own, theirs = reward.returns(moves, results), reward.returns(again, found.results)
+            assert torch.allclose(by_game(own, moves), by_game(theirs, again)), (scored, minus)
+    assert tried >= 2
+
+
+def test_a_score_or_an_end_that_does_not_fit_is_refused(tmp_path):
+    game, rules = built("game=2048", "board=2")
+    path = tmp_path / "games"
+    recorded(path, game, rules, games=3)
+    head, *lines = path.read_text().splitlines()
+    for change, told in (
+        (lambda line: line.update(score=[line["score"][0] + 4]), "line 3: .*gains"),
+        (lambda line: line.update(final=line["moves"][0]["position"]), "line 3: .*final position"),
+        (lambda line: line.pop("final"), "line 3: .*final position"),
+        (lambda line: line.update(moves=[]), "line 3: .*without moves"),
+    ):
+        line = json.loads(lines[1])
+        change(line)
+        path.write_text("\n".join([head, lines[0], json.dumps(line), lines[2]]) + "\n")
+        with pytest.raises(records.BadRecord, match=told):
+            records.read(path, game, rules)
+
+
+def test_how_a_board_is_encoded_is_no_rule(tmp_path):
+    game, rules = built("game=2048", "board=2")
+    recorded(tmp_path / "games", game, rules, games=3)
+    other = built("game=2048", "board=2", "encoding=exponents", "target=8")
+    assert records.read(tmp_path / "games", *other).moves.games == 3
+    with pytest.raises(records.BadRecord, match="other rules"):
+        records.read(tmp_path / "games", *built("game=2048", "board=2", "fours=0"))
+
+
+# ---------------------------------------------------------------- in a batch
+
+
+def taught(game, *words):
+    cfg = load_config("train", list(words))
+    policy = build_policy(cfg, game, rng(3))
+    return policy, build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["game=2048", "board=3", "reward.scored=grid_sum", "learner=reinforce"],
+        ["game=tictactoe", "learner.symmetries=false"],
+        ["game=salvo", "aim=sequential", "shots=3", "learner=reinforce"],
+        ["experiment=hickman", "game=tictactoe"],
+    ],
+    ids=" ".join,
+)
+def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
+    cfg = load_config("train", words)
+    game, rules = build_game(cfg), to_plain(cfg)["game"]
+    small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
+    small += ["learner.minibatches=1"] if cfg.learner.name == "actor_critic" else []
+    players = [Random(game)]
+    first, ended = play(game, players, 5, rng(1))
+    later, ended_later = play(game, players, 4, rng(2))
+    records.write(tmp_path / "games", game, rules, ["one"], later, ended_later)
+    demonstrations = Demonstrations.read(
+        tmp_path / "games", game, load(*words, "demonstrator=one"), rng(5)
+    )
+    public = FinalStates(game.public(ended.state), ended.moves)
+    more = FinalStates(game.public(ended_later.state), ended_later.moves)
+    policy, learner = taught(game, *small)
+    wanted = learner.update(first.join(later), public.join(more), 0.0)
+    other, learner = taught(game, *small)
+    found = learner.update(
+        first.join(demonstrations.moves), public.join(demonstrations.results), 0.0
+    )
+    assert found == pytest.approx(wanted, abs=1e-5)
+    for one, two in zip(policy.state_dict().values(), other.state_dict().values(), strict=True):
+        assert torch.allclose(one, two, atol=1e-6)
+
+
+def test_joined_games_have_the_returns_that_they_had_apart():
+    game, _ = built("game=connect4")
+    one, two = (play(game, [Random(game)], games, rng(games)) for games in (7, 3))
+    reward = Reward(game, "outcome", discount=0.9)
+    apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
+    joined = one[0].join(two[0])
+    assert joined.games == 10
+    assert sum(joined.steps) == len(joined) == len(one[0]) + len(two[0])
+    together = by_game(reward.returns(joined, one[1].join(two[1])), joined)
+    assert torch.equal(together, torch.cat(apart))
+
+
+def test_games_are_drawn_whole_and_evenly():
+    game, _ = built("game=2048", "board=3")
+    moves, results = play(game, [Random(game)], 5, rng(2))
+    source = Demonstrations(moves, results, rng(2))
+    wanted = torch.bincount(moves.game)
+    assert len(results.score.unique()) == 5
+    for count in (3, 5, 12):
+        drawn, ended = source.draw(count)
+        assert drawn.games == count == len(ended.state)
+        assert ended.moves == len(drawn)
+        # Their final scores tell these games apart.
+        which = (ended.score == results.score.T).int().argmax(1)
+        assert torch.equal(torch.bincount(drawn.game, minlength=count), wanted[which])
+        assert torch.equal(
+            torch.zeros(count).index_add_(0, drawn.game, drawn.gain), ended.score[:, 0]
+        )
+        often = torch.bincount(which, minlength=5)
+        assert int(often.max() - often.min()) <= 1
+
+
+def test_only_the_demonstrators_moves_are_learnt(tmp_path):
+    game, rules = built("game=tictactoe")
+    moves, _, _ = recorded(tmp_path / "games", game, rules)
+    for name, player in (("one", 0), ("other", 1)):
+        cfg = load("game=tictactoe", f"demonstrator={name}")
+        found = Demonstrations.read(tmp_path / "games", game, cfg, rng()).moves
+        wanted = moves.of(player)
+        assert torch.equal(by_game(found.action, found), by_game(wanted.action, wanted))
+        assert set(found.seat.tolist()) == {0, 1}
+
+
+# ---------------------------------------------------------------- runs
+
+TINY = ["solve_seconds=0", "eval_games=50"]
+
+
+@pytest.fixture(scope="module")
+def corner(tmp_path_factory):
+    """A folder with a record of corner's games of 2048, 3 by 3."""
+    folder = tmp_path_factory.mktemp("corner")
+    words = ["player=corner", "game=2048", "board=3", "games=60", "solve_seconds=0"]
+    package.evaluate(None, [*words, f"record='{folder}/the games=(é)'"])
+    return folder / "the games=(é)"
+
+
+def last_value(run, name):
+    return [line[name] for line in read_metrics(run / "metrics.jsonl") if name in line][-1]
+
+
+@pytest.mark.parametrize("source", quick(["teacher", "record"], "record"))
+def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_path):
+    words = ["game=2048", "board=3", "learner=clone", "policy.layers=[32]", "lr=0.003", *TINY]
+    words += ["games=600", "batch=60", "learner.epochs=2", "eval_every=300"]
+    given = "teacher=corner" if source == "teacher" else f"demonstrations='{corner}'"
+    run = package.train([*words, given, f"out={tmp_path}/run"])
+    assert last_value(run, "eval/agreement") > 0.95
+    assert last_value(run, "train/agreement") > 0.95
+    assert last_value(run, "train/loss") < 0.1
+    own, theirs = (
+        package.evaluate(*who, ["games=400", "solve_seconds=0", *more])
+        for who, more in (((run,), []), ((None,), ["player=corner", "game=2048", "board=3"]))
+    )
+    low, high = theirs["score"]["ci95"]
+    assert low - (high - low) < own["score"]["mean"] < high + (high - low)
+
+
+@pytest.mark.slow
+def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
+    words = ["game=battleship", "board=6", "ships=[2]", "policy.layers=[16]", *TINY, "batch=50"]
+    teacher = package.train([*words, "games=200", f"out={tmp_path}/teacher"])
+    words += ["learner=clone", f"teacher={teacher}", "lr=0.01"]
+    run = package.train([*words, "games=1500", f"out={tmp_path}/clone"])
+    assert last_value(run, "eval/agreement") == 1.0
+    latest = run / "checkpoints" / "latest.safetensors"
+    moves = [package.evaluate(path, ["solve_seconds=0"])["moves"] for path in (latest, teacher)]
+    assert moves[0] == moves[1]
+    words = [*words, "learner.patience=1", "lr=1e-30", "eval_every=50", "games=1500"]
+    stopped = package.train([*words, f"out={tmp_path}/stopped"])
+    assert read_metrics(stopped / "metrics.jsonl")[-1]["games"] < 1500
+    assert (stopped / "checkpoints" / "latest.safetensors").is_file()
+    assert json.loads((stopped / "run.json").read_text())["status"] == "done"
+
+
+def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
+    words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
+    words += ["clone_epochs=15", "demonstrated=3", "lr=0.002", "policy.layers=[32]"]
+    run = package.train([*words, f"out={tmp_path}/run"])
+    lines = read_metrics(run / "metrics.jsonl")
+    agreement = [line["clone/agreement"] for line in lines if "clone/agreement" in line]
+    assert len(agreement) == 15
+    assert agreement[0] < agreement[-1]
+    assert agreement[-1] > 0.95
+    again = package.train([*words, f"out={tmp_path}/again"])
+    numbers = [
+        [{k: v for k, v in line.items() if "time/" not in k} for line in read_metrics(path)]
+        for path in (run / "metrics.jsonl", again / "metrics.jsonl")
+    ]
+    assert numbers[0] == numbers[1]
+
+
+def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
+    game, _ = built("game=tictactoe")
+    moves, results = play(game, [Random(game)], 8, rng(1))
+    policy, _ = taught(
+        game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
+    )
+    clone = BehaviorCloning(game, policy, None, None, rng(), lr=0.01)
+    total = agreed = 0.0
+    for row in range(len(moves)):
+        scores = policy.scores(game, moves.state[row : row + 1])[0][0]
+        legal = game.legal(moves.state[row : row + 1])[0]
+        chances = (scores.exp() * legal) / (scores.exp() * legal).sum()
+        total -= chances[moves.action[row]].log().item()
+        agreed += int(chances.argmax()) == int(moves.action[row])
+    found = clone.examine(moves)
+    assert found["loss"] == pytest.approx(total / len(moves), rel=1e-5)
+    assert found["agreement"] == pytest.approx(agreed / len(moves))
+    for _ in range(3):
+        clone.update(moves, results, 0.0)
+    assert clone.examine(moves)["loss"] < found["loss"]
+
+
+def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
+    words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY]
+    run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
+    tensors = Checkpoint.read(checkpoint_path(run)).policy
+    policy = build_components(load(*words, f"start={run}")).agent.policy
+    assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
+    other = build_components(load(*words)).agent.policy
+    assert not torch.equal(other.logits.weight, tensors["logits.weight"])
+    # A value head is left out, or begins anew.
+    bare = build_components(
+        load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
+    ).agent.policy
+    assert torch.equal(bare.logits.weight, tensors["logits.weight"])
+    assert not bare.has_value
+    cloned = package.train([*words, "learner=clone", "teacher=random", f"out={tmp_path}/cloned"])
+    policy = build_components(load(*words, f"start={cloned}")).agent.policy
+    assert torch.equal(policy.logits.weight, load_agent(cloned).policy.logits.weight)
+    assert policy.has_value
+    # So are those of the networks of a staged policy.
+    words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
+    run = package.train([*words, f"out={tmp_path}/staged"])
+    bare = build_components(
+        load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
+    ).agent.policy
+    tensors = Checkpoint.read(checkpoint_path(run)).policy
+    assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
+
+
+@pytest.mark.slow
+def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):
+    small = ["experiment=hickman", "lr=0.3", *TINY]
+    run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
+    words = [*small, f"start={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
+    again = package.train([*words, f"out={tmp_path}/again"])
+    lines = [line for line in read_metrics(again / "metrics.jsonl") if "train/draws" in line]
+    assert [line["games"] for line in lines] == [20, 40, 60]
+    # Its first game is the greedy game of the run.
+    agent = load_agent(run)
+    _, results = play(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng())
+    first = package.train([*words, "log_every=1", "games=1", f"out={tmp_path}/first"])
+    assert last_value(first, "train/turns") == int(results.turns[0])
+
+
+# ---------------------------------------------------------------- layouts held out
+
+SEA = ["game=salvo", "board=4", "ships=[3,2]", "shots=1", "policy.layers=[8]", *TINY]
+
+
+def rows(layouts):
+    return {tuple(row) for row in (layouts > 0).int().tolist()}
+
+
+def test_layouts_that_are_held_out_are_never_met(tmp_path):
+    parts = build_components(load(*SEA, "holdout=0.25"))
+    cut = parts.lessons.split
+    met, kept = rows(cut.trained_on.ships), rows(cut.held_out.ships)
+    everything = rows(parts.game.openings(10**6)[0].ships)
+    assert met | kept == everything
+    assert not met & kept
+    assert abs(len(kept) - 0.25 * len(everything)) < 1
+    _, results = parts.lessons.play(3000, 0, rng())
+    assert rows(results.state.ships) == met
+    # Two ships end to end may change places, and look the same: those are held out together.
+    assert len(everything) < len(cut.trained_on) + len(cut.held_out)
+    often = torch.unique(results.state.ships, dim=0, return_counts=True)[1]
+    assert float(often.float().std()) < 2 * (3000 / len(met)) ** 0.5
+
+
+def test_the_seed_alone_decides_what_is_held_out():
+    game, _ = built("game=salvo")
+    first, again, other = (split_layouts(game, 0.2, seed) for seed in (0, 0, 1))
+    assert torch.equal(first.held_out.ships, again.held_out.ships)
+    assert not torch.equal(first.held_out.ships, other.held_out.ships)
+    assert split_layouts(game, 0.0, 0) is None
+
+
+def test_both_sets_are_reported_and_add_up(tmp_path, rlgames):
+    words = [*SEA, "games=120", "batch=40", "eval_every=60", "holdout=0.3", "seed=3"]
+    done = rlgames("train", *words, "out=run")
+    assert done.returncode == 0, done.stderr
+    assert "held out" in done.stdout
+    run = tmp_path / "run"
+    lines = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line]
+    assert all("eval/held_out_turns" in line for line in lines)
+    best = min(line["eval/turns"] for line in lines)
+    report = package.evaluate(run, ["solve_seconds=0", "seed=9"])
+    own, other = report["trained_on"], report["held_out"]
+    assert own["mean"] == pytest.approx(best)
+    assert own["games"] + other["games"] == report["games"]
+    assert own["exact"]
+    total = own["mean"] * own["games"] + other["mean"] * other["games"]
+    assert total == pytest.approx(report["moves"]["mean"] * report["games"])
+    assert min(own["min"], other["min"]) == report["moves"]["min"]
+    sampled = package.evaluate(run, ["solve_seconds=0", "games=300", "sampling=stochastic"])
+    assert sampled["held_out"]["games"] == 300
+    assert not sampled["held_out"]["exact"]
+    assert "layouts held out" in rlgames("eval", "run", "solve_seconds=0").stdout
+
+
+# ---------------------------------------------------------------- evaluations that are recorded
+
+
+def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
+    name = "games of both=(é)"
+    words = ["eval", "player=win_or_block", "game=tictactoe", "games=30", f"record={name}"]
+    words.append("solve_seconds=0")
+    for count in (30, 60):
+        done = rlgames(*words, "format=json")
+        assert done.returncode == 0, done.stderr
+        game, rules = built("game=tictactoe")
+        found = records.read(tmp_path / name, game, rules)
+        assert found.moves.games == count
+        assert found.players == ["win_or_block", "random"]
+    ahead = found.results.score[:30, 0] > 0
+    report = json.loads(done.stdout)
+    assert int(ahead[::2].sum()) == report["seats"][0]["win"]["count"]
+    before = (tmp_path / name).read_bytes()
+    for bad, told in (
+        (["game=tictactoe", "board=4", f"record='{tmp_path}/{name}'"], "other rules"),
+        (["game=tictactoe", "record=no folder/games"], "folder"),
+        (["game=battleship", "show=[sunk]", f"record={tmp_path}/sunk"], "shown beside"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            package.evaluate(None, ["player=random", *bad])
+    assert (tmp_path / name).read_bytes() == before
+    assert not (tmp_path / "sunk").exists()
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory):
+    """A folder with a run, a run on fewer layouts, and a record."""
+    folder = tmp_path_factory.mktemp("things")
+    small = ["games=20", "batch=10", "policy.layers=[8]", *TINY]
+    package.train(["game=tictactoe", *small, f"out={folder}/run"])
+    package.train([*SEA, "games=20", "batch=10", "holdout=0.2", f"out={folder}/held"])
+    recorded(folder / "record", *built("game=tictactoe"), games=4)
+    (folder / "text").write_text("hello")
+    return folder
+
+
+TTT = ["game=tictactoe", "policy.layers=[8]"]
+CLONE = [*TTT, "learner=clone"]
+MISFITS = [
+    (["start=nowhere"], "no run at nowhere"),
+    (["start=" + 300 * "x"], "no run at x"),
+    ([*TTT, "start=@/text"], "not a readable checkpoint"),
+    (["game=connect4", "start=@/run"], "name=tictactoe"),
+    ([*TTT, "board=4", "start=@/run"], "board=3"),
+    (["game=tictactoe", "policy.layers=[9]", "start=@/run"], r"layers=\[8\]"),
+    ([*TTT, "policy.activation=tanh", "start=@/run"], "activation=relu"),
+    (["experiment=hickman", "start=@/run"], "name=mlp"),
+    ([*SEA, "holdout=0.3", "start=@/held"], "holds out"),
+    ([*SEA, "holdout=0.2", "seed=1", "start=@/held"], "holds out"),
+    ([*TTT, "demonstrated=2"], "demonstrations=FILE"),
+    ([*TTT, "clone_epochs=2"], "demonstrations=FILE"),
+    ([*TTT, "demonstrator=one"], "demonstrations=FILE"),
+    ([*TTT, "demonstrations=nowhere", "demonstrated=2"], "not a file"),
+    ([*TTT, "demonstrations=" + 300 * "x", "demonstrated=2"], "not a file"),
+    ([*TTT, "demonstrations=@/text", "demonstrated=2"], "not a record"),
+    ([*TTT, "demonstrations=@/record"], "demonstrated=N"),
+    ([*TTT, "demonstrations=@/record", "demonstrated=1", "demonstrator=on"], "mean one"),
+    (["game=tictactoe", "board=4", "demonstrations=@/record", "demonstrated=2"], "other rules"),
+    (["experiment=hickman", "demonstrations=@/record", "clone_epochs=2"], "policy=mlp"),
+    (CLONE, "teacher=NAME"),
+    ([*CLONE, "demonstrations=@/record", "demonstrated=1"], "teacher=NAME"),
+    ([*CLONE, "teacher=human"], "demonstrations=FILE"),
+    ([*CLONE, "teacher=corner"], "2048"),
+    ([*CLONE, "teacher=past"], "another player"),
+    ([*CLONE, "teacher=@/held"], "trained on salvo"),
+    ([*CLONE, "teacher=win_or_block", "demonstrations=@/record"], "not used"),
+    ([*TTT, "teacher=win_or_block"], "learner=clone"),
+    (["game=tictactoe", "learner=clone", "policy=table", "teacher=random"], "policy=mlp"),
+    ([*TTT, "holdout=0.2"], "tictactoe"),
+    (["game=2048", "holdout=0.2"], "2048"),
+    (["game=salvo_duel", "holdout=0.2"], "salvo_duel"),
+    (["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1", "holdout=0.2"], "listed"),
+    (["holdout=0.001"], "hold out 0 of"),
+    (["holdout=1"], "hold out 120 of"),
+    ([*SEA, "holdout=0.2", "demonstrations=@/record", "demonstrated=1"], "holdout="),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), MISFITS, ids=lambda value: str(value)[:60])
+def test_what_does_not_fit_is_refused_before_anything_starts(words, told, things):
+    words = [word.replace("@", str(things)) for word in words]
+    with pytest.raises(ConfigError) as caught:
+        check_components(load(*words))
+    line = f"{caught.value.error}; {caught.value.hint}"
+    assert re.search(told, line), line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*TTT, "start=a run that is not=there (é)"],
+        [*TTT, "teacher=nobody", "learner=clone"],
+        [*TTT, "demonstrations=@/text", "demonstrated=2"],
+        ["holdout=2"],
+        ["-m", "game=salvo,tictactoe", "holdout=0.2"],
+    ],
+    ids=str,
+)
+def test_a_person_is_told_in_one_line(words, things, rlgames, tmp_path):
+    done = rlgames("train", *[word.replace("@", str(things)) for word in words])
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "outputs").exists()

@@ -1,0 +1,93 @@
+"""Files as a stranger may have made them, and what reading them may cost."""
+
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+
+from safetensors.torch import save_file
+
+from rlgames.config.compose import load_config, quoted
+from rlgames.runs.checkpoint import FORMAT, Checkpoint, _digest
+from rlgames.training.run import train
+
+QUICK = ["experiment=null", "games=8", "batch=4", "eval_games=4", "solve_seconds=0", "save_every=4"]
+NETWORK = ["policy=mlp", "policy.layers=[2]", "learner=actor_critic"]
+STONES = ["game=tictactoe", "reward=outcome"]
+SMALL = ["board=2", "line=2"]
+RUNS = {
+    "plain": [*STONES, *NETWORK],
+    "past": [*STONES, *SMALL, *NETWORK, "opponent=past", "opponent.every=4"],
+    "q": [*STONES, *SMALL, *NETWORK[:2], "learner=q", "sampling=epsilon_greedy"],
+    "table": [*STONES, *SMALL, "policy=table", "learner=td"],
+    "clone": [*STONES, *SMALL, *NETWORK[:2], "learner=clone", "teacher=random"],
+    "open": ["game=2048", "board=2", "columns=2", "policy=ntuple", "learner=td", "window=3"],
+    "sea": ["game=salvo", "board=3", "ships=[2]", "shots=2", *NETWORK, "window=2"],
+}
+MORE = {
+    "q": ["learner.memory=64", "learner.minibatch=8", "learner.updates=2"],
+    "open": ["learner.rates=coherence", "sampling=argmax"],
+    "table": ["sampling=epsilon_greedy"],
+    "sea": ["aim=sequential", "sampling=stochastic"],
+}
+
+
+def trained(name, path):
+    """A run of one of RUNS, which has come to its end."""
+    words = [*RUNS[name], *QUICK, *MORE.get(name, []), f"out={quoted(str(path))}"]
+    train(load_config("train", words))
+    return path
+
+
+def forge(path, tensors, header):
+    """A checkpoint with a right checksum, whatever is in it; header: texts by name."""
+    header = {name: text for name, text in header.items() if name != "sha256"}
+    save_file(tensors, path, header | {"sha256": _digest(header, tensors)})
+
+
+def plain_header(found: Checkpoint):
+    return {
+        "format": str(FORMAT),
+        "config": json.dumps(found.config),
+        "games": str(found.games),
+        "state": "{}",
+    }
+
+
+def tell_plainly(said, code=2):
+    """That a command ended with one short printable line."""
+    lines = said.stderr.splitlines()
+    assert said.returncode == code, said
+    assert len(lines) == 1, said.stderr
+    assert len(lines[0]) <= 1000, lines
+    assert lines[0].isprintable(), lines
+    assert "Traceback" not in said.stdout
+    return lines[0]
+
+
+def bounded(function, mebibytes, seconds):
+    """Call the function in a fork that has no more memory and time than that; what it has returned
+    as text. The bound on memory is on its growth."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            os.close(read)
+            pages = int(open("/proc/self/statm").read().split()[0])  # noqa: SIM115
+            most = pages * resource.getpagesize() + (mebibytes << 20)
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            signal.alarm(seconds)
+            os.write(write, str(function()).encode()[:60_000])
+            code = 0
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+        os._exit(code)
+    os.close(write)
+    with open(read, "rb") as pipe:
+        told = pipe.read().decode()
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, f"ended with {status}"
+    return told
