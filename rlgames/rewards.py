@@ -12,19 +12,28 @@ from torch import Tensor
 from rlgames.games.game import Game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
-SCORED = ("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
+SCORED = (
+    "score_delta",
+    "log_score_delta",
+    "outcome",
+    "turns",
+    "score",
+    "grid_sum",
+    "max_tile",
+    "win",
+)
 SUBTRACTED = ("nothing", "random_shot", "random_turn")
 
 
 class Reward:
     """One composition: what is scored, what is taken off, how the future is discounted.
 
-    scored: "gain", what the mover's score grew by until its next move; "log_gain", the binary
-        logarithm of 1 + gain, negative for a loss, so that large gains do not drown small ones;
-        "turns", -1 for each turn;
-        or something paid once, with each seat's last move: "outcome", +1, 0 or -1 as the seat has
-        more, as much or less than the other at the end; "score", its final score; or a measure
-        of the final position by the name that the game gives it ("grid_sum", "max_tile", "win").
+    scored: "score_delta", what the mover's score grew by until its next move; "log_score_delta",
+        the binary logarithm of 1 + gain, negative for a loss, so that large gains do not drown
+        small ones; "turns", -1 for each turn; or something paid once, with each seat's last move:
+        "outcome", +1, 0 or -1 as the seat has more, as much or less than the other at the end;
+        "score", its final score; or a measure of the final position by the name that the game gives
+        it ("grid_sum", "max_tile", "win").
     win, loss, draws: what an outcome is worth; draws for the first seat and for the second.
     minus: taken off at the end of each turn: "nothing"; "random_shot", what one random shot
         would have gained (ship cells left ÷ cells left, as both battleship documents do);
@@ -37,7 +46,7 @@ class Reward:
     def __init__(
         self,
         game: Game[Any],
-        scored: str = "gain",
+        scored: str = "score_delta",
         minus: str = "nothing",
         discount: float = 1.0,
         scale: float = 1.0,
@@ -48,34 +57,43 @@ class Reward:
         self.game, self.scored, self.minus = game, scored, minus
         self.discount, self.scale = discount, scale
         self.win, self.loss, self.draws = win, loss, torch.tensor(draws)
-        self.at_the_end = scored not in ("gain", "log_gain", "turns")
+        self.at_the_end = scored not in ("score_delta", "log_score_delta", "turns")
         start = game.initial(1, torch.Generator())
         if scored == "outcome" and game.spec.seats == 1:
             raise ValueError(f"{game.spec.name} has one seat, so that no outcome can be scored")
         if len(draws) != 2:
             raise ValueError(f"reward.draws={list(draws)} should name two numbers, one a seat")
-        if scored not in ("gain", "log_gain", "outcome", "turns", "score", *game.measures(start)):
+        if scored not in (
+            "score_delta",
+            "log_score_delta",
+            "outcome",
+            "turns",
+            "score",
+            *game.measures(start),
+        ):
             raise ValueError(f"{game.spec.name} has no {scored} that could be scored")
         if minus != "nothing":
             try:
-                game.random_gain(start, plies=True)
+                game.expected_random_score_delta(start, plies=True)
             except NotImplementedError as error:
                 raise ValueError(str(error)) from None
 
-    def of_moves(self, moves: Trajectories, results: FinalStates) -> Tensor:
+    def rewards(self, moves: Trajectories, results: FinalStates) -> Tensor:
         """Float32 [M]: the reward of each move by itself; a turn is paid where it ends, and what
         is paid at the end only where a game is over."""
-        if self.scored == "gain":
-            reward = moves.gain
-        elif self.scored == "log_gain":
-            reward = moves.gain.sign() * moves.gain.abs().log1p() / math.log(2)
+        if self.scored == "score_delta":
+            reward = moves.score_delta
+        elif self.scored == "log_score_delta":
+            reward = moves.score_delta.sign() * moves.score_delta.abs().log1p() / math.log(2)
         elif self.scored == "turns":
             reward = -moves.ends_turn.float()
         else:
             paid = self._final(results) * results.state.done[:, None]
             reward = paid[moves.game, moves.seat] * is_last(moves)
         if self.minus != "nothing":
-            expected = self.game.random_gain(moves.state, plies=self.minus == "random_shot")
+            expected = self.game.expected_random_score_delta(
+                moves.state, plies=self.minus == "random_shot"
+            )
             reward = reward - expected * moves.ends_turn
         return reward * self.scale
 
@@ -85,7 +103,7 @@ class Reward:
         The sum runs over the rest of the seat's own moves, and t counts its turns, so that all
         moves of one turn share its reward undiscounted.
         """
-        return discounted_returns(self.of_moves(moves, results), moves, self.discount)
+        return discounted_returns(self.rewards(moves, results), moves, self.discount)
 
     def _final(self, results: FinalStates) -> Tensor:
         """Float32 [G, P]: what each seat is paid at the end."""
@@ -129,7 +147,7 @@ def discounted_returns(reward: Tensor, moves: Trajectories, discount: float) -> 
     # The seat's next move is a turn later exactly where this one ends a turn.
     weight = torch.where(moves.ends_turn, discount, 1.0)
     stop = len(moves)
-    for size in reversed(moves.steps):
+    for size in reversed(moves.ply_sizes):
         now = slice(stop - size, stop)
         stop -= size
         result[now] = reward[now] + weight[now] * total[owner[now]]
@@ -158,7 +176,7 @@ def generalized_advantage(
         ahead[0] = beyond.repeat_interleave(seats)
     weight = torch.where(moves.ends_turn, discount, 1.0)
     stop = len(moves)
-    for size in reversed(moves.steps):
+    for size in reversed(moves.ply_sizes):
         now = slice(stop - size, stop)
         stop -= size
         own = owner[now]

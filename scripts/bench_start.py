@@ -57,7 +57,7 @@ JOBS = {
         for batch in (64, 1024, 8192)
     },
     "training on 2048, 4 six-tuples": [*TRAIN, "experiment=2048_ntuple", "games=512"],
-    "learning connect4 from search": [*TRAIN, "experiment=connect4_expert", "games=512"],
+    "learning connect4 from search": [*TRAIN, "experiment=connect4_alphazero", "games=512"],
 }
 """Commands whose peak of memory is told."""
 

@@ -36,14 +36,14 @@ CASE1 = [
     "game=salvo",
     "ships=[4]",
     "shots=1",
-    "reward.scored=gain",
+    "reward.scored=score_delta",
     "reward.discount=0.9",
     "encoding=signed",
     "policy.layers=[16,16]",
     "policy.activation=tanh",
     "learner=reinforce",
     "learner.lr_end=0",
-    "learner.entropy=0.02",
+    "learner.entropy_coef=0.02",
     "lr=0.05",
     "batch=4096",
     "threads=2",
@@ -56,7 +56,7 @@ NEARING = {
     1: {
         "policy gradient": [
             "experiment=ramesh_case1_tuned",
-            *("reward.scored=gain", "reward.discount=0.9", "policy.layers=[64]"),
+            *("reward.scored=score_delta", "reward.discount=0.9", "policy.layers=[64]"),
             *("learner.gae_lambda=0.6", "learner.minibatches=3", "learner.epochs=3"),
             *("batch=192", "lr=0.02", "games=12000", "eval_every=192", "save_every=12000"),
         ]
@@ -78,17 +78,17 @@ LEARNERS = {
     "actor_critic, tictactoe": ["experiment=tictactoe", "games=60000"],
     "actor_critic, connect4": ["experiment=connect4", "games=12000"],
     "actor_critic, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
-    "actor_critic, 2048": ["experiment=2048_actor_critic", "games=600"],
+    "actor_critic, 2048": ["experiment=2048_ppo", "games=600"],
     "reinforce, battleship": ["experiment=landy_tuned", "learner=reinforce", "games=20000"],
     "occupancy, salvo case 2": ["experiment=ramesh_case2_occupancy", "games=15000"],
-    "q, tictactoe": ["experiment=tictactoe_q", "games=6000"],
+    "q, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
     "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
     "td, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=1500"],
     "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
-    "expert, tictactoe": ["experiment=tictactoe_expert", "games=1500"],
-    "expert, connect4": ["experiment=connect4_expert", "games=1024"],
-    "expert, salvo": ["experiment=salvo_expert", "games=500"],
+    "expert, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],
+    "expert, connect4": ["experiment=connect4_alphazero", "games=1024"],
+    "expert, salvo": ["experiment=salvo_alphazero", "games=500"],
 }
 """Each learner on its usual game, for as many games as take some seconds."""
 
@@ -97,10 +97,10 @@ FOUR_TUPLES = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 4, 5], [1, 2, 5, 6], [5, 6, 9,
 and mirrored they lie in 17 ways, on all rows, columns and squares, and each is looked up once."""
 
 TUPLES = {
-    "4 six-tuples": ["policy.marks=14"],
+    "4 six-tuples": ["policy.num_cell_values=14"],
     "17 four-tuples (5, turned and mirrored)": [
         f"policy.tuples={FOUR_TUPLES}".replace(" ", ""),
-        "policy.marks=14",
+        "policy.num_cell_values=14",
     ],
 }
 

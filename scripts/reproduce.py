@@ -59,7 +59,7 @@ def lines() -> list[Step]:
     """Hickman's document and Connect-Zero."""
     found = train("hickman", "experiment=hickman", "eval_every=50000", weight=15)
     still_learning = ("sampling=argmax", "batch=1", "log_every=500", "eval_every=2500")
-    start = ("experiment=hickman", "start={hickman/SEED}", "games=2500")
+    start = ("experiment=hickman", "init_from={hickman/SEED}", "games=2500")
     found += train("hickman_greedy", *start, *still_learning)
     found += train("hickman_tuned", "experiment=hickman_tuned", weight=40)
     for name in ("hickman", "hickman_tuned"):
@@ -85,7 +85,7 @@ def tiles() -> list[Step]:
         "epsilon_greedy": (ONE, 100, [paper("epsilon_greedy")]),
         "epsilon_greedy_faster": (ONE, 150, [paper("epsilon_greedy"), *faster]),
         "win": (ONE, 100, [paper("win"), *faster]),
-        "warm_start": (ONE, 150, [paper("stochastic"), *faster, corner, "demonstrated=5"]),
+        "warm_start": (ONE, 150, [paper("stochastic"), *faster, corner, "demos_per_batch=5"]),
         "adp": (TWO, 80, [paper("adp")]),
         "adp_tuned": (ONE, 100, [paper("adp_tuned")]),
         "adp_clone": (ONE, 60, [paper("adp_clone"), "teacher={dedieu_amar_adp/0}", "games=1000"]),
@@ -114,7 +114,7 @@ def tiles() -> list[Step]:
         found += measure("played", run, "games=1000", "solve_seconds=0", weight=10, seeds=seeds)
     search = ["search=mcts", "search.simulations=100", "search.leaf=value", "games=20"]
     # A trained policy is so sure of itself that a search would only follow it.
-    search += ["search.temperature=4", "search.parallel=10"]
+    search += ["search.temperature=4", "search.num_parallel=10"]
     found += measure(
         "search", "dedieu_amar_stochastic_tuned", *search, "solve_seconds=0", weight=200, seeds=ONE
     )

@@ -199,11 +199,11 @@ def hickman(found: Found) -> str:
         ]
         what = f"frozen, {name} seat against random, worked out: % won / drawn / lost"
         body.append((what, MISSING, *shares))
-    gains = [
+    score_scale = [
         "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports) or MISSING
         for reports in frozen
     ]
-    body.append(("gained by a best response on the first, second seat", MISSING, *gains))
+    body.append(("gained by a best response on the first, second seat", MISSING, *score_scale))
     head = ("figure", "theirs", "ours, his settings", "ours, tuned", "random", "minimax")
     return (
         "## Hickman: tic-tac-toe by a table of values\n\n"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import value_losses
 
-from rlgames.cli import main as cli
+from rlgames.cli import main as cli_main
 from rlgames.core.errors import ConfigError, report_error
 
 SCRIPTS = {"value_losses": value_losses.main}
@@ -77,7 +77,7 @@ class Step:
             os.dup2(log.fileno(), 2)
             words = self.command(out)
             try:
-                code = SCRIPTS.get(words[0], partial(cli.run, words[0]))(words[1:])
+                code = SCRIPTS.get(words[0], partial(cli_main.run, words[0]))(words[1:])
             except ConfigError as error:
                 code = report_error(error, as_json=False)
             sys.stdout.flush()

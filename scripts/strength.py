@@ -32,14 +32,14 @@ SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 NAMES_2048 = {
     "2048_ntuple": "n-tuple network, one ply",
     "2048_td_lambda": "value network by temporal differences, one ply",
-    "2048_actor_critic": "policy network by policy gradient, one evaluation",
+    "2048_ppo": "policy network by policy gradient, one evaluation",
 }
 """All of them learn from rewards alone."""
 
 
 def begun(name: str, *settings: str, weight: float, seeds: range) -> list[Step]:
     """Trainings, each from the weights of the one of its seed that BEGUN names, if any."""
-    start = [f"start={{{BEGUN[name]}/SEED}}"] if name in BEGUN else []
+    start = [f"init_from={{{BEGUN[name]}/SEED}}"] if name in BEGUN else []
     return train(name, f"experiment={name}", *start, *settings, weight=weight, seeds=seeds)
 
 
@@ -53,7 +53,7 @@ def tiles() -> list[Step]:
     found = [
         *train("2048_ntuple", "experiment=2048_ntuple", weight=1300, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
-        *train("2048_actor_critic", "experiment=2048_actor_critic", weight=1500, seeds=ONE),
+        *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
         *begun("2048_3x3_finetuned", weight=1200, seeds=ONE),
         Step("2048_random", ("eval", "game=2048", "player=random", "games=1000", "format=json")),
@@ -68,14 +68,14 @@ def tiles() -> list[Step]:
 
 def lines() -> list[Step]:
     found: list[Step] = []
-    for name in ("tictactoe", "tictactoe_expert"):
+    for name in ("tictactoe", "tictactoe_alphazero"):
         found += train(name, f"experiment={name}", weight=50)
         found += measure("played", name, "games=2000")
-    found += train("connect4_expert", "experiment=connect4_expert", weight=1300, seeds=ONE)
+    found += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300, seeds=ONE)
     for whom in ("random", "win_or_block"):
         against = f"opponent={whom}"
-        found += measure(whom, "connect4_expert", against, "games=10000", weight=20, seeds=ONE)
-    run = "{connect4_expert/0}"
+        found += measure(whom, "connect4_alphazero", against, "games=10000", weight=20, seeds=ONE)
+    run = "{connect4_alphazero/0}"
     players = ("random", "win_or_block", run, run + "+mcts")
     words = ("value_losses", *players, *SEARCH, "format=json")
     return [*found, Step("value_losses", words, 60)]
@@ -114,7 +114,10 @@ def of_2048(found: Found) -> str:
 
 def of_tictactoe(found: Found) -> str:
     body = []
-    for name, what in (("tictactoe", "actor-critic"), ("tictactoe_expert", "learning from search")):
+    for name, what in (
+        ("tictactoe", "actor-critic"),
+        ("tictactoe_alphazero", "learning from search"),
+    ):
         reports = found.reports(name, "played")
         gained = "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports)
         body.append([what, gained or MISSING, mean(found.seconds(name), 0)])
@@ -129,11 +132,11 @@ def of_tictactoe(found: Found) -> str:
 def of_connect4(found: Found) -> str:
     body = []
     for whom in ("random", "win_or_block"):
-        seats = [report["seats"] for report in found.reports("connect4_expert", whom)]
+        seats = [report["seats"] for report in found.reports("connect4_alphazero", whom)]
         won = [mean([100 * of[seat]["win"]["rate"] for of in seats], 1) for seat in (0, 1)]
         body.append([whom, *won])
     head = ("greedy, 10 000 games against", "won in the first seat, %", "in the second, %")
-    took = mean(found.seconds("connect4_expert"), 0)
+    took = mean(found.seconds("connect4_alphazero"), 0)
     return (
         f"### Connect 4\n\n{rows(head, body)}\n\nTrained for {took} s, by its own games.\n\n"
         + losses(found)

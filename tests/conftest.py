@@ -8,7 +8,7 @@ import pytest
 import torch
 from processes import Process
 
-from rlgames.cli import main as cli
+from rlgames.cli import main
 from rlgames.config import catalogue, option_schemas
 from rlgames.factory.components import GAMES
 
@@ -36,7 +36,7 @@ def typed(tmp_path, monkeypatch, capfd):
         monkeypatch.setattr(sys, "argv", ["rlgames", *words])
         capfd.readouterr()
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         return subprocess.CompletedProcess(words, ended.value.code, *capfd.readouterr())
 
     return run

@@ -17,8 +17,7 @@ import traceback
 
 import torch
 
-from rlgames.cli import job_worker
-from rlgames.cli import main as cli
+from rlgames.cli import job_worker, main
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 
@@ -156,7 +155,7 @@ def type_in(folder, words, prepare=None):
     try:
         if prepare is not None:
             prepare()
-        cli.main()
+        main.main()
     except SystemExit as end:
         sys.stdout.flush()
         os._exit(end.code or 0)

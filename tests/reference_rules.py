@@ -16,11 +16,11 @@ class RuleBook:
 
     def __init__(self):
         self.done = False
-        self.mover = 0
+        self.current_seat = 0
         self.turn = 0
         self.score = [0.0] * self.seats
 
-    def legal(self):
+    def legal_action_mask(self):
         """The legal actions in rising order; none when the game is over."""
         raise NotImplementedError
 
@@ -29,7 +29,7 @@ class RuleBook:
         raise NotImplementedError
 
     def _check(self, action):
-        if action not in self.legal():
+        if action not in self.legal_action_mask():
             raise ValueError(f"{action!r} is not legal here")
 
 
@@ -47,7 +47,7 @@ class LinesBook(RuleBook):
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
         self.cells = [[None] * columns for _ in range(rows)]
 
-    def legal(self):
+    def legal_action_mask(self):
         if self.done:
             return []
         if self.gravity:
@@ -66,15 +66,15 @@ class LinesBook(RuleBook):
             row = max(row for row in range(self.rows) if self.cells[row][column] is None)
         else:
             row, column = divmod(action, self.columns)
-        self.cells[row][column] = self.mover
+        self.cells[row][column] = self.current_seat
         self.turn += 1
-        if self._has_line(self.mover):
-            self.score[self.mover] = 1.0
-            self.score[1 - self.mover] = -1.0
+        if self._has_line(self.current_seat):
+            self.score[self.current_seat] = 1.0
+            self.score[1 - self.current_seat] = -1.0
             self.done = True
         elif all(cell is not None for row in self.cells for cell in row):
             self.done = True
-        self.mover = 1 - self.mover
+        self.current_seat = 1 - self.current_seat
 
     def _has_line(self, seat):
         for row in range(self.rows):
@@ -114,7 +114,7 @@ class SlideBook(RuleBook):
         self.cells[row][column] = value
         self.done = self._moves() == []
 
-    def legal(self):
+    def legal_action_mask(self):
         return [] if self.done else self._moves()
 
     def play(self, action, chance=None):
@@ -180,7 +180,7 @@ class SalvoBook(RuleBook):
         self.ships_cells, self.shots = set(ships_cells), shots
         self.unshot = set(range(rows * columns))
 
-    def legal(self):
+    def legal_action_mask(self):
         """The cells that may still be shot at."""
         return [] if self.done else sorted(self.unshot)
 
@@ -215,35 +215,37 @@ class DuelBook(RuleBook):
         self.area = rows * columns
         self.fleets = [[set(ship) for ship in fleet] for fleet in fleets]
         self.shot = [set(), set()]  # by seat: the cells of the other's board it has shot at
-        self.aims = []  # cells the mover has aimed at in this turn
+        self.action_cells = []  # cells the mover has aimed at in this turn
         self.shots = self._shots()
 
     def afloat(self, seat):
         """The seat's own ships of which some cell is not yet hit."""
         return [ship for ship in self.fleets[seat] if not ship <= self.shot[1 - seat]]
 
-    def legal(self):
+    def legal_action_mask(self):
         if self.done:
             return []
-        taken = self.shot[self.mover] | set(self.aims)
+        taken = self.shot[self.current_seat] | set(self.action_cells)
         return [cell for cell in range(self.area) if cell not in taken]
 
     def play(self, action, chance=None):
         self._check(action)
-        self.aims.append(action)
-        if len(self.aims) < self.shots:
+        self.action_cells.append(action)
+        if len(self.action_cells) < self.shots:
             return
-        self.shot[self.mover] |= set(self.aims)
-        self.aims = []
+        self.shot[self.current_seat] |= set(self.action_cells)
+        self.action_cells = []
         self.turn += 1
-        other = 1 - self.mover
+        other = 1 - self.current_seat
         if not self.afloat(other):
-            self.score[self.mover] = 1.0
+            self.score[self.current_seat] = 1.0
             self.score[other] = -1.0
             self.done = True
-        self.mover = other
+        self.current_seat = other
         self.shots = self._shots()
 
     def _shots(self):
         """How many shots the turn that starts now has."""
-        return min(len(self.afloat(self.mover)), self.area - len(self.shot[self.mover]))
+        return min(
+            len(self.afloat(self.current_seat)), self.area - len(self.shot[self.current_seat])
+        )

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from processes import Forked, Process
 
-from rlgames.cli import main as cli
+from rlgames.cli import main
 from rlgames.config.compose import load_config
 from rlgames.sweeps import jobs
 
@@ -118,7 +118,7 @@ def test_commands_that_are_shown_are_known(document):
         for words in commands(block):
             if words[0] != "rlgames" or "--help" in words:
                 continue
-            assert words[1] in cli.COMMANDS, words
+            assert words[1] in main.COMMANDS, words
             of_own = any(word.startswith("plugins=") for word in words)
             if words[1] in ("train", "solve") and not {"-m"} & {*words} and not of_own:
-                load_config(words[1], [cli.path_quoted(word) for word in words[2:]])
+                load_config(words[1], [main.path_quoted(word) for word in words[2:]])

@@ -31,7 +31,7 @@ def test_case_2_is_within_half_a_percent_when_it_begins_with_where_ships_lie(tmp
     for seed in range(3):
         first = tmp_path / f"first{seed}"
         greedy(first, "experiment=ramesh_case2_occupancy", f"seed={seed}")
-        words = ["experiment=ramesh_case2_finetuned", f"start={first}", f"seed={seed}"]
+        words = ["experiment=ramesh_case2_finetuned", f"init_from={first}", f"seed={seed}"]
         found.append(greedy(tmp_path / str(seed), *words))
     assert sum(found) / 3 <= 1.005 * 12.1182, found
 
@@ -122,7 +122,7 @@ def test_2048_is_reached_from_rewards_alone(name, score, reached, tmp_path):
 
 
 def test_search_learns_connect_four_beyond_the_scripted_player(tmp_path):
-    run = rlgames.train(["experiment=connect4_expert", f"out={tmp_path}/run"])
+    run = rlgames.train(["experiment=connect4_alphazero", f"out={tmp_path}/run"])
     for opponent, least in (("random", 0.99), ("win_or_block", 0.85)):
         report = rlgames.evaluate(run, [f"opponent={opponent}", "games=4000", "seed=1"])
         assert min(seat["win"]["rate"] for seat in report["seats"]) >= least

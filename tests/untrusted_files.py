@@ -14,21 +14,21 @@ from rlgames.runs.checkpoint import FORMAT, Checkpoint, _digest
 from rlgames.training.run import train
 
 QUICK = ["experiment=null", "games=8", "batch=4", "eval_games=4", "solve_seconds=0", "save_every=4"]
-NETWORK = ["policy=mlp", "policy.layers=[2]", "learner=actor_critic"]
+NETWORK = ["policy=mlp", "policy.layers=[2]", "learner=ppo"]
 STONES = ["game=tictactoe", "reward=outcome"]
 SMALL = ["board=2", "line=2"]
 RUNS = {
     "plain": [*STONES, *NETWORK],
     "past": [*STONES, *SMALL, *NETWORK, "opponent=past", "opponent.every=4"],
-    "q": [*STONES, *SMALL, *NETWORK[:2], "learner=q", "sampling=epsilon_greedy"],
+    "q": [*STONES, *SMALL, *NETWORK[:2], "learner=dqn", "sampling=epsilon_greedy"],
     "table": [*STONES, *SMALL, "policy=table", "learner=td"],
-    "clone": [*STONES, *SMALL, *NETWORK[:2], "learner=clone", "teacher=random"],
+    "clone": [*STONES, *SMALL, *NETWORK[:2], "learner=behavior_cloning", "teacher=random"],
     "open": ["game=2048", "board=2", "columns=2", "policy=ntuple", "learner=td", "window=3"],
     "sea": ["game=salvo", "board=3", "ships=[2]", "shots=2", *NETWORK, "window=2"],
 }
 MORE = {
-    "q": ["learner.memory=64", "learner.minibatch=8", "learner.updates=2"],
-    "open": ["learner.rates=coherence", "sampling=argmax"],
+    "q": ["learner.buffer_size=64", "learner.minibatch=8", "learner.updates_per_batch=2"],
+    "open": ["learner.step_size=temporal_coherence", "sampling=argmax"],
     "table": ["sampling=epsilon_greedy"],
     "sea": ["aim=sequential", "sampling=stochastic"],
 }

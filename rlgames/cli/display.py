@@ -48,7 +48,7 @@ class PlainProgress(Callback):
         self._total, self._tenth = total, 0
         self._latest: dict[str, float] = {}
 
-    def told(self, games: int, metrics: dict[str, float]) -> None:
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self._latest.update(metrics)
         evaluated = any(name.startswith("eval/") for name in metrics)
         if evaluated and games * 10 // self._total > self._tenth:

@@ -48,7 +48,7 @@ MULTI_RUN_COMMANDS = ("arena", "report")
 
 FLAGS = ("-h", "--help", "-m", "--multirun", "--config-dir")
 
-PATH_KEYS = ("curves", "out", "record", "start", "demonstrations", "demonstrator", "state")
+PATH_KEYS = ("curves", "out", "record", "init_from", "demonstrations", "demonstrator", "state")
 """Keys that hold a path, are named by one or hold a board, which may have any characters in it."""
 
 
@@ -211,7 +211,7 @@ def train(cfg: object) -> int:
     from rlgames.training.run import train as learn
 
     assert isinstance(cfg, DictConfig)
-    return learning(cfg.games, lambda onlooker: learn(cfg, onlooker))
+    return learning(cfg.games, lambda callback: learn(cfg, callback))
 
 
 def resume(run: Path | None, words: list[str]) -> int:
@@ -231,7 +231,7 @@ def resume(run: Path | None, words: list[str]) -> int:
             lock.release()
         print(printable(f"{run} {why}; nothing was changed"))
         return 0
-    return learning(cfg.games, lambda onlooker: learn(run, cfg, found, lock, onlooker))
+    return learning(cfg.games, lambda callback: learn(run, cfg, found, lock, callback))
 
 
 def learning(games: int, learn: Callable[[Any], Any]) -> int:
@@ -244,8 +244,8 @@ def learning(games: int, learn: Callable[[Any], Any]) -> int:
         if distributed.rank():
             learn(None)
             return 0
-        with display.training_view(games) as onlooker:
-            trained = learn(onlooker)
+        with display.training_view(games) as callback:
+            trained = learn(callback)
     except NonFiniteError as error:
         return report_error(to_user_error(error), False, 3)
     display.print_result(trained)

@@ -39,7 +39,7 @@ class ProgressView:
     best: int | None = None
     directory: Path | None = None
 
-    def told(self, games: int, metrics: dict[str, float]) -> ProgressView:
+    def with_metrics(self, games: int, metrics: dict[str, float]) -> ProgressView:
         """The view once so many games have been played, and these metrics logged."""
         name = f"eval/{self.figure}"
         new = ((games, metrics[name]),) if name in metrics else ()
@@ -96,28 +96,28 @@ class ProgressCallback(Callback):
         self.view = ProgressView(total, time.time())
         self._before: list[dict[str, float]] = []
 
-    def judged(self, figure: str, random: float | None, optimal: float | None) -> None:
+    def on_references(self, figure: str, random: float | None, optimal: float | None) -> None:
         self.view = replace(self.view, figure=figure, random=random, optimal=optimal)
         for line in self._before:
-            self.view = self.view.told(int(line["games"]), line)
+            self.view = self.view.with_metrics(int(line["games"]), line)
         self.view = replace(self.view, begun=time.time(), first=self.view.games)
 
-    def remembers(self, lines: list[dict[str, float]]) -> None:
+    def on_resume(self, lines: list[dict[str, float]]) -> None:
         self._before = lines
 
-    def told(self, games: int, metrics: dict[str, float]) -> None:
-        self.view = self.view.told(games, metrics)
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self.view = self.view.with_metrics(games, metrics)
 
-    def doing(self, what: str) -> None:
+    def on_phase(self, what: str) -> None:
         self.view = replace(self.view, doing=what)
 
-    def saved(self, games: int, best: bool) -> None:
+    def on_checkpoint(self, games: int, best: bool) -> None:
         if best:
             self.view = replace(self.view, best=games)
         else:
             self.view = replace(self.view, saved=games, saved_at=time.time())
 
-    def done(self, directory: Path) -> None:
+    def on_run_end(self, directory: Path) -> None:
         self.view = replace(self.view, doing="", directory=directory)
 
 
@@ -137,5 +137,5 @@ def view_of_run(directory: Path, games: int | None = None) -> ProgressView:
     )
     for line in lines:
         if games is None or line["games"] <= games:
-            view = view.told(int(line["games"]), line)
+            view = view.with_metrics(int(line["games"]), line)
     return replace(view, begun=-view.latest.get("time/seconds", 0.0))

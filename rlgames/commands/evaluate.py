@@ -104,7 +104,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
                 if game.spec.goal == "outcome"
                 else references(game, found, cfg.solve_seconds)
             ),
-            **player.facts(),
+            **player.statistics(),
             "seconds": found.seconds,
             "moves_per_s": found.moves / max(found.seconds, 1e-9),
         }

@@ -63,7 +63,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
             return 0 if left.asked else 2
         assert moves is not None
         seat = cfg.seat - 1 if two else 0
-        last = Diagram(game, game.from_seat(results.state, seat), reveal=True)
+        last = Diagram(game, game.view_from_seat(results.state, seat), reveal=True)
         print("\n" + printed(last, describe_ending(game, results.state, seat)))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]

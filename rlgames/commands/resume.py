@@ -73,7 +73,7 @@ def _latest(run: Path) -> Checkpoint:
     except BadCheckpoint as error:
         kept = [*path.parent.glob("games_*.safetensors"), *path.parent.glob(BEST)]
         newest = max(kept, key=lambda other: other.stat().st_mtime, default=None)
-        hint = f"a new run can begin with other weights: start={newest}" if newest else ""
+        hint = f"a new run can begin with other weights: init_from={newest}" if newest else ""
         raise BadCheckpoint(error.error, hint) from None
     if not found.state:
         raise BadCheckpoint(f"{path} holds a policy only, and nothing to go on from")

@@ -45,7 +45,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
     report = {
         "game": to_plain(cfg)["game"],
         "position": game.render(state, 0),
-        "seat": int(state.mover[0]) + 1,
+        "seat": int(state.current_seat[0]) + 1,
         "over": None,
         "player": str(run) if run is not None else cfg.player.name if "player" in cfg else None,
         "value": None,
@@ -80,10 +80,10 @@ def _actions(
     scores: Tensor | None,
     exact: Exact | None,
 ) -> list[dict[str, Any]]:
-    legal = game.legal(state)[0].nonzero()[:, 0].tolist()
+    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
     found = [
         {
-            "action": game.name_action(state, 0, action),
+            "action": game.action_to_string(state, 0, action),
             "probability": None if likely is None else float(likely[action]),
             "score": None if scores is None else float(scores[action]),
             "exact": None if exact is None else exact.actions[action],

@@ -60,18 +60,18 @@ def frames(
     advisors = [advisor_of(player) for player in players]
     known: dict[int, State] = {}  # the position as each seat knew it last
     for ply in play_by_ply(game, players, rng):
-        mover = int(ply.before.mover[0])
+        current_seat = int(ply.before.current_seat[0])
         seen = game.public(ply.before)
-        likely = probabilities(advisors[mover % len(advisors)], seen)
-        yield _told(game, ply, seats), Diagram(game, seen, likely, known.get(mover))
+        likely = probabilities(advisors[current_seat % len(advisors)], seen)
+        yield _told(game, ply, seats), Diagram(game, seen, likely, known.get(current_seat))
         if game.spec.hidden:
-            known[mover] = seen
+            known[current_seat] = seen
         else:
             known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
-    last = game.from_seat(ply.after, mover)
+    last = game.view_from_seat(ply.after, current_seat)
     yield (
         describe_ending(game, last, None, [f"{seat}," for seat in seats]),
-        Diagram(game, last, None, known[mover], reveal=True),
+        Diagram(game, last, None, known[current_seat], reveal=True),
     )
 
 
@@ -84,8 +84,8 @@ def probabilities(player: Player, state: State) -> Tensor | None:
 
 
 def _told(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:
-    who = f", {seats[int(ply.before.mover[0])]}" if len(seats) > 1 else ""
-    name = game.name_action(ply.before, 0, ply.action)
-    gain = ply.gain()
+    who = f", {seats[int(ply.before.current_seat[0])]}" if len(seats) > 1 else ""
+    name = game.action_to_string(ply.before, 0, ply.action)
+    gain = ply.score_delta()
     scored = f", scores {gain:g}" if gain and game.spec.goal != "outcome" else ""
     return f"turn {int(ply.before.turn[0]) + 1}{who}: {name}{scored}"

@@ -30,7 +30,7 @@ class TrainConfig(RunConfig):
     games: int = key(10_000, 1, 10**12)
     batch: int = key(256, 1, MAX_BATCH)
     window: int | None = key(None, 1, 10**9)
-    restarts: float = key(0.0, 0, 1)
+    restart_fraction: float = key(0.0, 0, 1)
     lr: float = key(0.001, POSITIVE, 100)
     log_every: int = key(500, 1, 10**12)
     eval_every: int | None = key(None, 1, 10**12)
@@ -39,10 +39,10 @@ class TrainConfig(RunConfig):
     keep_every: int | None = key(None, 1, 10**12)
     best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
     solve_seconds: float = key(20.0, 0, 1e6)
-    start: str | None = None
+    init_from: str | None = None
     demonstrations: str | None = None
     demonstrator: str | None = None
-    demonstrated: int = key(0, 0, MAX_BATCH)
+    demos_per_batch: int = key(0, 0, MAX_BATCH)
     clone_epochs: int = key(0, 0, 10**6)
     holdout: float = key(0.0, 0, 1)
     out: str | None = None

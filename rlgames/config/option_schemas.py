@@ -80,7 +80,16 @@ class SlideConfig:
 class RewardConfig:
     name: str = key()
     scored: str = key(
-        of=("gain", "log_gain", "outcome", "turns", "score", "grid_sum", "max_tile", "win")
+        of=(
+            "score_delta",
+            "log_score_delta",
+            "outcome",
+            "turns",
+            "score",
+            "grid_sum",
+            "max_tile",
+            "win",
+        )
     )
     minus: str = key(of=("nothing", "random_shot", "random_turn"))
     discount: float = key(1.0, 0, 1)
@@ -133,7 +142,7 @@ class AxialConfig(NetworkConfig):
 class EmbeddingConfig(NetworkConfig):
     name: str = "embedding"
     units: int = key(32, 1, 4096)
-    marks: int = key(12, 2, 64)
+    num_cell_values: int = key(12, 2, 64)
     layers: list[int] = key([256], 1, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
@@ -142,21 +151,21 @@ class EmbeddingConfig(NetworkConfig):
 @dataclass
 class TableConfig:
     name: str = "table"
-    start: float = key(0.0, -1e6, 1e6)
+    init_value: float = key(0.0, -1e6, 1e6)
 
 
 @dataclass
 class NtupleConfig:
     name: str = "ntuple"
     tuples: list[list[int]] | None = key(None, 0, 63)
-    marks: int = key(16, 2, 66)
-    entries: int | None = key(None, 1, 10**9)
-    start: float = key(0.0, -1e9, 1e9)
+    num_cell_values: int = key(16, 2, 66)
+    table_size: int | None = key(None, 1, 10**9)
+    init_value: float = key(0.0, -1e9, 1e9)
 
 
 @dataclass
-class BasisConfig:
-    name: str = "basis"
+class LinearConfig:
+    name: str = "linear"
     features: list[str] = key(
         ["corner", "vertical", "horizontal", "diagonal"],
         of=(
@@ -164,7 +173,7 @@ class BasisConfig:
             *("one", "empty", "pairs", "ordered", "rough"),
         ),
     )
-    start: float = key(1.0, -1e6, 1e6)
+    init_value: float = key(1.0, -1e6, 1e6)
 
 
 @dataclass
@@ -190,42 +199,42 @@ class GradientConfig:
     """What every learner has that descends a loss."""
 
     name: str = key()
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_of_matrices"))
+    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_per_matrix"))
     rho: float = key(0.99, 0, 1)
     lr_end: float | None = key(None, 0, 100)
-    max_norm: float | None = key(1.0, POSITIVE, 1e6)
+    max_grad_norm: float | None = key(1.0, POSITIVE, 1e6)
 
 
 @dataclass
 class ReinforceConfig(GradientConfig):
     name: str = "reinforce"
-    baseline: str = key("value", of=("none", "mean", "standardised", "value"))
+    baseline: str = key("value", of=("none", "mean", "standardized", "value"))
     masked: bool = True
-    entropy: float = key(0.0, 0, 100)
-    entropy_end: float | None = key(None, 0, 100)
-    value_weight: float = key(0.5, 0, 1000)
+    entropy_coef: float = key(0.0, 0, 100)
+    entropy_coef_end: float | None = key(None, 0, 100)
+    value_coef: float = key(0.5, 0, 1000)
 
 
 @dataclass
-class ActorCriticConfig(GradientConfig):
-    name: str = "actor_critic"
+class PpoConfig(GradientConfig):
+    name: str = "ppo"
     gae_lambda: float = key(1.0, 0, 1)
     symmetries: bool = False
-    entropy: float = key(0.0, 0, 100)
-    entropy_end: float | None = key(None, 0, 100)
-    value_weight: float = key(0.5, 0, 1000)
+    entropy_coef: float = key(0.0, 0, 100)
+    entropy_coef_end: float | None = key(None, 0, 100)
+    value_coef: float = key(0.5, 0, 1000)
     epochs: int = key(1, 1, 1000)
     minibatches: int = key(1, 1, 100_000)
-    clip: float = key(0.2, POSITIVE, 1e6)
+    clip_range: float = key(0.2, POSITIVE, 1e6)
 
 
 @dataclass
 class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
-    rates: str = key("constant", of=("constant", "coherence", "counts"))
+    step_size: str = key("constant", of=("constant", "temporal_coherence", "counts"))
     backup: str = key("sampled", of=("sampled", "expected", "every"))
-    frozen: list[int] = key([], 0, 10_000)
+    frozen_tuples: list[int] = key([], 0, 10_000)
 
 
 @dataclass
@@ -241,33 +250,33 @@ class AdpConfig:
     name: str = "adp"
     lr_end: float | None = key(None, 0, 100)
     fit: str = key("least_squares", of=("gradient", "least_squares"))
-    standardise: bool = False
+    standardize: bool = False
 
 
 @dataclass
-class QConfig(GradientConfig):
-    name: str = "q"
-    memory: int = key(200_000, 1, 10**8)
-    updates: int = key(32, 1, 100_000)
+class DqnConfig(GradientConfig):
+    name: str = "dqn"
+    buffer_size: int = key(200_000, 1, 10**8)
+    updates_per_batch: int = key(32, 1, 100_000)
     minibatch: int = key(256, 1, 10**7)
-    rewards: int = key(1, 1, 10_000)
+    n_step: int = key(1, 1, 10_000)
     target_every: int = key(1, 1, 10**9)
-    target_step: float = key(0.01, POSITIVE, 1)
+    polyak_tau: float = key(0.01, POSITIVE, 1)
 
 
 @dataclass
-class ExpertConfig(GradientConfig):
-    name: str = "expert"
-    memory: int = key(500_000, 1, 10**8)
-    updates: int = key(32, 1, 100_000)
+class AlphaZeroConfig(GradientConfig):
+    name: str = "alphazero"
+    buffer_size: int = key(500_000, 1, 10**8)
+    updates_per_batch: int = key(32, 1, 100_000)
     minibatch: int = key(512, 1, 10**7)
-    value_weight: float = key(1.0, 0, 1000)
+    value_coef: float = key(1.0, 0, 1000)
     symmetries: bool = True
 
 
 @dataclass
-class CloneConfig(GradientConfig):
-    name: str = "clone"
+class BehaviorCloningConfig(GradientConfig):
+    name: str = "behavior_cloning"
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(256, 1, MAX_BATCH)
     patience: int | None = key(None, 1, 10**9)
@@ -276,7 +285,7 @@ class CloneConfig(GradientConfig):
 @dataclass
 class OccupancyConfig(GradientConfig):
     name: str = "occupancy"
-    share: float = key(1.0, 0.001, 1)
+    sample_fraction: float = key(1.0, 0.001, 1)
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(2048, 1, MAX_BATCH)
 
@@ -343,24 +352,24 @@ class PastConfig:
 class MctsConfig:
     name: str = "mcts"
     simulations: int = key(100, 1, 10**6)
-    parallel: int = key(4, 1, 10**4)
+    num_parallel: int = key(4, 1, 10**4)
     depth: int | None = key(None, 1, 10**9)
-    rule: str = key("puct", of=("fading", "puct"))
-    exploration: float = key(2.0, POSITIVE, 1e6)
+    rule: str = key("puct", of=("dedieu_amar", "puct"))
+    c_puct: float = key(2.0, POSITIVE, 1e6)
     leaf: str = key("rollout", of=("rollout", "value"))
     rollout: int | None = key(None, 0, 10**9)
     rollout_policy: str = key("policy", of=("policy", "uniform"))
     temperature: float = key(1.0, POSITIVE, 1e6)
     value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
-    noise: float = key(0.0, 0, 1)
-    concentration: float = key(10.0, POSITIVE, 1e6)
+    dirichlet_fraction: float = key(0.0, 0, 1)
+    dirichlet_total: float = key(10.0, POSITIVE, 1e6)
 
 
 @dataclass
 class ExpectimaxConfig:
     name: str = "expectimax"
     plies: int = key(2, 1, 10)
-    least: float = key(0.0, 0, 1)
+    min_probability: float = key(0.0, 0, 1)
 
 
 @dataclass
@@ -372,7 +381,7 @@ class HparamsConfig:
     parallel: int = key(1, 1, 10**4)
     seed: int = key(0, 0, 2**32 - 1)
     space: list[str] = key(
-        ["lr=tag(log,interval(0.0003,0.03))", "learner.entropy=interval(0.0,0.05)"]
+        ["lr=tag(log,interval(0.0003,0.03))", "learner.entropy_coef=interval(0.0,0.05)"]
     )
 
 
@@ -407,7 +416,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
         "axial": AxialConfig,
         "table": TableConfig,
         "ntuple": NtupleConfig,
-        "basis": BasisConfig,
+        "linear": LinearConfig,
     },
     "sampling": {
         "stochastic": StochasticConfig,
@@ -416,14 +425,14 @@ SCHEMAS: dict[str, dict[str, type]] = {
     },
     "learner": {
         "reinforce": ReinforceConfig,
-        "actor_critic": ActorCriticConfig,
+        "ppo": PpoConfig,
         "td": TdConfig,
         "td_lambda": TdLambdaConfig,
         "adp": AdpConfig,
-        "q": QConfig,
-        "clone": CloneConfig,
+        "dqn": DqnConfig,
+        "behavior_cloning": BehaviorCloningConfig,
         "occupancy": OccupancyConfig,
-        "expert": ExpertConfig,
+        "alphazero": AlphaZeroConfig,
     },
     "player": {
         "random": RandomConfig,

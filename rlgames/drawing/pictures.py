@@ -63,13 +63,13 @@ def diagram(
     action: the one that is taken. reveal: show what is hidden, too. Words stand on cells that have
     room for them.
     """
-    boards, aims = game.boards(state, row, reveal), game.aims(state, row)
+    boards, aims = game.boards(state, row, reveal), game.action_cells(state, row)
     if boards and aims is not None:
         on_cells = _on_cells(thought, aims.cpu().numpy())
         chosen = set() if action is None else set(aims[action].nonzero()[:, 0].tolist())
         return _titled(title, _side_by_side(boards, width, on_cells, chosen))
     few = range(game.spec.actions if game.spec.actions <= len(sprites.DIRECTIONS) else 0)
-    names = [game.name_action(state, row, each) for each in few]
+    names = [game.action_to_string(state, row, each) for each in few]
     arrows = bool(names) and set(names) <= sprites.DIRECTIONS.keys()
     if boards:
         picture = _side_by_side(boards, width - 2 * arrows * (width // 9), {}, set())
@@ -80,7 +80,7 @@ def diagram(
     if thought is None:
         return _titled(title, picture)
     likely = np.argsort(-thought.weights, kind="stable")[:BARS].tolist()
-    bars = [(game.name_action(state, row, each), each) for each in likely]
+    bars = [(game.action_to_string(state, row, each), each) for each in likely]
     return _titled(title, _with_bars(picture, bars, thought, action))
 
 

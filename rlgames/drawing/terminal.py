@@ -55,13 +55,13 @@ class Diagram:
         listed: bool = True,
     ) -> None:
         self.game, self.state, self.listed = game, state, listed
-        self.text, self.form = game.render(state, 0, reveal), game.form
+        self.text, self.board_format = game.render(state, 0, reveal), game.board_format
         self.boards = game.boards(state, 0, reveal)
         seen = (mark for each in self.boards for mark in chain(*each))
         self.legend = marks.legend(seen, game.spec.hidden, game.spec.seats)
         self.shares = [] if likely is None else likely.tolist()
-        aims = game.aims(state, 0)
-        self.aims = None if aims is None else aims.cpu()
+        aims = game.action_cells(state, 0)
+        self.action_cells = None if aims is None else aims.cpu()
         # What is revealed was there before.
         visible = game.boards(state, 0)
         earlier = visible if since is None else game.boards(since, 0)
@@ -75,7 +75,7 @@ class Diagram:
         order = sorted(range(len(self.shares)), key=lambda action: -self.shares[action])
         told = [action for action in order[:SHOWN] if self.shares[action] > 0]
         rest = sum(self.shares) - sum(self.shares[action] for action in told)
-        names = [self.game.name_action(self.state, 0, action) for action in told]
+        names = [self.game.action_to_string(self.state, 0, action) for action in told]
         moves = [(name, self.shares[action]) for name, action in zip(names, told, strict=True)]
         return [*moves, ("others", rest)] if rest > 0.0005 else moves
 
@@ -105,21 +105,21 @@ class Diagram:
     def on_cells(self) -> list[float] | None:
         """What the actions that take each cell are likely together; None where actions do not take
         empty cells."""
-        if self.aims is None or not self.shares or not self.boards:
+        if self.action_cells is None or not self.shares or not self.boards:
             return None
-        cells: list[float] = (torch.tensor(self.shares) @ self.aims.float()).tolist()
+        cells: list[float] = (torch.tensor(self.shares) @ self.action_cells.float()).tolist()
         pairs = zip(cells, chain(*self.boards[0]), strict=True)
         return None if any(share >= LEAST and mark != "." for share, mark in pairs) else cells
 
     def _needs_list(self, size: str) -> bool:
         if not self.shares or not self.listed:
             return False
-        single = self.aims is not None and int(self.aims.sum(1).max()) <= 1
+        single = self.action_cells is not None and int(self.action_cells.sum(1).max()) <= 1
         return size == "bare" or not single or self.on_cells() is None
 
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
         """One of the boards, with the probabilities if it is the first."""
-        form = self.form
+        form = self.board_format
         lined = size == "lined" and form.rows <= LINED
         words = self._words(number, size, " " if lined else "." if ascii_only else "·")
         inner = max(word.cell_len for row in words for word in row)
@@ -146,7 +146,7 @@ class Diagram:
         if cells is not None:
             sign = "" if size == "narrow" else "%"
             for place, share in enumerate(cells):
-                row, column = divmod(place, self.form.columns)
+                row, column = divmod(place, self.board_format.columns)
                 if share >= LEAST:
                     words[row][column] = _percent(share, sign, max(cells))
         return words

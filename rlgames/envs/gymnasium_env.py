@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 def spaces_of(game: Game[Any]) -> tuple[Box, Discrete]:
     """What is observed, and what can be done."""
-    low, high = game.spec.observed
+    low, high = game.spec.observation_range
     box = Box(low, high, game.spec.observation, np.float32)
     return box, Discrete(game.spec.actions)
 
@@ -62,13 +62,13 @@ class GameEnv(gymnasium.Env[Any, Any]):
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        reward = float(self.seated.act(torch.tensor([int(action)]))[0])
+        reward = float(self.seated.apply_action(torch.tensor([int(action)]))[0])
         terminated, truncated = bool(self.seated.done[0]), bool(self.seated.given_up[0])
         return self._observation(), reward, terminated, truncated, self._info()
 
     def action_masks(self) -> Array:
         """Bool [A], as sb3-contrib wants it."""
-        return array(self.seated.legal()[0])
+        return array(self.seated.legal_action_mask()[0])
 
     def render(self) -> str:
         """The board as text, hidden things left out."""
@@ -78,7 +78,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
         return array(self.seated.observe()[0])
 
     def _info(self) -> dict[str, Any]:
-        return {"action_mask": array(self.seated.legal()[0].to(torch.int8))}
+        return {"action_mask": array(self.seated.legal_action_mask()[0].to(torch.int8))}
 
 
 class GameVectorEnv(VectorEnv[Any, Array, Array]):
@@ -113,7 +113,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         begun = self.over
-        reward = self.seated.act(torch.as_tensor(actions, dtype=torch.int64)) * ~begun
+        reward = self.seated.apply_action(torch.as_tensor(actions, dtype=torch.int64)) * ~begun
         self.seated.begin(begun)
         terminated, truncated = self.seated.done, self.seated.given_up
         self.over = terminated | truncated
@@ -122,7 +122,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
 
     def action_masks(self) -> Array:
         """Bool [num_envs, A]."""
-        return array(self.seated.legal())
+        return array(self.seated.legal_action_mask())
 
     def render(self) -> tuple[str, ...]:
         public = self.seated.game.public(self.seated.state)
@@ -133,4 +133,7 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
 
     def _info(self) -> dict[str, Any]:
         told = np.ones(self.num_envs, dtype=np.bool_)
-        return {"action_mask": array(self.seated.legal().to(torch.int8)), "_action_mask": told}
+        return {
+            "action_mask": array(self.seated.legal_action_mask().to(torch.int8)),
+            "_action_mask": told,
+        }

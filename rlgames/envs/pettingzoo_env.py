@@ -90,19 +90,19 @@ class TwoSeats(AECEnv[str, Seen, Any]):  # type: ignore[misc]
         self._look()
 
     def observe(self, agent: str) -> Seen:
-        legal = self.game.legal(self.position)[0].to(torch.int8)
+        legal = self.game.legal_action_mask(self.position)[0].to(torch.int8)
         to_move = agent == self.agent_selection and not self.terminations.get(agent, True)
         return {"observation": self._seen[agent].copy(), "action_mask": array(legal * to_move)}
 
     def step(self, action: Any) -> None:
-        mover = self.agent_selection
-        if self.terminations[mover] or self.truncations[mover]:
+        current_seat = self.agent_selection
+        if self.terminations[current_seat] or self.truncations[current_seat]:
             self._was_dead_step(action)
             return
         before = self.position
-        self.position = self.game.move(before, torch.tensor([int(action)]), self.rng)
+        self.position = self.game.step(before, torch.tensor([int(action)]), self.rng)
         gained = (self.position.score - before.score)[0].tolist()
-        self._cumulative_rewards[mover] = 0.0
+        self._cumulative_rewards[current_seat] = 0.0
         self.rewards = dict(zip(self.possible_agents, gained, strict=True))
         self._accumulate_rewards()
         self.terminations = dict.fromkeys(self.agents, bool(self.position.done[0]))
@@ -117,5 +117,5 @@ class TwoSeats(AECEnv[str, Seen, Any]):  # type: ignore[misc]
 
     def _look(self) -> None:
         """Show the mover the board."""
-        self.agent_selection = self.possible_agents[int(self.position.mover[0])]
+        self.agent_selection = self.possible_agents[int(self.position.current_seat[0])]
         self._seen[self.agent_selection] = array(self.game.observe(self.position)[0])

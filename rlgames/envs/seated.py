@@ -82,9 +82,9 @@ class Seated:
         """Bool [B]."""
         return self.refused >= MOST_ILLEGAL
 
-    def legal(self) -> Tensor:
+    def legal_action_mask(self) -> Tensor:
         """Bool [B, A]."""
-        return self.game.legal(self.state)
+        return self.game.legal_action_mask(self.state)
 
     def observe(self) -> Tensor:
         """Float32 [B, *spec.observation], from the agent's side."""
@@ -98,17 +98,17 @@ class Seated:
             self.refused[rows] = 0
             self._answer()
 
-    def act(self, action: Tensor) -> Tensor:
+    def apply_action(self, action: Tensor) -> Tensor:
         """Take an action in every row, int64 [B]; float32 [B], the reward of each.
 
         Raises IndexError for a number that no action has.
         """
-        before, legal = self.game.public(self.state), self.legal()
+        before, legal = self.game.public(self.state), self.legal_action_mask()
         legal = legal.gather(1, action[:, None])[:, 0] & ~before.done
         rows = legal.nonzero()[:, 0]
         ends_turn = torch.zeros_like(legal)
         if len(rows):
-            after = self.game.move(self.state[rows], action[rows], self.rng)
+            after = self.game.step(self.state[rows], action[rows], self.rng)
             ends_turn[rows] = after.turn > before.turn[rows]
             self._put(rows, after)
             self._answer()
@@ -120,12 +120,12 @@ class Seated:
             game=row,
             seat=torch.full_like(row, self.seat),
             player=torch.zeros_like(row),
-            gain=(self.state.score - before.score)[:, self.seat],
+            score_delta=(self.state.score - before.score)[:, self.seat],
             ends_turn=ends_turn,
-            steps=[len(row)],
+            ply_sizes=[len(row)],
             games=len(row),
         )
-        reward = self.reward.of_moves(moves, FinalStates(self.state, len(rows)))
+        reward = self.reward.rewards(moves, FinalStates(self.state, len(rows)))
         return torch.where(legal, reward, self.illegal * ~before.done)
 
     def _answer(self) -> None:
@@ -133,13 +133,13 @@ class Seated:
         if self.game.spec.seats == 1:
             return
         while True:
-            waiting = ~self.state.done & (self.state.mover != self.seat)
+            waiting = ~self.state.done & (self.state.current_seat != self.seat)
             rows = waiting.nonzero()[:, 0]
             if not len(rows):
                 return
             theirs = self.state[rows]
             action = self.opponent.choose(self.game.public(theirs), self.rng)
-            self._put(rows, self.game.move(theirs, action, self.rng))
+            self._put(rows, self.game.step(theirs, action, self.rng))
 
     def _put(self, rows: Tensor, fresh: Any) -> None:
         """Put other positions into these rows, int64 [R], rising."""

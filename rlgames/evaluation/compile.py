@@ -40,8 +40,8 @@ def compile_observing(game: Game[Any], rng: torch.Generator) -> None:
 
     with torch.inference_mode():
         opening = game.initial(MIN_COMPILED_BATCH + 1, rng)
-        action = game.legal(opening).float().argmax(1)
-        shown = [game.public(state) for state in (opening, game.move(opening, action, rng))]
+        action = game.legal_action_mask(opening).float().argmax(1)
+        shown = [game.public(state) for state in (opening, game.step(opening, action, rng))]
         plain(shown[0])  # makes what tables it needs
         try:
             for count in (1, threads):

@@ -152,7 +152,7 @@ def _openings(game: Game[Any], most: int, layouts: State | None) -> tuple[State,
     if layouts is not None:
         equal = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
         return (layouts, equal) if len(layouts) <= most else None
-    settled = game.spec.hidden and game.spec.seats == 1 and not game.spec.draws
+    settled = game.spec.hidden and game.spec.seats == 1 and not game.spec.num_chance_inputs
     return game.openings(most) if settled else None
 
 
@@ -178,8 +178,8 @@ def random_play_mean(game: Game[Any]) -> float | None:
     """What random play comes to in a game for one: turns where theory gives them, else the score
     of 1 000 games. None where that takes too long, and in games for two."""
     if game.spec.goal == "turns":
-        return game.random_turns()
-    if game.spec.goal == "outcome" or game.spec.positions > MAX_RANDOM_PLAY_POSITIONS:
+        return game.expected_random_turns()
+    if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
         return None
     rng = torch.Generator().manual_seed(0)
     here = on_cpu(game)
@@ -208,14 +208,14 @@ def afterstate_values(
         assert moves is not None
         states = [moves.state]
     else:
-        states = [game.unkey(rank.keys) for rank in graph.ranks.values()]
+        states = [game.state_from_key(rank.keys) for rank in graph.ranks.values()]
     found: dict[tuple[int, bool], float] = {}
     for state in states:
-        legal = game.legal(state)
+        legal = game.legal_action_mask(state)
         for action in range(game.spec.actions):
             rows = state[(legal[:, action] & ~state.done).nonzero()[:, 0]]
-            after = game.act(rows, torch.full_like(rows.mover, action))
-            won = after.done & (after.score.gather(1, rows.mover[:, None])[:, 0] > 0)
+            after = game.apply_action(rows, torch.full_like(rows.current_seat, action))
+            won = after.done & (after.score.gather(1, rows.current_seat[:, None])[:, 0] > 0)
             worth = policy.value(game, after)
             found |= dict(
                 zip(

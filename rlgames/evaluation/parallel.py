@@ -64,7 +64,7 @@ def play_sharded(
     seeds = torch.randint(2**62, (len(firsts),), generator=rng, device=rng.device).tolist()
     # Forks that have threads of their own, as macOS's libraries do, come to grief.
     able = sys.platform == "linux" and rng.device.type == "cpu" and not current_process().daemon
-    apart = able and not any(player.counts for player in players)
+    apart = able and not any(player.is_stateful for player in players)
     workers = min(torch.get_num_threads(), len(firsts)) if apart else 1
     one = openings(torch.Generator(rng.device))(0, 1)
     final = _room(one, games, shared=workers > 1)

@@ -73,7 +73,7 @@ POLICIES: dict[str, type[Any]] = {
     "staged": Staged,
     "table": Table,
     "ntuple": Ntuple,
-    "basis": LinearValue,
+    "linear": LinearValue,
 }
 
 
@@ -100,14 +100,14 @@ SEARCHES: dict[str, Callable[..., Player]] = {"mcts": Mcts, "expectimax": Expect
 
 LEARNERS: dict[str, type[Any]] = {
     "reinforce": Reinforce,
-    "actor_critic": Ppo,
+    "ppo": Ppo,
     "td": Td,
     "td_lambda": TdLambda,
     "adp": Adp,
-    "q": Dqn,
-    "clone": BehaviorCloning,
+    "dqn": Dqn,
+    "behavior_cloning": BehaviorCloning,
     "occupancy": Occupancy,
-    "expert": AlphaZero,
+    "alphazero": AlphaZero,
 }
 
 
@@ -174,25 +174,27 @@ def build_policy(
     name, learner = config.policy.name, LEARNERS[config.learner.name]
     make: Any = POLICIES[name]
     made_with = arguments(config.policy)
-    if not issubclass(make, learner.teaches):
-        fitting = [other for other, kind in POLICIES.items() if issubclass(kind, learner.teaches)]
+    if not issubclass(make, learner.policy_class):
+        fitting = [
+            other for other, kind in POLICIES.items() if issubclass(kind, learner.policy_class)
+        ]
         raise ConfigError(
             f"learner={config.learner.name} does not teach policy={name}",
             "it teaches " + ", ".join(f"policy={other}" for other in fitting),
         )
     reward = build_reward(config, game)
-    gains = reward.scale if reward.scored == "gain" else 0.0
+    score_scale = reward.scale if reward.scored == "score_delta" else 0.0
     limit = nullcontext() if numbers is None else AllocationLimit(numbers)
     if issubclass(make, ValueFunction):
         try:
             with limit:
-                valued: Policy = make(game, gains=gains, **made_with)
+                valued: Policy = make(game, score_scale=score_scale, **made_with)
             return valued
         except TooLarge as error:
             raise ConfigError(f"policy={name}: {error}") from None
         except ValueError as error:
-            raise ConfigError(str(error), "policy=mlp learner=actor_critic fits") from None
-    value = learner.has_critic or config.learner.get("baseline") == "value"
+            raise ConfigError(str(error), "policy=mlp learner=ppo fits") from None
+    value = learner.trains_value_head or config.learner.get("baseline") == "value"
     try:
         canonical = made_with.pop("canonical", False)
         make = functools.partial(make, game, value=value, **made_with)
@@ -201,8 +203,8 @@ def build_policy(
             network: Network = make(rng=rng)
         network.inputs(game, game.initial(1, torch.Generator()))
         network = Canonical(game, network) if canonical else network
-        if learner.of_afterstates:
-            return AfterstateNetwork(game, network, gains)
+        if learner.trains_afterstates:
+            return AfterstateNetwork(game, network, score_scale)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return network
@@ -222,9 +224,10 @@ def build_learner(
         )
     if not from_search and config.get("search") is not None:
         raise ConfigError(
-            f"learner={name} does not learn from a search", "learner=expert does; or leave it out"
+            f"learner={name} does not learn from a search",
+            "learner=alphazero does; or leave it out",
         )
-    if name in ("adp", "q", "td_lambda") and config.sampling.get("temperature") == 1:
+    if name in ("adp", "dqn", "td_lambda") and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
             "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
@@ -237,7 +240,7 @@ def build_learner(
             "reward=outcome fits",
         )
     check_weight_memory(config.policy.name, sum(weights.numel() for weights in policy.buffers()))
-    if config.learner.get("memory"):
+    if config.learner.get("buffer_size"):
         check_replay_memory(config, game, rng.device)
     try:
         learner: Learner = LEARNERS[name](
@@ -250,9 +253,7 @@ def build_learner(
             **arguments(config.learner),
         )
     except NotImplementedError as error:
-        raise ConfigError(
-            f"learner={name} does not fit: {error}", "learner=actor_critic fits"
-        ) from None
+        raise ConfigError(f"learner={name} does not fit: {error}", "learner=ppo fits") from None
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return learner
@@ -284,7 +285,7 @@ def build_self_play_search(config: DictConfig, game: Game[Any], agent: Agent) ->
     search = build_search(config.search, game, agent, config.reward)
     if not isinstance(search, Mcts):
         raise ConfigError(
-            f"learner=expert learns from visits, and search={config.search.name} counts none",
+            f"learner=alphazero learns from visits, and search={config.search.name} counts none",
             "search=mcts does",
         )
     return SearchSelfPlay(agent, search)
@@ -299,7 +300,7 @@ def _learnt_value(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict
     )
     if REWARDS[reward.name] is not Reward:
         raise unclear
-    value = ("outcome" if two else "score") if reward.scored == "gain" else reward.scored
+    value = ("outcome" if two else "score") if reward.scored == "score_delta" else reward.scored
     even = reward.win == -reward.loss and not any(reward.draws)
     if reward.minus != "nothing" or reward.scored == "score" or (two and not even):
         raise unclear

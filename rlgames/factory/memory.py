@@ -30,7 +30,7 @@ def check_batch_memory(
     cells = math.prod(spec.observation[1:])
     a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
     # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
-    a_game = a_move * min(window or spec.longest, spec.longest, 100 * cells)
+    a_game = a_move * min(window or spec.max_plies, spec.max_plies, 100 * cells)
     check_fits_in_memory(f"batch={batch}", "for its moves", batch, a_game, "batch={} fits")
     check_fits_in_memory(
         f"{key}={games}", "for how they end", games, 4 * cells + 64, key + "={} fits"
@@ -38,7 +38,7 @@ def check_batch_memory(
 
 
 def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.device) -> None:
-    """Raises ConfigError where learner.memory cannot be held in the memory that is free.
+    """Raises ConfigError where learner.buffer_size cannot be held in the memory that is free.
 
     Counted for each move: its position, 32 bytes of what came of it, and what a search found.
     """
@@ -46,8 +46,8 @@ def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.devic
     columns = [value for value in vars(row).values() if isinstance(value, Tensor)]
     target = 4 * game.spec.actions if config.get("search") is not None else 0
     size = sum(column.nbytes for column in columns) + 32 + target
-    what, fits = f"learner.memory={config.learner.memory}", "learner.memory={} fits"
-    check_fits_in_memory(what, "for the moves it keeps", config.learner.memory, size, fits)
+    what, fits = f"learner.buffer_size={config.learner.buffer_size}", "learner.buffer_size={} fits"
+    check_fits_in_memory(what, "for the moves it keeps", config.learner.buffer_size, size, fits)
     a_try = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
     what, fits = f"learner.minibatch={config.learner.minibatch}", "learner.minibatch={} fits"
     check_fits_in_memory(what, "for a step", config.learner.minibatch, a_try, fits)

@@ -135,14 +135,14 @@ class Battleship(Game[BattleshipState]):
             seats=1,
             actions=len(sets),
             observation=(planes, rows, columns),
-            cells=self.sequential or shots == 1,
-            longest=cells if self.sequential else board_symmetries,
-            positions=num_fillings(3, cells),
+            has_cell_actions=self.sequential or shots == 1,
+            max_plies=cells if self.sequential else board_symmetries,
+            max_positions=num_fillings(3, cells),
             goal="turns",
             hidden=True,
-            keyed=cells <= (31 if self.sequential else 39),
-            turn_plies=shots if self.sequential else 1,
-            observed=(-1.0 if encoding == "signed" else 0.0, 1.0),
+            has_exact_key=cells <= (31 if self.sequential else 39),
+            max_plies_per_turn=shots if self.sequential else 1,
+            observation_range=(-1.0 if encoding == "signed" else 0.0, 1.0),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> BattleshipState:
@@ -155,7 +155,7 @@ class Battleship(Game[BattleshipState]):
         probability = torch.full((count,), 1 / count, dtype=torch.float64)
         return self._start(self._layouts), probability
 
-    def legal(self, state: BattleshipState) -> Tensor:
+    def legal_action_mask(self, state: BattleshipState) -> Tensor:
         free = ~(state.shot | state.aimed) if self.sequential else ~state.shot
         if self.sequential or self.shots == 1:
             return free | state.done[:, None].expand_as(free).contiguous()
@@ -163,7 +163,7 @@ class Battleship(Game[BattleshipState]):
         wanted = free.sum(1, keepdim=True).clamp(max=self.shots)
         return (free.float() @ self._targets_t == wanted) | state.done[:, None]
 
-    def act(self, state: BattleshipState, action: Tensor) -> BattleshipState:
+    def apply_action(self, state: BattleshipState, action: Tensor) -> BattleshipState:
         live = ~state.done
         # Finished rows aim at nothing.
         target = self._aims.index_select(0, torch.where(live, action, self.spec.actions))
@@ -226,11 +226,11 @@ class Battleship(Game[BattleshipState]):
     def public(self, state: BattleshipState) -> BattleshipState:
         return replace(state, ships=HIDDEN)
 
-    def possible(self, state: BattleshipState) -> Tensor:
+    def is_valid(self, state: BattleshipState) -> Tensor:
         shots, hits, aimed = (each.sum(1) for each in (state.shot, state.hit, state.aimed))
         left = self.num_cells - shots
         sound = (
-            super().possible(state)
+            super().is_valid(state)
             & ~(state.hit & ~state.shot).any(1)
             & ~(state.aimed & state.shot).any(1)
             & ((aimed == 0) | (aimed < left.clamp(max=self.shots)))
@@ -265,15 +265,15 @@ class Battleship(Game[BattleshipState]):
     def action_at(self, state: BattleshipState, cells: Tensor) -> Tensor:
         """Int64 [B]: the legal action that aims at most of these cells, bool [B, N]."""
         wanted = self.score_actions(cells.float())
-        return wanted.masked_fill(~self.legal(state), -1.0).argmax(1)
+        return wanted.masked_fill(~self.legal_action_mask(state), -1.0).argmax(1)
 
-    def random_gain(self, state: BattleshipState, plies: bool) -> Tensor:
+    def expected_random_score_delta(self, state: BattleshipState, plies: bool) -> Tensor:
         left = (self.num_cells - state.shot.sum(1)).float()
         hidden = self.ship_cells - state.score[:, 0]
         fired = 1.0 if plies else left.clamp(max=self.shots)
         return hidden / left.clamp(min=1) * fired
 
-    def random_turns(self) -> float:
+    def expected_random_turns(self) -> float:
         """The expected turn of the last ship cell when cells are shot at in random order.
 
         The last of T ship cells among N is shot at m-th with probability C(m-1, T-1) / C(N, T).
@@ -312,11 +312,11 @@ class Battleship(Game[BattleshipState]):
             return found.all(1)
 
         asked = agrees if "sunk" in self.show else None
-        drawn = self.posterior.draw(state.shot.cpu(), hit, SAMPLES, rng, asked)
+        drawn = self.posterior.sample(state.shot.cpu(), hit, SAMPLES, rng, asked)
         return replace(state, ships=drawn.to(state.shot.device))
 
-    def revealed(self, state: BattleshipState) -> Tensor:
-        if not self.spec.cells:
+    def hidden_hits(self, state: BattleshipState) -> Tensor:
+        if not self.spec.has_cell_actions:
             raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
         return (state.ships > 0)[:, None]
 
@@ -329,12 +329,12 @@ class Battleship(Game[BattleshipState]):
         ]
         return [board.split(marks, self.columns)]
 
-    def aims(self, state: BattleshipState, row: int) -> Tensor:
+    def action_cells(self, state: BattleshipState, row: int) -> Tensor:
         return self._targets & ~state.shot[row]
 
     @property
-    def form(self) -> board.BoardFormat:
-        return board.BoardFormat(1, self.columns) if self.rows == 1 else super().form
+    def board_format(self) -> board.BoardFormat:
+        return board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:
         if "sunk" in self.show or "first_hit" in self.show:
@@ -356,7 +356,7 @@ class Battleship(Game[BattleshipState]):
 
     def _read(self, text: str) -> list[str]:
         """The marks of the cells, as many of each as a game can have."""
-        (marks,) = board.read(text, self.form, ".ox+")
+        (marks,) = board.read(text, self.board_format, ".ox+")
         hits, aimed = marks.count("x"), marks.count("+")
         shots = hits + marks.count("o")
         if hits > self.ship_cells:
@@ -367,7 +367,7 @@ class Battleship(Game[BattleshipState]):
             raise ValueError(f"{shots} cells shot at are no whole number of turns")
         return marks
 
-    def name_action(self, state: BattleshipState, row: int, action: int) -> str:
+    def action_to_string(self, state: BattleshipState, row: int, action: int) -> str:
         fresh = self._targets[action] & ~state.shot[row]
         return " ".join(self._name_cell(cell) for cell in fresh.nonzero()[:, 0].tolist())
 
@@ -379,7 +379,7 @@ class Battleship(Game[BattleshipState]):
         nothing = torch.zeros(ships.shape, dtype=torch.bool, device=device)
         return BattleshipState(
             done=torch.zeros(batch, dtype=torch.bool, device=device),
-            mover=torch.zeros(batch, dtype=torch.int64, device=device),
+            current_seat=torch.zeros(batch, dtype=torch.int64, device=device),
             turn=torch.zeros(batch, dtype=torch.int64, device=device),
             score=torch.zeros(batch, 1, device=device),
             ships=ships,

@@ -158,7 +158,7 @@ class Posterior:
             found[row] = self._by_single_ships(shot[row], hit[row])
         return (found / found.sum(1, keepdim=True) * self._ship_cells).float()
 
-    def draw(
+    def sample(
         self,
         shot: Tensor,
         hit: Tensor,

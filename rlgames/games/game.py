@@ -60,7 +60,7 @@ class State:
     """
 
     done: Tensor
-    mover: Tensor
+    current_seat: Tensor
     turn: Tensor
     score: Tensor
 
@@ -108,36 +108,39 @@ class Spec:
     """What a game declares about itself.
 
     observation: shape of one observation, (planes, rows, columns).
-    cells: action a is cell a of the board in row-major order, so that a network may
+    has_cell_actions: action a is cell a of the board in row-major order, so that a network may
         give one score a cell.
-    longest: no game lasts more plies than this.
-    positions: no more positions than this can be reached, as far as that is easily told.
+    max_plies: no game lasts more plies than this.
+    max_positions: no more positions than this can be reached, as far as that is easily told.
     goal: what a player is after: "turns", as few as can be; "score", as much as can be; or
         "outcome", more than the other seat has at the end.
     hidden: some of the truth is not shown to the mover.
-    draws: how many uniform numbers chance uses up after each move; 0: nothing is left to chance.
+    num_chance_inputs: how many uniform numbers chance uses up after each move; 0: nothing is left
+        to chance.
     zero_sum: the seats' scores always add up to nothing.
-    marks: how many kinds of mark a cell can have, where cells() tells the whole board; otherwise 0.
-    keyed: key() is the exact identity of a visible position.
-    turn_plies: the most plies that one turn can take.
-    observed: no number of an observation is less than the first of these or more than the second.
+    num_cell_values: how many kinds of mark a cell can have, where cells() tells the whole board;
+        otherwise 0.
+    has_exact_key: key() is the exact identity of a visible position.
+    max_plies_per_turn: the most plies that one turn can take.
+    observation_range: no number of an observation is less than the first of these or more than the
+        second.
     """
 
     name: str
     seats: int
     actions: int
     observation: tuple[int, int, int]
-    cells: bool
-    longest: int
-    positions: float
+    has_cell_actions: bool
+    max_plies: int
+    max_positions: float
     goal: str
     hidden: bool = False
-    draws: int = 0
+    num_chance_inputs: int = 0
     zero_sum: bool = False
-    marks: int = 0
-    keyed: bool = False
-    turn_plies: int = 1
-    observed: tuple[float, float] = (0.0, 1.0)
+    num_cell_values: int = 0
+    has_exact_key: bool = False
+    max_plies_per_turn: int = 1
+    observation_range: tuple[float, float] = (0.0, 1.0)
 
 
 S = TypeVar("S", bound=State)
@@ -160,30 +163,35 @@ class Game(ABC, Generic[S]):
         """Every way a game can start and its probability, float64 [B]; None beyond limit ways."""
 
     @abstractmethod
-    def legal(self, state: S) -> Tensor:
+    def legal_action_mask(self, state: S) -> Tensor:
         """Bool [B, A]: what the mover may do; all True in a finished row."""
 
     @abstractmethod
-    def act(self, state: S, action: Tensor) -> S:
+    def apply_action(self, state: S, action: Tensor) -> S:
         """The positions after action, int64 [B], before chance; a finished row does not change."""
 
-    def settle(self, state: S, u: Tensor) -> S:
-        """What chance adds to positions that act has made; u: float32 [B, spec.draws] in [0, 1)."""
+    def apply_chance(self, state: S, u: Tensor) -> S:
+        """What chance adds to positions that apply_action has made.
+
+        u: float32 [B, spec.num_chance_inputs] in [0, 1).
+        """
         return state
 
-    def chances(self, state: S) -> tuple[Tensor, S]:
+    def chance_outcomes(self, state: S) -> tuple[Tensor, S]:
         """All that settle could make, in full: probability float64 [B, K] and B * K positions.
 
         Outcome k of row b stands at b * K + k; where its probability is 0 it means nothing.
         """
         return torch.ones(len(state), 1, dtype=torch.float64, device=state.done.device), state
 
-    def move(self, state: S, action: Tensor, rng: torch.Generator) -> S:
+    def step(self, state: S, action: Tensor, rng: torch.Generator) -> S:
         """The positions after action, int64 [B], and chance, drawn with rng."""
-        after = self.act(state, action)
-        if self.spec.draws:
-            u = torch.rand(len(after), self.spec.draws, generator=rng, device=rng.device)
-            after = self.settle(after, u)
+        after = self.apply_action(state, action)
+        if self.spec.num_chance_inputs:
+            u = torch.rand(
+                len(after), self.spec.num_chance_inputs, generator=rng, device=rng.device
+            )
+            after = self.apply_chance(after, u)
         return after
 
     @abstractmethod
@@ -199,20 +207,21 @@ class Game(ABC, Generic[S]):
         raise NotImplementedError(f"positions of {self.spec.name} have no key")
 
     def cells(self, state: S) -> Tensor:
-        """Int64 [B, rows, columns]: the marks of all cells, 0 to spec.marks - 1, from the top."""
+        """Int64 [B, rows, columns]: the marks of all cells, 0 to spec.num_cell_values - 1, from the
+        top."""
         raise NotImplementedError(f"a board of {self.spec.name} is more than its cells")
 
-    def rank(self, state: S) -> Tensor:
+    def depth(self, state: S) -> Tensor:
         """Int64 [B]: a number that grows with every move; solvers go through positions by it."""
         return state.turn
 
-    def unkey(self, key: Tensor) -> S:
+    def state_from_key(self, key: Tensor) -> S:
         """Live positions from their keys, int64 [B], with a score of 0; the inverse of key."""
         raise NotImplementedError(f"positions of {self.spec.name} have no key")
 
-    def pick(self, state: S, u: Tensor) -> Tensor:
+    def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
-        legal = self.legal(state)
+        legal = self.legal_action_mask(state)
         if legal.shape[1] <= MAX_SET_SIZE:
             subsets = self.subsets(legal.shape[1], legal.device)
             return subsets.pick(subsets.code(legal), u)
@@ -234,7 +243,7 @@ class Game(ABC, Generic[S]):
 
     def action_symmetries(self) -> Tensor:
         """Int64 [G, A]: action a of a turned board does what action_symmetries()[g, a] did."""
-        if self.spec.cells:
+        if self.spec.has_cell_actions:
             return self.symmetries()
         return torch.arange(self.spec.actions)[None]
 
@@ -242,18 +251,18 @@ class Game(ABC, Generic[S]):
     def public(self, state: S) -> S:
         """The same positions with every hidden field replaced by HIDDEN."""
 
-    def possible(self, state: S) -> Tensor:
+    def is_valid(self, state: S) -> Tensor:
         """Bool [B]: whether positions, public or not, hold what the rules rely on, so that playing
         on from them comes to an end; the shapes and types of their fields are right.
 
         A game checks its own fields too: positions may come from a file that somebody made.
         """
         spec = self.spec
-        seated = (state.mover >= 0) & (state.mover < spec.seats)
-        timely = (state.turn >= 0) & (state.turn <= spec.longest)
+        seated = (state.current_seat >= 0) & (state.current_seat < spec.seats)
+        timely = (state.turn >= 0) & (state.turn <= spec.max_plies)
         return seated & timely & state.score.isfinite().all(1)
 
-    def from_seat(self, state: S, seat: int) -> S:
+    def view_from_seat(self, state: S, seat: int) -> S:
         """Positions that are over, as one seat sees them; for drawing."""
         return state
 
@@ -261,7 +270,7 @@ class Game(ABC, Generic[S]):
         """Public positions with a hidden truth drawn from all that agree with what was seen."""
         return state
 
-    def revealed(self, state: S) -> Tensor:
+    def hidden_hits(self, state: S) -> Tensor:
         """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
         raise NotImplementedError(f"in {self.spec.name} actions do not hit or miss what is hidden")
 
@@ -273,7 +282,7 @@ class Game(ABC, Generic[S]):
         return []
 
     @property
-    def form(self) -> BoardFormat:
+    def board_format(self) -> BoardFormat:
         """How the boards are written."""
         _, rows, columns = self.spec.observation
         return board.lettered_format(rows, columns)
@@ -282,10 +291,12 @@ class Game(ABC, Generic[S]):
         """What is known of a position beside its boards, in one line."""
         return ""
 
-    def aims(self, state: S, row: int) -> Tensor | None:
+    def action_cells(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
         actions are no cells."""
-        return torch.eye(self.spec.actions, dtype=torch.bool) if self.spec.cells else None
+        return (
+            torch.eye(self.spec.actions, dtype=torch.bool) if self.spec.has_cell_actions else None
+        )
 
     def render(self, state: S, row: int, reveal: bool = False) -> str:
         """One position as text: its caption, if any, and its boards."""
@@ -293,7 +304,7 @@ class Game(ABC, Generic[S]):
         if not boards:
             raise NotImplementedError(f"{self.spec.name} says neither boards nor render")
         caption = self.caption(state, row)
-        return (caption + "\n" if caption else "") + board.draw(boards, self.form)
+        return (caption + "\n" if caption else "") + board.draw(boards, self.board_format)
 
     def parse(self, text: str) -> S:
         """One public position from the text that render makes of it.
@@ -307,7 +318,7 @@ class Game(ABC, Generic[S]):
         """Many public positions at once, each as parse reads it."""
 
     @abstractmethod
-    def name_action(self, state: S, row: int, action: int) -> str:
+    def action_to_string(self, state: S, row: int, action: int) -> str:
         """An action as a person writes it."""
 
     def parse_action(self, state: S, row: int, text: str, exact: bool = False) -> int:
@@ -317,8 +328,8 @@ class Game(ABC, Generic[S]):
         number counts the actions from 1. Raises ValueError for anything else.
         """
         words = sorted(text.upper().split())
-        legal = self.legal(state[row : row + 1])[0].nonzero()[:, 0].tolist()
-        names = {action: self.name_action(state, row, action).upper() for action in legal}
+        legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
+        names = {action: self.action_to_string(state, row, action).upper() for action in legal}
         for action, name in names.items():
             if sorted(name.split()) == words:
                 return int(action)
@@ -329,7 +340,7 @@ class Game(ABC, Generic[S]):
             numbered = any(name.isdecimal() for name in names.values())
             if words[0].isdecimal() and not numbered and int(words[0]) - 1 in names:
                 return int(words[0]) - 1
-        examples = ", ".join(self.name_action(state, row, action) for action in legal[:8])
+        examples = ", ".join(self.action_to_string(state, row, action) for action in legal[:8])
         more = ", ..." if len(legal) > 8 else ""
         raise ValueError(f"{text!r} is not a move here; there is: {examples}{more}")
 
@@ -340,14 +351,16 @@ class Game(ABC, Generic[S]):
         """
         if self._actions is None:
             start = self.initial(1, torch.Generator())
-            self._actions = {self.name_action(start, 0, a): a for a in range(self.spec.actions)}
+            self._actions = {
+                self.action_to_string(start, 0, a): a for a in range(self.spec.actions)
+            }
         guess = [self._actions.get(text, -1) for text in texts]
         action = torch.tensor(guess)
-        sure = self.legal(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
+        sure = self.legal_action_mask(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
         for row, text in enumerate(texts):
             # A name may depend on the position, and its words may stand in any order.
             if not (sure[row] and guess[row] >= 0) or (
-                self.name_action(state, row, guess[row]) != text
+                self.action_to_string(state, row, guess[row]) != text
             ):
                 action[row] = self.parse_action(state, row, text, exact=True)
         return action
@@ -356,14 +369,14 @@ class Game(ABC, Generic[S]):
         """Further figures of each position by name, float32 [B], for rewards and tables."""
         return {}
 
-    def random_gain(self, state: S, plies: bool) -> Tensor:
+    def expected_random_score_delta(self, state: S, plies: bool) -> Tensor:
         """Float32 [B]: what a uniformly random turn from here is expected to gain.
 
         plies: count a single shot, cell or stone of the turn rather than all of them.
         """
         raise NotImplementedError(f"{self.spec.name} does not say what a random move gains")
 
-    def random_turns(self) -> float | None:
+    def expected_random_turns(self) -> float | None:
         """The mean number of turns of uniformly random play where theory gives it."""
         return None
 

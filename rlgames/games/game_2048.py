@@ -83,15 +83,15 @@ class Game2048(Game[Game2048State]):
             seats=1,
             actions=4,
             observation=(planes, rows, columns),
-            cells=False,
+            has_cell_actions=False,
             # Each move adds at least 2 to a sum that n cells hold at most 2^(n + 2) of.
-            longest=2 ** min(cells + 1, 40),
-            positions=float(cells + 2) ** cells,
+            max_plies=2 ** min(cells + 1, 40),
+            max_positions=float(cells + 2) ** cells,
             goal="score",
-            draws=2,
-            marks=cells + 2,
-            keyed=cells <= 16,
-            observed=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),
+            num_chance_inputs=2,
+            num_cell_values=cells + 2,
+            has_exact_key=cells <= 16,
+            observation_range=(0.0, 1.0 if encoding == "onehot" else (cells + 1) / 10),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> Game2048State:
@@ -114,18 +114,18 @@ class Game2048(Game[Game2048State]):
         total.index_add_(0, group, probability[probability > 0])
         return (self._finish(self._start(tiles)), total) if len(tiles) <= limit else None
 
-    def legal(self, state: Game2048State) -> Tensor:
+    def legal_action_mask(self, state: Game2048State) -> Tensor:
         return self._sliding.open(state.tiles) | state.done[:, None]
 
-    def act(self, state: Game2048State, action: Tensor) -> Game2048State:
+    def apply_action(self, state: Game2048State, action: Tensor) -> Game2048State:
         tiles, gain = self._sliding.slide(state.tiles, action)
         turn, score = state.turn + ~state.done, state.score + gain[:, None]
         return replace(state, turn=turn, score=score, tiles=tiles)
 
-    def settle(self, state: Game2048State, u: Tensor) -> Game2048State:
+    def apply_chance(self, state: Game2048State, u: Tensor) -> Game2048State:
         return self._finish(self._place(state, u))
 
-    def chances(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
+    def chance_outcomes(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
         probability, after = self._all_places(state)
         return probability, self._finish(after)
 
@@ -142,7 +142,7 @@ class Game2048(Game[Game2048State]):
         return planes.view(-1, *self.spec.observation)
 
     def outcome(self, before: Game2048State, action: Tensor, after: Game2048State) -> Tensor:
-        new = after.tiles != self.act(before, action).tiles
+        new = after.tiles != self.apply_action(before, action).tiles
         cell = new.to(torch.uint8).argmax(1)
         value = after.tiles.gather(1, cell[:, None])[:, 0].long()
         return torch.where(new.any(1), 2 * cell + value, 0)
@@ -152,15 +152,15 @@ class Game2048(Game[Game2048State]):
         places = 4 * torch.arange(self.num_cells, device=state.tiles.device)
         return ((state.tiles.long() & 15) << places).sum(1)
 
-    def unkey(self, key: Tensor) -> Game2048State:
+    def state_from_key(self, key: Tensor) -> Game2048State:
         places = 4 * torch.arange(self.num_cells, device=key.device)
         return self._finish(self._start(((key[:, None] >> places) & 15).to(torch.uint8)))
 
-    def rank(self, state: Game2048State) -> Tensor:
+    def depth(self, state: Game2048State) -> Tensor:
         """Half the sum of the tiles: every move adds 1 or 2."""
         return (self._values[state.tiles.long()].sum(1) / 2).long()
 
-    def of(self, exponents: Tensor) -> Game2048State:
+    def from_exponents(self, exponents: Tensor) -> Game2048State:
         """Positions from exponents, int64 [B, rows, columns], with a score of 0."""
         return self._finish(self._start(exponents.to(torch.uint8).flatten(1)))
 
@@ -179,18 +179,18 @@ class Game2048(Game[Game2048State]):
     def public(self, state: Game2048State) -> Game2048State:
         return state
 
-    def possible(self, state: Game2048State) -> Tensor:
+    def is_valid(self, state: Game2048State) -> Tensor:
         # The k-th largest tile was made when k cells held others; each turn adds at most 4.
         most = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
         tiles = state.tiles.long().sort(1, descending=True)[0]
         total = self._values.double()[tiles.clamp(max=63)].sum(1)
         open_ = self._finish(replace(state, done=torch.zeros_like(state.done)))
         return (
-            super().possible(state)
+            super().is_valid(state)
             & (tiles <= most.clamp(max=63)).all(1)
             & (total <= 4.0 * (state.turn + 2))
             & (open_.done == state.done)
-            & self.legal(state).any(1)
+            & self.legal_action_mask(state).any(1)
         )
 
     def symmetries(self) -> Tensor:
@@ -216,17 +216,17 @@ class Game2048(Game[Game2048State]):
         return [board.split([WORDS[e] for e in state.tiles[row].tolist()], self.columns)]
 
     @property
-    def form(self) -> board.BoardFormat:
+    def board_format(self) -> board.BoardFormat:
         return board.BoardFormat(self.rows, self.columns, width=4)
 
     def parse_all(self, texts: Sequence[str]) -> Game2048State:
-        form = self.form
+        form = self.board_format
         marks = dict(list(EXPONENTS.items())[: self.num_cells + 2])  # others no game can make
         boards = [board.read(text, form, marks)[0] for text in texts]
         exponents = torch.tensor([[EXPONENTS[word] for word in words] for words in boards])
-        return self.of(exponents.view(-1, self.rows, self.columns))
+        return self.from_exponents(exponents.view(-1, self.rows, self.columns))
 
-    def name_action(self, state: Game2048State, row: int, action: int) -> str:
+    def action_to_string(self, state: Game2048State, row: int, action: int) -> str:
         return ACTIONS[action]
 
     def _start(self, tiles: Tensor) -> Game2048State:
@@ -234,7 +234,7 @@ class Game2048(Game[Game2048State]):
         nothing = torch.zeros(batch, dtype=torch.int64, device=device)
         return Game2048State(
             done=torch.zeros(batch, dtype=torch.bool, device=device),
-            mover=nothing,
+            current_seat=nothing,
             turn=nothing,
             score=torch.zeros(batch, 1, device=device),
             tiles=tiles,

@@ -100,13 +100,13 @@ class KInARow(Game[KInARowState]):
             seats=2,
             actions=columns if gravity else rows * columns,
             observation=(2, rows, columns),
-            cells=not gravity,
-            longest=rows * columns,
-            positions=3.0 ** (rows * columns),
+            has_cell_actions=not gravity,
+            max_plies=rows * columns,
+            max_positions=3.0 ** (rows * columns),
             goal="outcome",
             zero_sum=True,
-            marks=3,
-            keyed=gravity or 2 * self._bits <= 63,
+            num_cell_values=3,
+            has_exact_key=gravity or 2 * self._bits <= 63,
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> KInARowState:
@@ -115,7 +115,7 @@ class KInARow(Game[KInARowState]):
         empty = nothing.to(self._cell.dtype)
         return KInARowState(
             done=torch.zeros(batch, dtype=torch.bool, device=device),
-            mover=nothing,
+            current_seat=nothing,
             turn=nothing,
             score=torch.zeros(batch, 2, device=device),
             own=empty,
@@ -127,21 +127,21 @@ class KInARow(Game[KInARowState]):
             return None
         return self.initial(1, torch.Generator()), torch.ones(1, dtype=torch.float64)
 
-    def legal(self, state: KInARowState) -> Tensor:
+    def legal_action_mask(self, state: KInARowState) -> Tensor:
         taken = torch.where(state.done, 0, state.occupied)
         return (taken[:, None] & self._move) == 0
 
-    def pick(self, state: KInARowState, u: Tensor) -> Tensor:
+    def sample_legal_action(self, state: KInARowState, u: Tensor) -> Tensor:
         if self._gather:  # the top bits of all columns, side by side, are the code of full ones
             full = ((state.occupied & self._tops) * self._gather) >> self._gathered
             every = 2**self.columns - 1
             return self.subsets(self.columns, u.device).pick((full & every) ^ every, u)
         if self._won is None:
-            return super().pick(state, u)
+            return super().sample_legal_action(state, u)
         free = state.occupied ^ self._board  # the bits are the code of the set of empty cells
         return self.subsets(self._bits, u.device).pick(free, u)
 
-    def act(self, state: KInARowState, action: Tensor) -> KInARowState:
+    def apply_action(self, state: KInARowState, action: Tensor) -> KInARowState:
         live = ~state.done
         moves = live.long()
         live_bits = -moves.to(self._cell.dtype)  # all bits of a live row, none of a finished one
@@ -157,8 +157,8 @@ class KInARow(Game[KInARowState]):
         return replace(
             state,
             done=(occupied == self._board).logical_or_(won).logical_or_(state.done),
-            mover=state.mover ^ moves,
-            score=self._paid(won, state.mover).add_(state.score),
+            current_seat=state.current_seat ^ moves,
+            score=self._paid(won, state.current_seat).add_(state.score),
             own=live_bits.bitwise_xor_(state.own),
             occupied=occupied,
             turn=moves.add_(state.turn),
@@ -185,7 +185,7 @@ class KInARow(Game[KInARowState]):
             return state.own + state.occupied + int(self._bottom.sum())
         return state.own.long() << self._bits | state.occupied
 
-    def unkey(self, key: Tensor) -> KInARowState:
+    def state_from_key(self, key: Tensor) -> KInARowState:
         if self.gravity:
             own, occupied = torch.zeros_like(key), torch.zeros_like(key)
             for column in range(self.columns):
@@ -206,7 +206,7 @@ class KInARow(Game[KInARowState]):
         turn = self._on(occupied).sum(1)
         return KInARowState(
             done=occupied == self._board,
-            mover=turn & 1,
+            current_seat=turn & 1,
             turn=turn,
             score=torch.zeros(len(own), 2, device=own.device),
             own=own,
@@ -224,17 +224,17 @@ class KInARow(Game[KInARowState]):
         """Int64 [B, rows, columns] from the top: 0 empty, 1 the first seat's, 2 the second's."""
         own, taken = self._on(state.own), self._on(state.occupied)
         # A seat's stones: the mover's own, also in a finished row, where mover is the loser.
-        seat = torch.where(own, state.mover[:, None], 1 - state.mover[:, None])
+        seat = torch.where(own, state.current_seat[:, None], 1 - state.current_seat[:, None])
         return ((seat + 1) * taken).view(-1, self.rows, self.columns)
 
-    def possible(self, state: KInARowState) -> Tensor:
+    def is_valid(self, state: KInARowState) -> Tensor:
         stones = self._on(state.occupied).sum(1)
         sound = (
-            super().possible(state)
+            super().is_valid(state)
             & ((state.own & ~state.occupied) == 0)
             & ((state.occupied & ~self._board) == 0)
             & (state.turn == stones)
-            & (state.mover == (stones & 1))
+            & (state.current_seat == (stones & 1))
             & (state.done | (state.occupied != self._board))
         )
         if self.gravity:  # adding its bottom bit to a pile carries nothing away
@@ -256,19 +256,19 @@ class KInARow(Game[KInARowState]):
         cells = self.cells(state[row : row + 1])[0].tolist()
         return [[[".XO"[stone] for stone in line] for line in cells]]
 
-    def aims(self, state: KInARowState, row: int) -> Tensor:
+    def action_cells(self, state: KInARowState, row: int) -> Tensor:
         if not self.gravity:
             return torch.eye(self.spec.actions, dtype=torch.bool)
         lowest = (state.occupied[row] + self._bottom) & self._column
         return self._on(lowest)
 
     @property
-    def form(self) -> board.BoardFormat:
+    def board_format(self) -> board.BoardFormat:
         numbers = [str(column + 1) for column in range(self.columns)]
         return (
             board.BoardFormat(self.rows, self.columns, below=numbers)
             if self.gravity
-            else super().form
+            else super().board_format
         )
 
     def parse_all(self, texts: Sequence[str]) -> KInARowState:
@@ -277,12 +277,12 @@ class KInARow(Game[KInARowState]):
         if bool(self._has_line(sides[:, 0]).any()):
             raise ValueError("the seat to move has a line already")
         won = self._has_line(sides[:, 1])
-        score = self._paid(won, 1 - state.mover)
+        score = self._paid(won, 1 - state.current_seat)
         return replace(state, done=state.done | won, score=score)
 
     def _read(self, text: str) -> tuple[int, int]:
         """The mover's stones and the other's, as bits."""
-        (cells,) = board.read(text, self.form, ".XO")
+        (cells,) = board.read(text, self.board_format, ".XO")
         bits = self._cell.tolist()
         first, second = (
             sum(bit for bit, mark in zip(bits, cells, strict=True) if mark == side) for side in "XO"
@@ -299,7 +299,7 @@ class KInARow(Game[KInARowState]):
         pairs = zip(self._bottom.tolist(), self._column.tolist(), strict=True)
         return any(((occupied & column) + bottom) & occupied & column for bottom, column in pairs)
 
-    def name_action(self, state: KInARowState, row: int, action: int) -> str:
+    def action_to_string(self, state: KInARowState, row: int, action: int) -> str:
         if self.gravity:
             return str(action + 1)
         return board.cell_name(action, self.columns)

@@ -80,13 +80,13 @@ class SalvoDuel(Game[SalvoDuelState]):
             seats=2,
             actions=cells,
             observation=(10, rows, columns),
-            cells=True,
-            longest=2 * cells,
-            positions=num_fillings(9, cells),
+            has_cell_actions=True,
+            max_plies=2 * cells,
+            max_positions=num_fillings(9, cells),
             goal="outcome",
             hidden=True,
             zero_sum=True,
-            turn_plies=len(ships),
+            max_plies_per_turn=len(ships),
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> SalvoDuelState:
@@ -106,35 +106,37 @@ class SalvoDuel(Game[SalvoDuelState]):
         probability = torch.full((count * count,), 1 / count**2, dtype=torch.float64)
         return self._start(torch.stack([first, second], 1)), probability
 
-    def legal(self, state: SalvoDuelState) -> Tensor:
-        free = ~(_of(state.shot, state.mover) | state.aimed)
+    def legal_action_mask(self, state: SalvoDuelState) -> Tensor:
+        free = ~(_of(state.shot, state.current_seat) | state.aimed)
         return free | state.done[:, None].expand_as(free).contiguous()
 
-    def act(self, state: SalvoDuelState, action: Tensor) -> SalvoDuelState:
+    def apply_action(self, state: SalvoDuelState, action: Tensor) -> SalvoDuelState:
         live = ~state.done
         target = torch.zeros_like(state.aimed).scatter_(1, action[:, None], True)
         aimed = state.aimed | (target & live[:, None])
-        left = self.num_cells - _of(state.shot, state.mover).sum(1)
-        quota = _of(state.afloat, state.mover).minimum(left)
+        left = self.num_cells - _of(state.shot, state.current_seat).sum(1)
+        quota = _of(state.afloat, state.current_seat).minimum(left)
         fire = live & (aimed.sum(1) >= quota)
-        seat = torch.nn.functional.one_hot(state.mover, 2).bool()  # [B, 2], the mover's row
+        seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()  # [B, 2], the mover's row
         salvo = (aimed & fire[:, None])[:, None] & seat[:, :, None]
         shot = state.shot | salvo
         hit = state.hit | (salvo & (state.ships.flip(1) > 0))
-        other = 1 - state.mover
-        lost = sunk_ships(_of(state.ships, other), _of(hit, state.mover), self._lengths).sum(1)
+        other = 1 - state.current_seat
+        lost = sunk_ships(_of(state.ships, other), _of(hit, state.current_seat), self._lengths).sum(
+            1
+        )
         afloat = torch.where(seat, state.afloat, (len(self.fleet) - lost)[:, None])
         afloat = torch.where(fire[:, None], afloat, state.afloat)
         won = fire & (_of(afloat, other) == 0)
         sides = seat.float() * 2 - 1
-        mover = torch.where(fire, other, state.mover)
+        current_seat = torch.where(fire, other, state.current_seat)
         return replace(
             state,
             done=state.done | won,
-            mover=mover,
+            current_seat=current_seat,
             turn=state.turn + fire,
             score=state.score + sides * won[:, None],
-            own=_of(state.ships, mover),
+            own=_of(state.ships, current_seat),
             shot=shot,
             hit=hit,
             aimed=aimed & ~fire[:, None],
@@ -144,11 +146,11 @@ class SalvoDuel(Game[SalvoDuelState]):
     def observe(self, state: SalvoDuelState) -> Tensor:
         """Planes: the other's sea unknown, missed, hit; aimed at and the share of the salvo that is
         aimed; one's own ships, where they were missed and hit; both sides' ships afloat."""
-        shot, hit = _of(state.shot, state.mover), _of(state.hit, state.mover)
-        other = 1 - state.mover
+        shot, hit = _of(state.shot, state.current_seat), _of(state.hit, state.current_seat)
+        other = 1 - state.current_seat
         against, struck = _of(state.shot, other), _of(state.hit, other)
         aimed = state.aimed.float()
-        mine, theirs = _of(state.afloat, state.mover), _of(state.afloat, other)
+        mine, theirs = _of(state.afloat, state.current_seat), _of(state.afloat, other)
         share = aimed.sum(1) / mine.clamp(min=1)
         values = torch.stack([share, mine / len(self.fleet), theirs / len(self.fleet)], 1)
         filled = values[:, :, None].expand(-1, -1, self.num_cells)
@@ -156,21 +158,21 @@ class SalvoDuel(Game[SalvoDuelState]):
         planes = torch.cat([cells.view(torch.uint8).float(), aimed[:, None], filled], 1)
         return planes.view(-1, *self.spec.observation)
 
-    def possible(self, state: SalvoDuelState) -> Tensor:
-        sound = super().possible(state)
-        mover = state.mover.clamp(0, 1)
+    def is_valid(self, state: SalvoDuelState) -> Tensor:
+        sound = super().is_valid(state)
+        current_seat = state.current_seat.clamp(0, 1)
         afloat = ((state.afloat >= 0) & (state.afloat <= len(self.fleet))).all(1)
-        free = ~(_of(state.shot, mover) | state.aimed)
+        free = ~(_of(state.shot, current_seat) | state.aimed)
         fleets = state.own[:, None] if state.ships is HIDDEN else state.ships
         return (
             (sound & afloat & (state.done | free.any(1)))
             & ~(state.hit & ~state.shot).flatten(1).any(1)
-            & ~(state.aimed & _of(state.shot, mover)).any(1)
+            & ~(state.aimed & _of(state.shot, current_seat)).any(1)
             & (fleets <= len(self.fleet)).flatten(1).all(1)
         )
 
     def outcome(self, before: SalvoDuelState, action: Tensor, after: SalvoDuelState) -> Tensor:
-        new = _of(after.hit, before.mover) & ~_of(before.hit, before.mover)
+        new = _of(after.hit, before.current_seat) & ~_of(before.hit, before.current_seat)
         sunk = (before.afloat - after.afloat).sum(1)
         return cells_code(new) ^ (sunk << 58)
 
@@ -179,11 +181,11 @@ class SalvoDuel(Game[SalvoDuelState]):
 
     def sea(self, state: SalvoDuelState) -> tuple[Tensor, Tensor]:
         """Bool [B, N] twice: where the mover has shot at, and where that hit."""
-        return _of(state.shot, state.mover), _of(state.hit, state.mover)
+        return _of(state.shot, state.current_seat), _of(state.hit, state.current_seat)
 
-    def from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
-        mover = torch.full_like(state.mover, seat)
-        return replace(state, mover=mover, own=_of(state.ships, mover))
+    def view_from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
+        current_seat = torch.full_like(state.current_seat, seat)
+        return replace(state, current_seat=current_seat, own=_of(state.ships, current_seat))
 
     def score_actions(self, cells: Tensor) -> Tensor:
         """Float32 [B, A]: what each action is worth, where cells, float [B, N], are worth that."""
@@ -196,23 +198,23 @@ class SalvoDuel(Game[SalvoDuelState]):
         return Posterior(self.rows, self.columns, self.fleet, listed)
 
     def resample(self, state: SalvoDuelState, rng: torch.Generator) -> SalvoDuelState:
-        mover = state.mover.cpu()
-        shot, hit = _of(state.shot.cpu(), mover), _of(state.hit.cpu(), mover)
-        lost = len(self.fleet) - _of(state.afloat.cpu(), 1 - mover)
+        current_seat = state.current_seat.cpu()
+        shot, hit = _of(state.shot.cpu(), current_seat), _of(state.hit.cpu(), current_seat)
+        lost = len(self.fleet) - _of(state.afloat.cpu(), 1 - current_seat)
 
         def agrees(row: Tensor, ships: Tensor) -> Tensor:
             return sunk_ships(ships, hit[row], self._lengths.cpu()).sum(1) == lost[row]
 
-        drawn = self.posterior.draw(shot, hit, SAMPLES, rng, agrees).to(state.own.device)
-        seat = torch.nn.functional.one_hot(state.mover, 2).bool()[:, :, None]
+        drawn = self.posterior.sample(shot, hit, SAMPLES, rng, agrees).to(state.own.device)
+        seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
         return replace(state, ships=torch.where(seat, state.own[:, None], drawn[:, None]))
 
-    def revealed(self, state: SalvoDuelState) -> Tensor:
+    def hidden_hits(self, state: SalvoDuelState) -> Tensor:
         return state.ships.flip(1) > 0
 
     def boards(self, state: SalvoDuelState, row: int, reveal: bool = False) -> list[board.Board]:
         """The other's sea, and one's own."""
-        seat = int(state.mover[row])
+        seat = int(state.current_seat[row])
         shot, hit = state.shot[row].tolist(), state.hit[row].tolist()
         theirs = state.ships[row, 1 - seat].tolist() if reveal else [0] * self.num_cells
         aimed, own = state.aimed[row].tolist(), state.own[row].tolist()
@@ -227,7 +229,7 @@ class SalvoDuel(Game[SalvoDuelState]):
         return [board.split(marks, self.columns) for marks in (there, here)]
 
     def caption(self, state: SalvoDuelState, row: int) -> str:
-        seat, afloat = int(state.mover[row]), state.afloat[row].tolist()
+        seat, afloat = int(state.current_seat[row]), state.afloat[row].tolist()
         return (
             f"seat {seat + 1}, turn {int(state.turn[row]) + 1}, "
             f"afloat: yours {afloat[seat]}, theirs {afloat[1 - seat]}"
@@ -247,7 +249,7 @@ class SalvoDuel(Game[SalvoDuelState]):
         if turn < 1:
             raise ValueError("turns are counted from 1")
         letters = LETTERS[: len(self.fleet)]
-        there, here = board.read(rest, self.form, ".ox+", ".o" + letters + letters.upper())
+        there, here = board.read(rest, self.board_format, ".ox+", ".o" + letters + letters.upper())
         own = [letters.index(mark.lower()) + 1 if mark not in ".o" else 0 for mark in here]
         if [own.count(ship + 1) for ship in range(len(self.fleet))] != self.fleet:
             raise ValueError(f"the own fleet is not ships={self.fleet}")
@@ -269,7 +271,7 @@ class SalvoDuel(Game[SalvoDuelState]):
         return replace(
             start,
             done=torch.tensor([over]),
-            mover=torch.tensor([seat - 1]),
+            current_seat=torch.tensor([seat - 1]),
             turn=torch.tensor([turn - 1]),
             score=torch.tensor([[score[place] for place in order]]),
             ships=HIDDEN,
@@ -279,7 +281,7 @@ class SalvoDuel(Game[SalvoDuelState]):
             afloat=torch.tensor([[afloat[place] for place in order]]),
         )
 
-    def name_action(self, state: SalvoDuelState, row: int, action: int) -> str:
+    def action_to_string(self, state: SalvoDuelState, row: int, action: int) -> str:
         return board.cell_name(action, self.columns)
 
     def _start(self, ships: Tensor) -> SalvoDuelState:
@@ -288,7 +290,7 @@ class SalvoDuel(Game[SalvoDuelState]):
         zero = torch.zeros(batch, dtype=torch.int64, device=device)
         return SalvoDuelState(
             done=zero.bool(),
-            mover=zero,
+            current_seat=zero,
             turn=zero,
             score=torch.zeros(batch, 2, device=device),
             ships=ships,

@@ -34,10 +34,10 @@ class Symmetries:
     def __init__(self, game: Game[Any], device: torch.device | str) -> None:
         self.cells = game.symmetries().to(device)
         self.actions = game.action_symmetries().to(device)
-        self.places = self.actions.argsort(1)  # where each action has gone
+        self.inverse_actions = self.actions.argsort(1)  # where each action has gone
         self.count = len(self.cells)
 
-    def draw(self, moves: int, rng: torch.Generator) -> Tensor:
+    def sample(self, moves: int, rng: torch.Generator) -> Tensor:
         """Int64 [M]: a symmetry for each move."""
         return torch.randint(self.count, (moves,), generator=rng, device=self.cells.device)
 
@@ -52,4 +52,4 @@ class Symmetries:
 
     def action(self, action: Tensor, turn: Tensor) -> Tensor:
         """Int64 [M]: the same moves on the turned boards."""
-        return self.places[turn, action]
+        return self.inverse_actions[turn, action]

@@ -30,11 +30,11 @@ class Adp(Learner):
 
     fit: "gradient" as above; "least_squares" goes by α of the way to the λ of least squared error,
         of least norm where features depend on each other.
-    standardise: take the batch's mean off the returns and divide them by their deviation, as
+    standardize: take the batch's mean off the returns and divide them by their deviation, as
         their policy network does.
     """
 
-    teaches = LinearValue
+    policy_class = LinearValue
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Adp(Learner):
         lr: float,
         lr_end: float | None,
         fit: str,
-        standardise: bool,
+        standardize: bool,
     ) -> None:
         self.game, self.policy, self.reward = game, policy, reward
         self.lr = Schedule(lr, lr_end)
-        self.fit, self.standardise = fit, standardise
+        self.fit, self.standardize = fit, standardize
 
     @torch.no_grad()
     def update(
@@ -59,7 +59,7 @@ class Adp(Learner):
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
         target = self.reward.discount * self.reward.returns(moves, results).double()
-        if self.standardise:
+        if self.standardize:
             target = target - target.mean()
             target = target / target.square().mean().sqrt().clamp(min=1e-6)
         features = self.policy.features(self.game, moves.state).double()

@@ -30,7 +30,7 @@ class SearchTargets:
 class AlphaZero(GradientLearner):
     """The loss of a move is (Silver et al. 2017, equation 1, without the weights' own)
 
-        -Σ_a π(a) · log p(a) + value_weight · (z - v)²,
+        -Σ_a π(a) · log p(a) + value_coef · (z - v)²,
 
     p and v being the network's, π the share of its visits that the search gave each action, and z
     the return. Weights that are to stay small are left to lr_end and the memory.
@@ -39,23 +39,27 @@ class AlphaZero(GradientLearner):
     each on minibatch moves. symmetries: show each of them in a random symmetry of the board.
     """
 
-    has_critic = True
+    trains_value_head = True
     learns_logits = True
-    together = True
+    supports_distributed = True
 
     def __init__(
         self,
         *parts: Any,
-        memory: int,
-        updates: int,
+        buffer_size: int,
+        updates_per_batch: int,
         minibatch: int,
-        value_weight: float,
+        value_coef: float,
         symmetries: bool,
         **descent: Any,
     ) -> None:
         super().__init__(*parts, **descent)
-        self.memory: RingBuffer[SearchTargets] = RingBuffer(memory)
-        self.updates, self.minibatch, self.value_weight = updates, minibatch, value_weight
+        self.buffer: RingBuffer[SearchTargets] = RingBuffer(buffer_size)
+        self.updates_per_batch, self.minibatch, self.value_coef = (
+            updates_per_batch,
+            minibatch,
+            value_coef,
+        )
         turns = symmetries and not self.policy.canonical
         self.symmetries = Symmetries(self.game, self.rng.device) if turns else None
 
@@ -67,32 +71,32 @@ class AlphaZero(GradientLearner):
         if not torch.isfinite(value).all():
             raise NonFiniteError("a return is not a finite number")
         assert moves.target is not None
-        self.memory.add(SearchTargets(moves.state, moves.target, value))
+        self.buffer.add(SearchTargets(moves.state, moves.target, value))
         norm, found = 0.0, []
-        for _ in range(self.updates):
-            drawn = self.memory[self.memory.draw(self.minibatch, self.rng)]
+        for _ in range(self.updates_per_batch):
+            drawn = self.buffer[self.buffer.sample(self.minibatch, self.rng)]
             policy_loss, value_loss = self.losses(drawn)
-            loss = policy_loss + self.value_weight * value_loss
+            loss = policy_loss + self.value_coef * value_loss
             norm += self.descend(loss, lr)
             found.append(torch.stack([policy_loss, value_loss]).detach())
         policy_loss, value_loss = torch.stack(found).mean(0).tolist()
         doubt = -(moves.target * moves.target.clamp(min=1e-30).log()).sum(1).mean()
         return {
-            "loss": policy_loss + self.value_weight * value_loss,
+            "loss": policy_loss + self.value_coef * value_loss,
             "policy_loss": policy_loss,
             "value_loss": value_loss,
             "target_entropy": float(doubt),
-            "grad_norm": norm / self.updates,
+            "grad_norm": norm / self.updates_per_batch,
             "lr": lr,
-            "memory": float(len(self.memory)),
+            "buffer_size": float(len(self.buffer)),
         }
 
     def state_dict(self) -> dict[str, Any]:
-        return super().state_dict() | {"memory": self.memory.state_dict()}
+        return super().state_dict() | {"memory": self.buffer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.memory.load_state_dict(state["memory"], self._example(), self.game)
+        self.buffer.load_state_dict(state["memory"], self._example(), self.game)
 
     def _example(self) -> SearchTargets:
         """One move as it is remembered."""
@@ -102,11 +106,14 @@ class AlphaZero(GradientLearner):
 
     def losses(self, drawn: SearchTargets) -> tuple[Tensor, Tensor]:
         """The means of both parts of the loss, each move in a random symmetry."""
-        inputs, legal = self.policy.inputs(self.game, drawn.state), self.game.legal(drawn.state)
+        inputs, legal = (
+            self.policy.inputs(self.game, drawn.state),
+            self.game.legal_action_mask(drawn.state),
+        )
         target = drawn.target
         same = self.symmetries
         if same is not None and same.count > 1:
-            turn = same.draw(len(inputs), self.rng)
+            turn = same.sample(len(inputs), self.rng)
             inputs = same.planes(inputs, turn)
             target, legal = same.of_actions(target, turn), same.of_actions(legal, turn)
         scores, value = self.policy(inputs)

@@ -63,7 +63,7 @@ class BehaviorCloning(GradientLearner):
         }
 
     @torch.no_grad()
-    def examine(self, moves: Trajectories) -> dict[str, float]:
+    def evaluate(self, moves: Trajectories) -> dict[str, float]:
         """The mean loss, and the share of moves that the policy's best action agrees with."""
         rows = torch.arange(len(moves), device=moves.action.device)
         found = [torch.stack(self._judge(moves, part)) for part in rows.split(EVAL_CHUNK)]
@@ -88,5 +88,5 @@ class BehaviorCloning(GradientLearner):
         """The sum of the loss over the moves in these rows, and how many of them agree."""
         state, action = moves.state[part], moves.action[part]
         scores, _ = self.policy.scores(self.game, state)
-        logits = mask_illegal(scores, self.game.legal(state))
+        logits = mask_illegal(scores, self.game.legal_action_mask(state))
         return cross_entropy(logits, action, reduction="sum"), (logits.argmax(1) == action).sum()

@@ -31,30 +31,30 @@ class Dqn(GradientLearner):
     memory: how many moves are kept and drawn from. updates: steps for each batch of games, each
     on minibatch moves. rewards: how many of the seat's own moves r spans before Q is asked; with
     more than one it learns faster, and partly the values of the policy that explores.
-    target_every: steps between two of the target network, which then goes by target_step of the
+    target_every: steps between two of the target network, which then goes by polyak_tau of the
         way to the other one: 1 copies it; with target_every=1 a small one averages (Polyak).
     """
 
-    together = True
+    supports_distributed = True
 
     policy: Network
 
     def __init__(
         self,
         *parts: Any,
-        memory: int,
-        updates: int,
+        buffer_size: int,
+        updates_per_batch: int,
         minibatch: int,
-        rewards: int,
+        n_step: int,
         target_every: int,
-        target_step: float,
+        polyak_tau: float,
         **descent: Any,
     ) -> None:
         super().__init__(*parts, **descent)
-        self.replay = ReplayBuffer(memory)
-        self.updates, self.minibatch, self.rewards = updates, minibatch, rewards
+        self.replay = ReplayBuffer(buffer_size)
+        self.updates_per_batch, self.minibatch, self.n_step = updates_per_batch, minibatch, n_step
         self.target = copy.deepcopy(self.policy).requires_grad_(False)
-        self.target_every, self.target_step = target_every, target_step
+        self.target_every, self.polyak_tau = target_every, polyak_tau
         self.taken = 0
 
     def update(
@@ -66,8 +66,8 @@ class Dqn(GradientLearner):
             self.target.load_state_dict(self.policy.state_dict())
         totals = torch.zeros(3, device=moves.action.device)
         norm = 0.0
-        for _ in range(self.updates):
-            drawn, after = self.replay.draw_steps(self.minibatch, self.rng)
+        for _ in range(self.updates_per_batch):
+            drawn, after = self.replay.sample_transitions(self.minibatch, self.rng)
             wanted = self.wanted(drawn, after)
             scores, _ = self.policy(self.policy.inputs(self.game, drawn.state))
             found = scores.gather(1, drawn.action[:, None])[:, 0]
@@ -76,11 +76,11 @@ class Dqn(GradientLearner):
             self._follow()
             error = (found - wanted).detach().abs().mean()
             totals += torch.stack([loss.detach(), error, wanted.mean()])
-        means = (totals / self.updates).tolist()
+        means = (totals / self.updates_per_batch).tolist()
         return dict(zip(("loss", "error", "value"), means, strict=True)) | {
-            "grad_norm": norm / self.updates,
+            "grad_norm": norm / self.updates_per_batch,
             "lr": lr,
-            "memory": float(len(self.replay)),
+            "buffer_size": float(len(self.replay)),
         }
 
     def state_dict(self) -> dict[str, Any]:
@@ -97,24 +97,24 @@ class Dqn(GradientLearner):
         """One move as it is remembered."""
         start = self.game.public(self.game.initial(1, torch.Generator(self.rng.device)))
         nothing = torch.zeros(1, device=self.rng.device)
-        return ReplayTransitions(start, start.mover, nothing, nothing, start.mover)
+        return ReplayTransitions(start, start.current_seat, nothing, nothing, start.current_seat)
 
     def steps_of(self, moves: Trajectories, results: FinalStates) -> ReplayTransitions:
         """The moves as they are remembered. Raises BadNumber for a reward that is not finite."""
-        reward = self.reward.of_moves(moves, results)
+        reward = self.reward.rewards(moves, results)
         if not torch.isfinite(reward).all():
             raise NonFiniteError("a reward is not a finite number")
         later, exists = next_index(moves)
         weight = torch.where(moves.ends_turn, self.reward.discount, 1.0) * exists
-        return ReplayTransitions(moves.state, moves.action, reward, weight, later).over(
-            self.rewards
-        )
+        return ReplayTransitions(moves.state, moves.action, reward, weight, later).over(self.n_step)
 
     @torch.no_grad()
     def wanted(self, drawn: ReplayTransitions, after: State) -> Tensor:
         """Float32 [M]: y, for moves and the positions that followed them."""
         inputs = self.policy.inputs(self.game, after)
-        best = mask_illegal(self.policy(inputs)[0], self.game.legal(after)).argmax(1, keepdim=True)
+        best = mask_illegal(self.policy(inputs)[0], self.game.legal_action_mask(after)).argmax(
+            1, keepdim=True
+        )
         return drawn.reward + drawn.weight * self.target(inputs)[0].gather(1, best)[:, 0]
 
     @torch.no_grad()
@@ -124,4 +124,4 @@ class Dqn(GradientLearner):
         if self.taken % self.target_every:
             return
         for old, new in zip(self.target.parameters(), self.policy.parameters(), strict=True):
-            old.lerp_(new, self.target_step)
+            old.lerp_(new, self.polyak_tau)

@@ -45,7 +45,7 @@ class RmspropPerMatrix(torch.optim.Optimizer):
 def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch.optim.Optimizer:
     """An optimizer by its name in the config; rho: of the running means of both RMSProps."""
     weights = list(policy.named_parameters())  # with their names, for messages
-    if name == "rmsprop_of_matrices":
+    if name == "rmsprop_per_matrix":
         return _bare(RmspropPerMatrix)(weights, lr, rho)
     if name == "rmsprop":
         return _bare(torch.optim.RMSprop)(weights, lr, alpha=rho)
@@ -68,7 +68,7 @@ class GradientLearner(Learner):
     """Descends a loss of the policy's weights.
 
     lr, lr_end: the step size, from the first to the second in a straight line. optimizer, rho: as
-    in make_optimizer. max_norm: longest gradient, or None.
+    in make_optimizer. max_grad_norm: longest gradient, or None.
     """
 
     def __init__(
@@ -83,15 +83,15 @@ class GradientLearner(Learner):
         lr_end: float | None = None,
         optimizer: str = "adam",
         rho: float = 0.99,
-        max_norm: float | None = 1.0,
+        max_grad_norm: float | None = 1.0,
     ) -> None:
         self.game, self.policy, self.sampling, self.reward = game, policy, sampling, reward
-        self.rng, self.lr, self.max_norm = rng, Schedule(lr, lr_end), max_norm
+        self.rng, self.lr, self.max_grad_norm = rng, Schedule(lr, lr_end), max_grad_norm
         self.optimizer = make_optimizer(optimizer, policy, lr, rho)
 
     def descend(self, loss: Tensor, lr: float, weight: float = 1.0) -> float:
         """One step, as in the function of this name."""
-        return descend(self.optimizer, loss, lr, self.max_norm, weight)
+        return descend(self.optimizer, loss, lr, self.max_grad_norm, weight)
 
     def state_dict(self) -> dict[str, Any]:
         return {"optimizer": self.optimizer.state_dict()["state"]}
@@ -118,10 +118,11 @@ def descend(
     optimizer: torch.optim.Optimizer,
     loss: Tensor,
     lr: float,
-    max_norm: float | None,
+    max_grad_norm: float | None,
     weight: float = 1.0,
 ) -> float:
-    """Descend the loss once and return the norm of its gradient, before it is clipped to max_norm.
+    """Descend the loss once and return the norm of its gradient, before it is clipped to
+    max_grad_norm.
 
     weight: what this loss counts where several processes descend the mean of theirs.
 
@@ -132,7 +133,7 @@ def descend(
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     if distributed.world_size() > 1:
         _average(parameters, weight)
-    limit = torch.inf if max_norm is None else max_norm
+    limit = torch.inf if max_grad_norm is None else max_grad_norm
     gradients = [p.grad for p in parameters if p.grad is not None]
     total = nn.utils.get_total_norm(gradients)
     norm = float(total)

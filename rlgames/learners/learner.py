@@ -13,13 +13,13 @@ from rlgames.sampling import NonFiniteError as NonFiniteError
 class Learner(ABC):
     """Learns and does not play."""
 
-    teaches: type[Any] = Network
+    policy_class: type[Any] = Network
     """The policies that it can teach: this class and those made from it."""
 
-    has_critic = False
+    trains_value_head = False
     """Whether it teaches the policy's value head, always."""
 
-    of_afterstates = False
+    trains_afterstates = False
     """Whether networks that it teaches value what moves lead to, rather than score the moves."""
 
     learns_logits = False
@@ -34,7 +34,7 @@ class Learner(ABC):
     bootstraps = False
     """Whether it learns from windows of games, going on from the value of where one ends."""
 
-    together = False
+    supports_distributed = False
     """Whether several processes can teach one policy: each of its steps is made by all of them."""
 
     @abstractmethod

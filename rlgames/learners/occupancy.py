@@ -31,21 +31,21 @@ class Occupancy(GradientLearner):
     learns_from_rewards = False
 
     def __init__(
-        self, *parts: Any, share: float, epochs: int, minibatch: int, **descent: Any
+        self, *parts: Any, sample_fraction: float, epochs: int, minibatch: int, **descent: Any
     ) -> None:
         super().__init__(*parts, **descent)
-        self.game.revealed(self.game.initial(1, torch.Generator(self.rng.device)))
-        self.share, self.epochs, self.minibatch = share, epochs, minibatch
+        self.game.hidden_hits(self.game.initial(1, torch.Generator(self.rng.device)))
+        self.sample_fraction, self.epochs, self.minibatch = sample_fraction, epochs, minibatch
 
     def update(
         self, moves: Trajectories, results: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        truth = self.game.revealed(results.state).float()
+        truth = self.game.hidden_hits(results.state).float()
         losses, norms = [], []
         for _ in range(self.epochs):
             order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
-            order = order[: math.ceil(self.share * len(moves))]
+            order = order[: math.ceil(self.sample_fraction * len(moves))]
             for part in order.split(self.minibatch):
                 loss = self.loss(moves, part, truth)
                 norms.append(self.descend(loss, lr))
@@ -60,7 +60,7 @@ class Occupancy(GradientLearner):
         """The mean over the open actions of the moves in these rows; truth: float32 [G, P, A]."""
         state = moves.state[part]
         scores, _ = self.policy.scores(self.game, state)
-        open_ = self.game.legal(state).float()
+        open_ = self.game.legal_action_mask(state).float()
         found = binary_cross_entropy_with_logits(
             scores, truth[moves.game[part], moves.seat[part]], open_, reduction="sum"
         )

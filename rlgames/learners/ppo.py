@@ -32,7 +32,7 @@ class Ppo(GradientLearner):
 
     The loss is the mean over moves of
 
-        -min(ratio · Â, clip(ratio, 1 - ε, 1 + ε) · Â) + value_weight · (V - R)² - entropy · H
+        -min(ratio · Â, clip(ratio, 1 - ε, 1 + ε) · Â) + value_coef · (V - R)² - entropy · H
 
     where ratio is the new probability of the move over the one that it was made with, Â the
     advantage, standardised over the batch, and R = V + Â as it was before that. On a turned board
@@ -45,38 +45,41 @@ class Ppo(GradientLearner):
     clip: ε.
     """
 
-    has_critic = True
+    trains_value_head = True
     learns_logits = True
     learns_from_records = True
     bootstraps = True
-    together = True
+    supports_distributed = True
 
     def __init__(
         self,
         *parts: Any,
         gae_lambda: float,
         symmetries: bool,
-        entropy: float,
-        entropy_end: float | None,
-        value_weight: float,
+        entropy_coef: float,
+        entropy_coef_end: float | None,
+        value_coef: float,
         epochs: int,
         minibatches: int,
-        clip: float,
+        clip_range: float,
         **descent: Any,
     ) -> None:
         super().__init__(*parts, **descent)
-        self.entropy = Schedule(entropy, entropy_end)
-        self.gae_lambda, self.value_weight = gae_lambda, value_weight
+        self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
+        self.gae_lambda, self.value_coef = gae_lambda, value_coef
         turns = symmetries and not self.policy.canonical
         self.symmetries = Symmetries(self.game, self.rng.device) if turns else None
-        self.epochs, self.minibatches, self.clip = epochs, minibatches, clip
+        self.epochs, self.minibatches, self.clip_range = epochs, minibatches, clip_range
 
     def update(
         self, moves: Trajectories, results: FinalStates, progress: float
     ) -> dict[str, float]:
-        lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
-        inputs, legal = self.policy.inputs(self.game, moves.state), self.game.legal(moves.state)
-        reward = self.reward.of_moves(moves, results)
+        lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
+        inputs, legal = (
+            self.policy.inputs(self.game, moves.state),
+            self.game.legal_action_mask(moves.state),
+        )
+        reward = self.reward.rewards(moves, results)
         if not torch.isfinite(reward).all():
             raise NonFiniteError("a reward is not a finite number")
         old, value = self._before(inputs, legal, moves.action)
@@ -93,12 +96,12 @@ class Ppo(GradientLearner):
             assert expected is not None
             log_p = self.sampling.logits(scores, legal[part]).log_softmax(1)
             ratio = (select_actions(log_p, action[part]) - old[part]).clamp(max=MAX_LOG_RATIO).exp()
-            kept = ratio.clamp(1 - self.clip, 1 + self.clip)
+            kept = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
             gained = torch.minimum(ratio * advantage[part], kept * advantage[part])
             p = log_p.exp()
             entropy = mean_entropy(log_p, p)
             error = (expected - wanted[part]).square().mean()
-            loss = self.value_weight * error - gained.mean() - entropy_weight * entropy
+            loss = self.value_coef * error - gained.mean() - entropy_coef * entropy
             norm = self.descend(loss, lr, len(ratio))
             with torch.no_grad():
                 clipped = (ratio != kept).float().mean()
@@ -117,7 +120,7 @@ class Ppo(GradientLearner):
         same = self.symmetries
         if same is None or same.count == 1:
             return inputs, legal, action
-        turn = same.draw(len(action), self.rng)
+        turn = same.sample(len(action), self.rng)
         return same.planes(inputs, turn), same.of_actions(legal, turn), same.action(action, turn)
 
     @torch.no_grad()

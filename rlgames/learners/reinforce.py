@@ -15,14 +15,14 @@ from rlgames.learners.policy_gradient import mean_entropy, select_actions, stand
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
 
-BASELINES = ("none", "mean", "standardised", "value")
+BASELINES = ("none", "mean", "standardized", "value")
 
 
 class Reinforce(GradientLearner):
     """One step a batch down -Σ (return - baseline) · log p(action), summed over a game's moves and
     averaged over the games; one game a batch gives the estimator of equation 4 in Landy's article.
 
-    baseline: "none"; "mean" of the batch's returns; "standardised", less the mean and divided by
+    baseline: "none"; "mean" of the batch's returns; "standardized", less the mean and divided by
         the deviation, in which every game counts once, however long it is (section 3.2.1 of
         Dedieu and Amar's paper); "value", learnt by the policy's value head, then divided by the
         deviation over all moves.
@@ -32,7 +32,7 @@ class Reinforce(GradientLearner):
     """
 
     learns_logits = True
-    together = True
+    supports_distributed = True
     learns_from_records = True
 
     def __init__(
@@ -40,35 +40,35 @@ class Reinforce(GradientLearner):
         *parts: Any,
         baseline: str,
         masked: bool,
-        entropy: float,
-        entropy_end: float | None,
-        value_weight: float,
+        entropy_coef: float,
+        entropy_coef_end: float | None,
+        value_coef: float,
         **descent: Any,
     ) -> None:
         super().__init__(*parts, **descent)
-        self.entropy = Schedule(entropy, entropy_end)
-        self.baseline, self.masked, self.value_weight = baseline, masked, value_weight
+        self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
+        self.baseline, self.masked, self.value_coef = baseline, masked, value_coef
 
     def update(
         self, moves: Trajectories, results: FinalStates, progress: float
     ) -> dict[str, float]:
-        lr, entropy_weight = self.lr.at(progress), self.entropy.at(progress)
+        lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
         returns = self.reward.returns(moves, results)
         if not torch.isfinite(returns).all():
             raise NonFiniteError("a return is not a finite number")
         share = 1 / torch.bincount(moves.game, minlength=moves.games)[moves.game]
         scores, value = self.policy.scores(self.game, moves.state)
         if self.masked:
-            scores = self.sampling.logits(scores, self.game.legal(moves.state))
+            scores = self.sampling.logits(scores, self.game.legal_action_mask(moves.state))
         log_p = scores.log_softmax(1)
         gained = self._advantage(returns, value, share) * select_actions(log_p, moves.action)
         p = log_p.exp()
         entropy = mean_entropy(log_p, p)
         loss = -gained.mean()
-        if entropy_weight:
-            loss = loss - entropy_weight * entropy
+        if entropy_coef:
+            loss = loss - entropy_coef * entropy
         if self.baseline == "value" and value is not None:
-            loss = loss + self.value_weight * (value - returns).square().mean()
+            loss = loss + self.value_coef * (value - returns).square().mean()
         # Sums over a game's moves, averaged over games, from means over moves.
         loss = loss * (len(moves) / moves.games)
         norm = self.descend(loss, lr, moves.games)
@@ -89,7 +89,7 @@ class Reinforce(GradientLearner):
             return returns
         if self.baseline == "mean":
             return returns - distributed.all_reduce_mean(returns)
-        if self.baseline == "standardised":
+        if self.baseline == "standardized":
             return standardized(returns, share)
         assert value is not None
         return standardized(returns - value.detach())

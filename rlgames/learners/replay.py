@@ -98,7 +98,7 @@ class RingBuffer(Generic[T]):
         wanted, found = _columns(example), state["columns"]
         kept = [checked_rows(found[str(n)], like, len(self)) for n, like in enumerate(wanted)]
         checked = _filled(example, iter(kept))
-        if not bool(game.possible(checked.state).all()):
+        if not bool(game.is_valid(checked.state).all()):
             raise ValueError("a position that is remembered cannot be")
         if isinstance(checked, ReplayTransitions) and not bool(
             ((checked.action >= 0) & (checked.action < game.spec.actions)).all()
@@ -113,7 +113,7 @@ class RingBuffer(Generic[T]):
         made: T = _mapped(example, lambda column: column.new_zeros(self.size, *column.shape[1:]))
         return made
 
-    def draw(self, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, count: int, rng: torch.Generator) -> Tensor:
         """Int64 [count]: places of rows, drawn evenly and with replacement."""
         return torch.randint(len(self), (count,), generator=rng, device=rng.device)
 
@@ -129,9 +129,11 @@ class ReplayBuffer(RingBuffer[ReplayTransitions]):
         ahead = table.following - torch.arange(len(table), device=table.following.device)
         super().add(replace(table, following=ahead))
 
-    def draw_steps(self, count: int, rng: torch.Generator) -> tuple[ReplayTransitions, State]:
+    def sample_transitions(
+        self, count: int, rng: torch.Generator
+    ) -> tuple[ReplayTransitions, State]:
         """count moves, and the positions that followed."""
-        rows = self.draw(count, rng)
+        rows = self.sample(count, rng)
         drawn = self[rows]
         return drawn, self[rows + drawn.following].state
 

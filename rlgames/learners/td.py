@@ -26,16 +26,20 @@ class SharedValues(nn.Module):
     float32 [W], how often each was moved.
     """
 
-    KEPT: ClassVar = {"constant": (), "coherence": ("errors", "sizes"), "counts": ("times",)}
+    KEPT: ClassVar = {
+        "constant": (),
+        "temporal_coherence": ("errors", "sizes"),
+        "counts": ("times",),
+    }
     """What is kept of every value besides, by rates."""
 
-    def __init__(self, policy: AfterstateValues, rates: str) -> None:
+    def __init__(self, policy: AfterstateValues, step_size: str) -> None:
         super().__init__()
-        self.values, self.rates = policy.values, rates
+        self.values, self.step_size = policy.values, step_size
         self.errors: Tensor
         self.sizes: Tensor
         self.times: Tensor
-        for name in self.KEPT[rates]:
+        for name in self.KEPT[step_size]:
             self.register_buffer(name, torch.zeros_like(self.values))
         self._one_of = torch.zeros_like(self.values, dtype=torch.int64)
 
@@ -52,9 +56,9 @@ class SharedValues(nn.Module):
         place, count, total = (each.index_select(0, alone) for each in (place, count, total))
         mean = total / count
         rate: Tensor | float = lr
-        if self.rates == "counts":
+        if self.step_size == "counts":
             self.times.scatter_add_(0, place, torch.ones_like(mean))
-        if self.rates == "coherence":
+        if self.step_size == "temporal_coherence":
             errors, sizes = self.errors.index_select(0, place), self.sizes.index_select(0, place)
             rate = lr * torch.where(sizes > 0, errors.abs() / sizes, 1.0)
             self.errors.scatter_(0, place, errors + mean)
@@ -64,12 +68,12 @@ class SharedValues(nn.Module):
 
     def forget(self, places: Tensor) -> None:
         """What is kept of values that begin anew, at places, int64 [N]."""
-        for name in self.KEPT[self.rates]:
+        for name in self.KEPT[self.step_size]:
             getattr(self, name).index_fill_(0, places, 0)
 
     def _part(self, places: Tensor) -> Tensor:
         """Float32 [B, K]: the part of an error that each of its values takes; 1 in all."""
-        if self.rates != "counts":
+        if self.step_size != "counts":
             return torch.full(places.shape, 1 / places.shape[1], device=places.device)
         part = 1 / (1 + self.times.index_select(0, places.reshape(-1)).view(places.shape))
         return part / part.sum(1, keepdim=True)
@@ -91,9 +95,9 @@ class Td(Learner):
         add, of what the best next move gains and leads to. The dice add no noise, and moves made
         to explore do no harm. For one seat that is paid what it gains. Or "every": the same for
         every legal move of the positions met, whether it was made or not.
-    rates: "constant", or "coherence": of every value apart, lr times how much its errors so far
-        agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with. Or
-        "counts": values of one sum take parts of its error in proportion to 1 ÷ (1 + how often
+    rates: "constant", or "temporal_coherence": of every value apart, lr times how much its errors
+        so far agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with.
+        Or "counts": values of one sum take parts of its error in proportion to 1 ÷ (1 + how often
         each was moved), where otherwise the parts are alike: what is met everywhere settles, and
         what is met seldom learns how this afterstate differs from others (the gain of a Kalman
         filter that takes values for independent and the target for exact).
@@ -101,7 +105,7 @@ class Td(Learner):
     Raises ValueError for tuples that are not there, and where none is left to learn.
     """
 
-    teaches = AfterstateValues
+    policy_class = AfterstateValues
     learns_from_records = True
     bootstraps = True
 
@@ -115,19 +119,20 @@ class Td(Learner):
         *,
         lr: float,
         lr_end: float | None,
-        rates: str,
+        step_size: str,
         backup: str = "sampled",
-        frozen: Sequence[int] = (),
+        frozen_tuples: Sequence[int] = (),
     ) -> None:
-        if backup != "sampled" and (game.spec.seats > 1 or reward.scored != "gain"):
+        if backup != "sampled" and (game.spec.seats > 1 or reward.scored != "score_delta"):
             raise NotImplementedError(
                 f"backup={backup} learns one seat's points, as they are gained"
             )
         self.game, self.policy, self.reward = game, policy, reward
         self.backup = backup
         self.lr = Schedule(lr, lr_end)
-        self.values = SharedValues(policy, rates)
-        self.frozen, self.learnt = frozen, _not_frozen(policy.tuple_of, frozen)
+        self.values = SharedValues(policy, step_size)
+        self.frozen_tuples = frozen_tuples
+        self.learnt = _not_frozen(policy.tuple_of, frozen_tuples)
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self.values.state_dict()}
@@ -141,11 +146,11 @@ class Td(Learner):
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
         if self.backup == "every":
-            moves = moves.every(self.game.legal(moves.state))
-        afterstate = self.game.act(moves.state, moves.action)
-        places, anew = self.policy.claim(self.game, afterstate, self.frozen)
+            moves = moves.for_all_actions(self.game.legal_action_mask(moves.state))
+        afterstate = self.game.apply_action(moves.state, moves.action)
+        places, anew = self.policy.allocate(self.game, afterstate, self.frozen_tuples)
         self.values.forget(anew)
-        paid = self.reward.of_moves(moves, results)
+        paid = self.reward.rewards(moves, results)
         if not torch.isfinite(paid).all():
             raise NonFiniteError("a reward is not a finite number")
         ends_game = is_last(moves) & results.state.done[moves.game]
@@ -155,7 +160,7 @@ class Td(Learner):
         next_value = self.policy.best(self.game, results.state)[:, None].repeat(1, seats).view(-1)
         error = torch.zeros((), device=paid.device)
         stop = len(moves)
-        for size in reversed(moves.steps):
+        for size in reversed(moves.ply_sizes):
             now = slice(stop - size, stop)
             stop -= size
             if not size:
@@ -171,10 +176,10 @@ class Td(Learner):
             else:
                 next_gain[own] = paid[now]
             target = self.reward.discount * target
-            wrong = target - self.policy.at(places[now])
+            wrong = target - self.policy.lookup(places[now])
             error += wrong.abs().sum()
             self.values.move(places[now][:, self.learnt], wrong, lr)
-            next_value[own] = self.policy.at(places[now])
+            next_value[own] = self.policy.lookup(places[now])
         return {"td_error": float(error) / len(moves), "lr": lr}
 
 
@@ -183,11 +188,13 @@ def _not_frozen(tuple_of: Tensor, frozen: Sequence[int]) -> Tensor | slice:
     numbers = tuple_of.unique().tolist()
     for number in frozen:
         if number not in numbers:
-            raise ValueError(f"learner.frozen={list(frozen)}: the tuples are {_listed(numbers)}")
+            raise ValueError(
+                f"learner.frozen_tuples={list(frozen)}: the tuples are {_listed(numbers)}"
+            )
     if not frozen:
         return slice(None)
     if set(frozen) == set(numbers):
-        raise ValueError(f"learner.frozen={list(frozen)} leaves nothing to learn")
+        raise ValueError(f"learner.frozen_tuples={list(frozen)} leaves nothing to learn")
     return torch.tensor([number not in frozen for number in tuple_of.tolist()]).nonzero()[:, 0]
 
 

@@ -31,9 +31,9 @@ class TdLambda(GradientLearner):
     """
 
     bootstraps = True
-    has_critic = True
-    of_afterstates = True
-    together = True
+    trains_value_head = True
+    trains_afterstates = True
+    supports_distributed = True
 
     policy: AfterstateNetwork
 
@@ -41,7 +41,7 @@ class TdLambda(GradientLearner):
         self, *parts: Any, td_lambda: float, epochs: int, minibatches: int, **descent: Any
     ) -> None:
         super().__init__(*parts, **descent)
-        if self.reward.scored != "gain":
+        if self.reward.scored != "score_delta":
             raise NotImplementedError(f"it learns from gains, not from {self.reward.scored}")
         self.td_lambda, self.epochs, self.minibatches = td_lambda, epochs, minibatches
 
@@ -49,10 +49,12 @@ class TdLambda(GradientLearner):
         self, moves: Trajectories, results: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        gain = self.reward.of_moves(moves, results)
+        gain = self.reward.rewards(moves, results)
         if not torch.isfinite(gain).all():
             raise NonFiniteError("a reward is not a finite number")
-        inputs = self.policy.network.inputs(self.game, self.game.act(moves.state, moves.action))
+        inputs = self.policy.network.inputs(
+            self.game, self.game.apply_action(moves.state, moves.action)
+        )
         with torch.no_grad():
             value = torch.cat([self._value(part) for part in inputs.split(CHUNK)])
         error = self._errors(moves, results, gain, value)

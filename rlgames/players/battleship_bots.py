@@ -37,7 +37,7 @@ class BattleshipBot(Player):
         if not self.deterministic:
             wanted = wanted + 1e-6 * torch.rand(wanted.shape, generator=rng, device=rng.device)
         scores = self.game.score_actions(wanted)
-        return scores.masked_fill(~self.game.legal(state), -torch.inf).argmax(1)
+        return scores.masked_fill(~self.game.legal_action_mask(state), -torch.inf).argmax(1)
 
 
 class HuntTarget(BattleshipBot):

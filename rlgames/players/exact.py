@@ -39,7 +39,7 @@ class AlphaBetaPlayer(Player):
     are proven to be best.
     """
 
-    counts = True
+    is_stateful = True
 
     def __init__(self, game: KInARow, seconds: float) -> None:
         self.game, self._seconds = game, seconds
@@ -60,7 +60,7 @@ class AlphaBetaPlayer(Player):
             self.proven += found.exact
         return sample_uniform(options.to(state.done.device), rng)
 
-    def facts(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, float]:
         return {"proven_moves": self.proven / self.asked} if self.asked else {}
 
 
@@ -108,7 +108,7 @@ def exact_player(
                 memory,
             )
             return BeliefPlayer(game, found)
-        if isinstance(game, KInARow) and game.gravity and game.spec.positions > MOST_POSITIONS:
+        if isinstance(game, KInARow) and game.gravity and game.spec.max_positions > MOST_POSITIONS:
             return AlphaBetaPlayer(game, move_seconds)
         return GraphPlayer(game, Graph(game, seconds, memory))
     except (OutOfBudget, ValueError) as error:

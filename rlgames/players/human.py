@@ -55,8 +55,8 @@ class Human(Player):
 
     def _one(self, state: State) -> int:
         game = self.game
-        seats = f", you are seat {int(state.mover[0]) + 1}" if game.spec.seats > 1 else ""
-        score = float(state.score[0, int(state.mover[0])])
+        seats = f", you are seat {int(state.current_seat[0]) + 1}" if game.spec.seats > 1 else ""
+        score = float(state.score[0, int(state.current_seat[0])])
         scored = f", score {score:g}" if game.spec.goal == "score" else ""
         board = Diagram(game, state, since=self._since)
         self.tell("\n" + printed(f"turn {int(state.turn[0]) + 1}{seats}{scored}", board))
@@ -68,8 +68,8 @@ class Human(Player):
             if text.lower() in ("q", "quit"):
                 raise PlayerQuit(asked=True)
             if text.lower() in ("h", "help", "?"):
-                first = int(game.legal(state)[0].to(torch.uint8).argmax())
-                self.tell(HELP.format(example=f"as in: {game.name_action(state, 0, first)}"))
+                first = int(game.legal_action_mask(state)[0].to(torch.uint8).argmax())
+                self.tell(HELP.format(example=f"as in: {game.action_to_string(state, 0, first)}"))
             elif text.lower() in ("p", "probabilities"):
                 self.tell(self._probabilities(state))
             elif text:
@@ -94,7 +94,9 @@ class Human(Player):
         """The position as the person knows it once they have moved."""
         if self.game.spec.hidden:
             return state
-        moved: State = self.game.act(state, torch.tensor([action], device=state.done.device))
+        moved: State = self.game.apply_action(
+            state, torch.tensor([action], device=state.done.device)
+        )
         return moved
 
 
@@ -107,5 +109,5 @@ class AnnouncingPlayer(Player):
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = self.player.choose(state, rng)
         if not bool(state.done[0]):
-            self.tell(f"it plays {self.game.name_action(state, 0, int(action[0]))}")
+            self.tell(f"it plays {self.game.action_to_string(state, 0, int(action[0]))}")
         return action

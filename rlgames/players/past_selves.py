@@ -25,7 +25,7 @@ class PastSelves(Player):
         self._copies: list[Agent] = []
         self._due = 0
         self._now = agent
-        self.look_back(0, torch.Generator())
+        self.start_batch(0, torch.Generator())
 
     def state_dict(self) -> dict[str, Any]:
         copies = {
@@ -49,7 +49,7 @@ class PastSelves(Player):
         frozen.progress = own.progress
         return frozen
 
-    def look_back(self, played: int, rng: torch.Generator) -> None:
+    def start_batch(self, played: int, rng: torch.Generator) -> None:
         """Take a copy if one is due after so many games, and draw who plays the next batch."""
         if played >= self._due:
             self._due = played + self._every

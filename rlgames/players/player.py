@@ -20,14 +20,14 @@ class Player(ABC):
     deterministic = False
     """Whether the same position always gets the same action."""
 
-    counts = False
+    is_stateful = False
     """Whether it counts as it plays what is asked for afterwards, so that no fork may do it."""
 
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """Int64 [B], a legal action for each row; state is public; any action if it is over."""
 
-    def decide(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    def act_with_target(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """What choose says, and from those that search float32 [B, A], a target to learn."""
         return self.choose(state, rng), None
 
@@ -45,7 +45,7 @@ class Player(ABC):
         if state:
             raise ValueError(f"{type(self).__name__} has nothing to remember")
 
-    def facts(self) -> dict[str, float]:
+    def statistics(self) -> dict[str, float]:
         """What there is to know about how it has played so far, by name."""
         return {}
 
@@ -63,10 +63,10 @@ class Random(Player):
         if self.observe:
             self.game.observe(state)
         u = torch.rand(len(state), generator=rng, device=rng.device)
-        return self.game.pick(state, u)
+        return self.game.sample_legal_action(state, u)
 
     def probabilities(self, state: State) -> Tensor:
-        legal = self.game.legal(state).double()
+        legal = self.game.legal_action_mask(state).double()
         return legal / legal.sum(1, keepdim=True)
 
 
@@ -84,7 +84,7 @@ class Agent(Player):
     @torch.no_grad()
     def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         """Int64 [B]; rng is needed unless the sampling is greedy."""
-        legal = self.game.legal(state)
+        legal = self.game.legal_action_mask(state)
         rng = torch.Generator(legal.device) if rng is None else rng
         scores, _ = self.policy.scores(self.game, state)
         return self.sampling.choose(scores, legal, rng, self.progress)
@@ -94,4 +94,6 @@ class Agent(Player):
         weights = next(itertools.chain(self.policy.parameters(), self.policy.buffers()))
         state = state.to(weights.device)
         scores, _ = self.policy.scores(self.game, state)
-        return self.sampling.probabilities(scores, self.game.legal(state), self.progress)
+        return self.sampling.probabilities(
+            scores, self.game.legal_action_mask(state), self.progress
+        )

@@ -42,7 +42,7 @@ class WinOrBlock(UniformOver):
         wins = self.game.completes(state, state.own)
         blocks = self.game.completes(state, state.own ^ state.occupied)
         wanted = torch.where(wins.any(1, keepdim=True), wins, blocks)
-        return torch.where(wanted.any(1, keepdim=True), wanted, self.game.legal(state))
+        return torch.where(wanted.any(1, keepdim=True), wanted, self.game.legal_action_mask(state))
 
 
 class Corner(Player):
@@ -58,7 +58,7 @@ class Corner(Player):
         self._order = torch.tensor([preferred.index(name) + 1 for name in ACTIONS])
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        return (self.game.legal(state) * self._order.to(state.done.device)).argmax(1)
+        return (self.game.legal_action_mask(state) * self._order.to(state.done.device)).argmax(1)
 
     def probabilities(self, state: Any) -> Tensor:
         action = self.choose(state, torch.Generator())

@@ -16,8 +16,8 @@ class AfterstateNetwork(ValueFunction):
     Raises ValueError for a game whose moves lead to what the mover cannot know.
     """
 
-    def __init__(self, game: Game[Any], network: Network, gains: float) -> None:
-        super().__init__(gains)
+    def __init__(self, game: Game[Any], network: Network, score_scale: float) -> None:
+        super().__init__(score_scale)
         if game.spec.hidden:
             raise ValueError(f"what a move leads to is hidden in {game.spec.name}")
         self.network = network

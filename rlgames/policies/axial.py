@@ -60,7 +60,7 @@ class Axial(Network):
     ) -> None:
         super().__init__()
         width, rows, columns = game.spec.observation
-        if not game.spec.cells or rows != columns:
+        if not game.spec.has_cell_actions or rows != columns:
             raise ValueError("policy=axial wants a square board with an action for each cell")
         self.activation = ACTIVATIONS[activation]()
         self.layers = nn.ModuleList()

@@ -42,7 +42,7 @@ class Canonical(Network):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         turn = inputs[:, -1, 0, 0].long()
         scores, value = self.network(inputs[:, :-1])
-        return scores.gather(1, self.symmetries.places[turn]), value
+        return scores.gather(1, self.symmetries.inverse_actions[turn]), value
 
     def _weighing(self, shape: torch.Size) -> Tensor:
         """Float32 [C * H * W, G]: the weights of planes [C, H, W], seen from each side."""

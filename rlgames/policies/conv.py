@@ -45,7 +45,7 @@ class Conv(Network):
             init_weights(layer, init, GAINS[activation], rng)
             self.layers.append(layer)
             width = units
-        self.cells = spec.cells
+        self.cells = spec.has_cell_actions
         if self.cells:
             self.context = make_linear(width, width, init, GAINS[activation], rng)
             self.logits: nn.Module = nn.Conv2d(width, 1, 1)

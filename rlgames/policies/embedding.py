@@ -17,17 +17,16 @@ class Embedding(Network):
     """Each row and each column has a learnt vector for all that its cells can hold; layers read
     the vectors side by side. Lines that a symmetry of the game turns into each other share theirs.
 
-    units: the length of a vector. marks: how many marks of a cell are told apart; those beyond
-        count as the last. layers: the width of each hidden layer.
-    Raises ValueError for games whose board is more than its cells, and for vectors that are too
-    many.
+    units: the length of a vector. num_cell_values: how many num_cell_values of a cell are told
+        apart; those beyond count as the last. layers: the width of each hidden layer. Raises
+        ValueError for games whose board is more than its cells, and for vectors that are too many.
     """
 
     def __init__(
         self,
         game: Game[Any],
         units: int,
-        marks: int,
+        num_cell_values: int,
         layers: list[int],
         activation: str,
         init: str,
@@ -35,11 +34,11 @@ class Embedding(Network):
         rng: torch.Generator,
     ) -> None:
         super().__init__()
-        if not game.spec.marks:
+        if not game.spec.num_cell_values:
             raise ValueError(f"policy=embedding looks at cells; {game.spec.name} hides some")
-        self.marks = min(marks, game.spec.marks)
+        self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
         lines, table = lines_of(game)
-        sizes = [self.marks ** len(line) for line in lines]
+        sizes = [self.num_cell_values ** len(line) for line in lines]
         first, entries = [0] * len(lines), 0
         for number, shared in enumerate(table):
             if shared == number:
@@ -53,7 +52,7 @@ class Embedding(Network):
         # What each cell's mark is multiplied by in the number of each line's content.
         steps = torch.zeros(game.spec.observation[1] * game.spec.observation[2], len(lines))
         for number, line in enumerate(lines):
-            steps[line, number] = self.marks ** torch.arange(len(line)).float()
+            steps[line, number] = self.num_cell_values ** torch.arange(len(line)).float()
         self._steps: Tensor
         self._first: Tensor
         self.register_buffer("_steps", steps.double(), persistent=False)
@@ -74,8 +73,8 @@ class Embedding(Network):
             self.value = make_linear(width, 1, init, 0.01, rng)
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
-        """Float32 [B, 1, H, W]: the marks of the cells."""
-        return game.cells(state).clamp(max=self.marks - 1)[:, None].float()
+        """Float32 [B, 1, H, W]: the num_cell_values of the cells."""
+        return game.cells(state).clamp(max=self.num_cell_values - 1)[:, None].float()
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         content = (inputs.flatten(1).double() @ self._steps).long() + self._first

@@ -116,15 +116,17 @@ class LinearValue(ValueFunction):
     Raises ValueError for other games than 2048.
     """
 
-    def __init__(self, game: Game[Any], gains: float, features: list[str], start: float) -> None:
-        super().__init__(gains)
+    def __init__(
+        self, game: Game[Any], score_scale: float, features: list[str], init_value: float
+    ) -> None:
+        super().__init__(score_scale)
         if not isinstance(game, Game2048):
-            raise ValueError(f"the features of policy=basis are of 2048, not of {game.spec.name}")
+            raise ValueError(f"the features of policy=linear are of 2048, not of {game.spec.name}")
         if not features or len(set(features)) < len(features):
             raise ValueError(f"policy.features={features} should name features, each of them once")
         self.names = features
         self.weights: Tensor
-        self.register_buffer("weights", torch.full((len(features),), start))
+        self.register_buffer("weights", torch.full((len(features),), init_value))
 
     def features(self, game: Game[Any], state: Any) -> Tensor:
         """Float32 [B, K]: φ, in the order of their names."""
@@ -134,4 +136,4 @@ class LinearValue(ValueFunction):
 
     def value(self, game: Game[Any], state: State) -> Tensor:
         value = self.features(game, state) @ self.weights
-        return value * ~state.done if self.gains else value
+        return value * ~state.done if self.score_scale else value

@@ -30,34 +30,34 @@ class Ntuple(AfterstateValues):
     from the side from which the number of what they hold is least.
 
     tuples: cells of each tuple, counted from 0 in rows from the top; None: all ways that SHAPES
-        lie on the board, or the whole board where it has no more than six cells. marks: how many
-        exponents are told apart; larger tiles count as the largest. start: the value of a board
-        that was never met. entries: the most values that a tuple's table has; where it could hold
-        more contents, those that are learnt get one each as they are met (see Met); None: no limit.
+        lie on the board, or the whole board where it has no more than six cells. num_cell_values:
+        how many exponents are told apart; larger tiles count as the largest. start: the value of a
+        board that was never met. entries: the most values that a tuple's table has; where it could
+        hold more contents, those that are learnt get one each as they are met (see Met); None: no
+        limit.
     Raises ValueError for other games than 2048, cells that are not there and tables too large.
     """
 
     def __init__(
         self,
         game: Game[Any],
-        gains: float,
+        score_scale: float,
         tuples: list[list[int]] | None,
-        marks: int,
-        start: float,
-        entries: int | None = None,
+        num_cell_values: int,
+        init_value: float,
+        table_size: int | None = None,
     ) -> None:
-        super().__init__(gains)
+        super().__init__(score_scale)
         if not isinstance(game, Game2048):
             raise ValueError(f"policy=ntuple looks at boards of 2048, not of {game.spec.name}")
         symmetries = game.symmetries()
         tuples = default_tuples(game.rows, game.columns, symmetries) if tuples is None else tuples
-        self.marks = min(marks, game.spec.marks)
-        _check(tuples, self.marks, entries, game.num_cells)
-        contents = [self.marks ** len(cells) for cells in tuples]
-        large = {n for n, each in enumerate(contents) if entries is not None and each > entries}
-        self.met = nn.ModuleDict(
-            {str(number): HashedTable(entries or 0) for number in sorted(large)}
-        )
+        self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
+        _check(tuples, self.num_cell_values, table_size, game.num_cells)
+        contents = [self.num_cell_values ** len(cells) for cells in tuples]
+        large = {n for n, size in enumerate(contents) if table_size and size > table_size}
+        tables = {str(number): HashedTable(table_size or 0) for number in sorted(large)}
+        self.met = nn.ModuleDict(tables)
         sizes = torch.tensor(
             [self._met(n).nowhere + 1 if n in large else each for n, each in enumerate(contents)]
         )
@@ -67,7 +67,7 @@ class Ntuple(AfterstateValues):
         # By how many sides see the same cells: of each look, its tuple and the steps of its sides.
         looks: dict[int, list[tuple[int, Tensor]]] = {}
         for number, cells in enumerate(tuples):
-            for sides in _looks(symmetries[:, cells], self.marks, game.num_cells):
+            for sides in _looks(symmetries[:, cells], self.num_cell_values, game.num_cells):
                 looks.setdefault(len(sides), []).append((number, sides))
         ordered = sorted(looks.items())
         self._looks = [(sides, len(found)) for sides, found in ordered]
@@ -78,20 +78,20 @@ class Ntuple(AfterstateValues):
         exact = torch.float32 if max(contents) <= 1 << 24 else torch.float64
         self.register_buffer("_steps", torch.cat(steps).T.to(exact), persistent=False)
         self.register_buffer("_first", first[tuple_of].int(), persistent=False)
-        self._share = start / len(tuple_of)
+        self._share = init_value / len(tuple_of)
         self.register_buffer("values", torch.full((int(sizes.sum()),), self._share))
         columns = enumerate(tuple_of.tolist())
         self._large = [(column, number) for column, number in columns if number in large]
 
-    def places(self, game: Game[Any], afterstate: Any) -> Tensor:
+    def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: a place for each of the ways that each tuple lies on the board."""
         contents = self._contents(afterstate)
         places = contents.int()
         for column, number in self._large:
-            places[:, column] = self._met(number).places(contents[:, column].long())
+            places[:, column] = self._met(number).slots(contents[:, column].long())
         return places + self._first
 
-    def claim(
+    def allocate(
         self, game: Game[Any], afterstate: Any, frozen: Collection[int] = ()
     ) -> tuple[Tensor, Tensor]:
         contents = self._contents(afterstate)
@@ -100,9 +100,9 @@ class Ntuple(AfterstateValues):
         for column, number in self._large:
             met, content = self._met(number), contents[:, column].long()
             if number in frozen:
-                places[:, column] = met.places(content)
+                places[:, column] = met.slots(content)
             else:
-                places[:, column], new = met.claim(content)
+                places[:, column], new = met.allocate(content)
                 begun.append(self._first[column] + new)
         anew = torch.cat(begun)
         self.values.index_fill_(0, anew, self._share)
@@ -115,7 +115,7 @@ class Ntuple(AfterstateValues):
 
     def _contents(self, afterstate: Any) -> Tensor:
         """Float32 or float64 [B, K]: the number of what the cells hold at each look."""
-        tiles = afterstate.tiles.clamp(max=self.marks - 1).to(self._steps.dtype)
+        tiles = afterstate.tiles.clamp(max=self.num_cell_values - 1).to(self._steps.dtype)
         of_sides = (tiles @ self._steps).split([sides * looks for sides, looks in self._looks], 1)
         # A minimum of columns is ten times as fast as amin.
         least = [
@@ -147,16 +147,16 @@ class HashedTable(nn.Module):
         self.register_buffer("keys", torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
         self.register_buffer("_numbers", torch.arange(1.0, SLOTS_PER_BUCKET + 1), persistent=False)
 
-    def places(self, content: Tensor) -> Tensor:
+    def slots(self, content: Tensor) -> Tensor:
         """Int64 [B]: the places of contents, int64 [B]."""
         bucket = self._bucket(content)
         mine = self.keys.index_select(0, bucket) == content[:, None] + 1
         slot = (mine.float() @ self._numbers).long()  # from 1; 0 where there is none
         return torch.where(slot > 0, bucket * SLOTS_PER_BUCKET + slot - 1, self.nowhere)
 
-    def claim(self, content: Tensor) -> tuple[Tensor, Tensor]:
+    def allocate(self, content: Tensor) -> tuple[Tensor, Tensor]:
         """Places of contents, int64 [B], that are about to be learnt, and those that are new."""
-        rows = (self.places(content) == self.nowhere).nonzero()[:, 0]
+        rows = (self.slots(content) == self.nowhere).nonzero()[:, 0]
         asking, keys = content.index_select(0, rows).unique(), self.keys.view(-1)
         new = [asking[:0]]
         # Of several that ask for one slot one gets it, and the others ask again.
@@ -172,7 +172,7 @@ class HashedTable(nn.Module):
             asking = asking[keys[place] != asking + 1]
             if not len(asking):
                 break
-        places = self.places(content)
+        places = self.slots(content)
         # Those that lost theirs to others of this claim share it: nowhere is for nobody to learn.
         other = self._bucket(content) * SLOTS_PER_BUCKET + content % SLOTS_PER_BUCKET
         return torch.where(places == self.nowhere, other, places), torch.cat(new)
@@ -182,10 +182,11 @@ class HashedTable(nn.Module):
         return ((content * -7046029254386353131) >> 24) % len(self.keys)
 
 
-def _looks(views: Tensor, marks: int, cells: int) -> list[Tensor]:
+def _looks(views: Tensor, num_cell_values: int, cells: int) -> list[Tensor]:
     """For each set of cells that a tuple lies on, what every cell's exponent is multiplied by from
     each side that sees it, float64 [sides, cells]; views: int64 [G, n]."""
-    weight = (marks ** torch.arange(views.shape[1], dtype=torch.float64)).expand(views.shape)
+    exponents = torch.arange(views.shape[1], dtype=torch.float64)
+    weight = (num_cell_values**exponents).expand(views.shape)
     steps = torch.zeros(len(views), cells, dtype=torch.float64).scatter_(1, views, weight)
     _, look = views.sort(1)[0].unique(dim=0, return_inverse=True)
     return [steps[look == number] for number in range(int(look.max()) + 1)]
@@ -208,21 +209,26 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
     return list(found.values()) or [list(range(rows * columns))]
 
 
-def _check(tuples: list[list[int]], marks: int, entries: int | None, cells: int) -> None:
+def _check(
+    tuples: list[list[int]], num_cell_values: int, table_size: int | None, cells: int
+) -> None:
     """Raises ValueError where a tuple is not on the board or the tables would be too large."""
     for each in tuples:
         if not each or len(set(each)) < len(each) or max(each) >= cells:
             raise ValueError(
                 f"policy.tuples: {each} should name cells from 0 to {cells - 1}, each of them once"
             )
-        if float(marks) ** len(each) > MAX_CONTENTS:
+        if float(num_cell_values) ** len(each) > MAX_CONTENTS:
+            longest = int(53 / math.log2(num_cell_values))
             raise ValueError(
                 f"policy.tuples: the {len(each)} cells of {each} can hold more than 2^53 contents; "
-                f"with policy.marks={marks} at most {int(53 / math.log2(marks))} cells do not"
+                f"with policy.num_cell_values={num_cell_values} at most {longest} cells do not"
             )
-    needed = sum(min(float(marks) ** len(each), entries or math.inf) for each in tuples)
+    sizes = [float(num_cell_values) ** len(each) for each in tuples]
+    needed = sum(min(size, table_size or math.inf) for size in sizes)
     if not tuples or needed > MAX_TABLE_SIZE:
         raise ValueError(
-            f"{len(tuples)} tuples with policy.marks={marks} need {needed:.3g} values, and 1 to "
-            f"{MAX_TABLE_SIZE:,} can be; policy.entries=1000000 gives them to what is met"
+            f"{len(tuples)} tuples with policy.num_cell_values={num_cell_values} need "
+            f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} can be; "
+            "policy.table_size=1000000 gives them to what is met"
         )

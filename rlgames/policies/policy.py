@@ -62,9 +62,9 @@ class ValueFunction(Policy):
 
     has_value = False
 
-    def __init__(self, gains: float) -> None:
+    def __init__(self, score_scale: float) -> None:
         super().__init__()
-        self.gains = gains
+        self.score_scale = score_scale
 
     @abstractmethod
     def value(self, game: Game[Any], state: State) -> Tensor:
@@ -83,7 +83,7 @@ class ValueFunction(Policy):
     @torch.no_grad()
     def best(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B]: what the best legal action is worth, 0 where the game is over."""
-        row, action = (game.legal(state) & ~state.done[:, None]).nonzero().unbind(1)
+        row, action = (game.legal_action_mask(state) & ~state.done[:, None]).nonzero().unbind(1)
         best = torch.zeros(len(state), device=state.done.device)
         if len(row):
             worth = self._worth(game, state[row], action)
@@ -92,11 +92,11 @@ class ValueFunction(Policy):
 
     def _worth(self, game: Game[Any], before: State, action: Tensor) -> Tensor:
         """Float32 [B]: what an action gains and leads to."""
-        after = game.act(before, action)
+        after = game.apply_action(before, action)
         score = self.expected(game, after)
-        if self.gains:
-            gained = (after.score - before.score).gather(1, before.mover[:, None])[:, 0]
-            score = score + self.gains * gained
+        if self.score_scale:
+            gained = (after.score - before.score).gather(1, before.current_seat[:, None])[:, 0]
+            score = score + self.score_scale * gained
         return score
 
 
@@ -104,7 +104,7 @@ def mean_over_chance(
     game: Game[Any], afterstate: State, worth: Callable[[State], Tensor]
 ) -> Tensor:
     """Float32 [B]: the exact mean of what positions are worth over all that chance may make."""
-    probability, after = game.chances(afterstate)
+    probability, after = game.chance_outcomes(afterstate)
     possible = probability > 0
     value = torch.zeros_like(probability)
     value[possible] = worth(after[possible.flatten()]).to(value.dtype)
@@ -122,24 +122,24 @@ class AfterstateValues(ValueFunction):
     tuple_of = torch.zeros(1, dtype=torch.int64)
 
     @abstractmethod
-    def places(self, game: Game[Any], afterstate: State) -> Tensor:
+    def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int32 or int64 [B, K]: which of the values make up that of each afterstate."""
 
-    def claim(
+    def allocate(
         self, game: Game[Any], afterstate: State, frozen: Collection[int] = ()
     ) -> tuple[Tensor, Tensor]:
         """The same for afterstates that are about to be learnt, and int64 [N], which places begin
         anew: makes those that lack, but for the tuples that are frozen."""
-        places = self.places(game, afterstate)
+        places = self.feature_indices(game, afterstate)
         return places, torch.empty(0, dtype=torch.int64, device=places.device)
 
-    def at(self, places: Tensor) -> Tensor:
+    def lookup(self, places: Tensor) -> Tensor:
         """Float32 [B]: the values of afterstates with these places, [B, K]."""
         # Twice as fast as indexing with a matrix.
         return self.values.index_select(0, places.reshape(-1)).view(places.shape).sum(1)
 
     def value(self, game: Game[Any], state: State) -> Tensor:
-        return self.at(self.places(game, state))
+        return self.lookup(self.feature_indices(game, state))
 
     def expected(self, game: Game[Any], afterstate: State) -> Tensor:
         return self.value(game, afterstate)

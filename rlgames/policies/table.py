@@ -20,24 +20,26 @@ class Table(AfterstateValues):
     Raises ValueError for games with hidden information and for boards that are too many.
     """
 
-    def __init__(self, game: Game[Any], gains: float, start: float) -> None:
-        super().__init__(gains)
+    def __init__(self, game: Game[Any], score_scale: float, init_value: float) -> None:
+        super().__init__(score_scale)
         spec = game.spec
-        if spec.hidden or not spec.marks:
+        if spec.hidden or not spec.num_cell_values:
             raise ValueError(
                 f"a table holds values of boards, and in {spec.name} much of the board is hidden"
             )
         cells = spec.observation[1] * spec.observation[2]
-        entries = spec.marks**cells
+        entries = spec.num_cell_values**cells
         if entries > MAX_TABLE_SIZE:
             raise ValueError(
                 f"a table of {spec.name} on this board would need {entries:.3g} entries, and "
                 f"{MAX_TABLE_SIZE:,} is the most"
             )
-        self.register_buffer("values", torch.full((entries,), start))
+        self.register_buffer("values", torch.full((entries,), init_value))
         self._place: Tensor
-        self.register_buffer("_place", spec.marks ** torch.arange(cells), persistent=False)
+        self.register_buffer(
+            "_place", spec.num_cell_values ** torch.arange(cells), persistent=False
+        )
 
-    def places(self, game: Game[Any], afterstate: State) -> Tensor:
+    def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
         """Int64 [B, 1]: each board's place in the table."""
         return (game.cells(afterstate).flatten(1) * self._place).sum(1, keepdim=True)

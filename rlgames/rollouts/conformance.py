@@ -41,7 +41,7 @@ def same(left: State, right: State) -> bool:
 
 def seen(game: Game[Any], state: State) -> list[Tensor]:
     """All that a mover may know of each position."""
-    return [game.observe(state), game.legal(state)]
+    return [game.observe(state), game.legal_action_mask(state)]
 
 
 class Walk:
@@ -61,33 +61,37 @@ class Walk:
         self._shapes()
         self._sights()
         u = torch.rand(self.batch, generator=self.random)
-        action = game.pick(game.public(state), u)
-        assert game.legal(state).gather(1, action[:, None]).all(), "pick took what is not legal"
+        action = game.sample_legal_action(game.public(state), u)
+        assert game.legal_action_mask(state).gather(1, action[:, None]).all(), (
+            "pick took what is not legal"
+        )
         kept = state[torch.arange(self.batch)]
-        slid = game.act(state, action)
+        slid = game.apply_action(state, action)
         assert same(kept, state), "act changed its argument"
-        chance = torch.rand(self.batch, spec.draws, generator=self.random)
-        after = game.settle(slid, chance)
+        chance = torch.rand(self.batch, spec.num_chance_inputs, generator=self.random)
+        after = game.apply_chance(slid, chance)
         assert same(after[state.done], state[state.done]), "a finished row changed"
         moved = (~state.done).nonzero()[:, 0]
-        assert (game.rank(after) >= game.rank(state))[moved].all(), "rank fell"
-        if spec.turn_plies == 1:
-            assert (game.rank(after) > game.rank(state))[moved].all(), "rank did not grow"
+        assert (game.depth(after) >= game.depth(state))[moved].all(), "rank fell"
+        if spec.max_plies_per_turn == 1:
+            assert (game.depth(after) > game.depth(state))[moved].all(), "rank did not grow"
         assert (after.turn - state.turn <= 1).all(), "a ply ended more than one turn"
         if spec.zero_sum:
             assert (after.score.sum(1) == 0).all(), "scores do not add up to nothing"
         self._chances(slid, after, ~state.done)
-        if spec.keyed:
+        if spec.has_exact_key:
             same_key = torch.equal(game.key(state), game.key(game.public(state)))
             assert same_key, "key looks at what is hidden"
-        self.other = game.settle(game.act(self.other, action[self.order]), chance[self.order])
+        self.other = game.apply_chance(
+            game.apply_action(self.other, action[self.order]), chance[self.order]
+        )
         assert same(self.other, after[self.order]), "rows touch each other"
         self.state = after
         self.plies += 1
 
     def _shapes(self) -> None:
         game, state, spec = self.game, self.state, self.game.spec
-        legal, observation = game.legal(state), game.observe(state)
+        legal, observation = game.legal_action_mask(state), game.observe(state)
         assert legal.shape == (self.batch, spec.actions), f"legal has shape {legal.shape}"
         assert legal.dtype == torch.bool, f"legal is {legal.dtype}"
         assert legal.any(1).all(), "nothing is legal"
@@ -95,11 +99,13 @@ class Walk:
         shape = (self.batch, *spec.observation)
         assert observation.shape == shape, f"an observation has shape {observation.shape}"
         assert observation.dtype == torch.float32, f"an observation is {observation.dtype}"
-        low, high = spec.observed
+        low, high = spec.observation_range
         within = (observation >= low) & (observation <= high)
-        assert within.all(), f"an observation goes beyond Spec.observed={spec.observed}"
+        assert within.all(), f"an observation goes beyond Spec.observed={spec.observation_range}"
         assert state.score.shape == (self.batch, spec.seats), f"score has shape {state.score.shape}"
-        assert ((state.mover >= 0) & (state.mover < spec.seats)).all(), "nobody is to move"
+        assert ((state.current_seat >= 0) & (state.current_seat < spec.seats)).all(), (
+            "nobody is to move"
+        )
 
     def _sights(self) -> None:
         """Nothing that a mover sees depends on what is hidden, or on the other rows."""
@@ -119,7 +125,7 @@ class Walk:
         rows = live.nonzero()[:3, 0]
         if not len(rows):
             return
-        probability, outcomes = game.chances(slid[rows])
+        probability, outcomes = game.chance_outcomes(slid[rows])
         one = torch.ones(len(rows), dtype=torch.float64)
         assert torch.allclose(probability.sum(1), one), "chances do not add up to 1"
         assert len(outcomes) == probability.numel(), "chances are not as many as their positions"
@@ -135,9 +141,9 @@ class Walk:
 def follows_its_contract(game: Game[Any], batch: int = 24, seed: int = 1) -> None:
     """Shapes, ranges, legal moves, independence of rows and of what is hidden, at every ply."""
     walk = Walk(game, batch, seed)
-    while not walk.state.done.all() and walk.plies < min(game.spec.longest, MOST_PLIES):
+    while not walk.state.done.all() and walk.plies < min(game.spec.max_plies, MOST_PLIES):
         walk.step()
-    if game.spec.longest < MOST_PLIES:
+    if game.spec.max_plies < MOST_PLIES:
         assert walk.state.done.all(), "a game outlasted the longest that is declared"
 
 
@@ -155,7 +161,7 @@ def adds_up_gains(game: Game[Any]) -> None:
     moves, results = play(game, [Random(game)], 50, rng(6), batch=16)
     assert moves is not None
     total = torch.zeros_like(results.score)
-    total.index_put_((moves.game, moves.seat), moves.gain, accumulate=True)
+    total.index_put_((moves.game, moves.seat), moves.score_delta, accumulate=True)
     moved = torch.zeros_like(total, dtype=torch.bool)
     moved[moves.game, moves.seat] = True
     assert torch.allclose(total[moved], results.score[moved])
@@ -174,12 +180,12 @@ def positions(game: Game[Any], count: int = 40, seed: int = 7) -> State:
 def reads_its_drawings(game: Game[Any]) -> None:
     """A drawing is read back into the same position, and moves from their names."""
     public = positions(game)
-    form = game.form
+    form = game.board_format
     for row in range(len(public)):
         for board in game.boards(public, row):
             size = (len(board), *{len(line) for line in board})
             assert size == (form.rows, form.columns), f"boards have {size} cells, not as in form"
-        aims = game.aims(public, row)
+        aims = game.action_cells(public, row)
         if aims is not None:
             wanted = (game.spec.actions, form.rows * form.columns)
             assert aims.shape == wanted, f"aims are {tuple(aims.shape)} rather than {wanted}"
@@ -189,13 +195,15 @@ def reads_its_drawings(game: Game[Any]) -> None:
         part = public[row : row + 1]
         for one, other in zip(seen(game, found), seen(game, part), strict=True):
             assert torch.equal(one, other), f"another position is read from\n{text}"
-        assert torch.equal(found.mover, part.mover), f"another mover is read from\n{text}"
+        assert torch.equal(found.current_seat, part.current_seat), (
+            f"another mover is read from\n{text}"
+        )
         assert torch.equal(found.done, part.done), f"another end is read from\n{text}"
-        for action in game.legal(part)[0].nonzero()[:, 0].tolist():
-            name = game.name_action(part, 0, action)
+        for action in game.legal_action_mask(part)[0].nonzero()[:, 0].tolist():
+            name = game.action_to_string(part, 0, action)
             read = game.parse_action(part, 0, name)
             # Sets of cells that differ where nothing is left to do are written alike.
-            alike = read == action or game.name_action(part, 0, read) == name
+            alike = read == action or game.action_to_string(part, 0, read) == name
             assert alike, f"{name} is read as another move"
 
 
@@ -207,7 +215,7 @@ def refuses_other_moves(game: Game[Any]) -> None:
             read = game.parse_action(public, 0, text)
         except ValueError:
             continue
-        raise AssertionError(f"{text!r} is taken for {game.name_action(public, 0, read)}")
+        raise AssertionError(f"{text!r} is taken for {game.action_to_string(public, 0, read)}")
 
 
 def resamples_what_is_hidden(game: Game[Any]) -> None:
@@ -221,9 +229,9 @@ def resamples_what_is_hidden(game: Game[Any]) -> None:
     for one, other in zip(seen(game, drawn), seen(game, public), strict=True):
         assert torch.equal(one, other)
     state, random = drawn, rng(14)
-    for _ in range(game.spec.longest):
+    for _ in range(game.spec.max_plies):
         u = torch.rand(len(state), generator=random)
-        state = game.move(state, game.pick(game.public(state), u), random)
+        state = game.step(state, game.sample_legal_action(game.public(state), u), random)
     assert state.done.all()
 
 
@@ -238,15 +246,15 @@ def reveals_the_same(game: Game[Any]) -> None:
     """What is revealed is the same through a game, and not of public positions."""
     start = game.initial(20, rng(12))
     try:
-        truth = game.revealed(start)
+        truth = game.hidden_hits(start)
     except NotImplementedError:
         return
     assert truth.shape == (20, game.spec.seats, game.spec.actions)
     assert truth.dtype == torch.bool
     _, results = play(game, [Random(game)], 20, rng(13), start=lambda first, count: start)
-    assert torch.equal(game.revealed(results.state), truth)
+    assert torch.equal(game.hidden_hits(results.state), truth)
     try:
-        game.revealed(game.public(start))
+        game.hidden_hits(game.public(start))
     except PermissionError:
         return
     raise AssertionError("revealed told of a public position")
@@ -254,13 +262,13 @@ def reveals_the_same(game: Game[Any]) -> None:
 
 def has_exact_keys(game: Game[Any]) -> None:
     """Keys lead back to positions, and different positions have different keys."""
-    if not game.spec.keyed or game.spec.hidden:
+    if not game.spec.has_exact_key or game.spec.hidden:
         return
     public = positions(game)
-    found = game.unkey(game.key(public))
-    for told in (game.key, game.observe, game.legal, game.rank):
+    found = game.state_from_key(game.key(public))
+    for told in (game.key, game.observe, game.legal_action_mask, game.depth):
         assert torch.equal(told(found), told(public)), f"{told.__name__} differs"
-    assert torch.equal(found.mover, public.mover)
+    assert torch.equal(found.current_seat, public.current_seat)
     different = game.observe(public).flatten(1).unique(dim=0)
     assert len(different) <= len(game.key(public).unique())
 
@@ -286,17 +294,17 @@ def lists_its_openings(game: Game[Any]) -> None:
 
 def rolls_fair_dice(game: Game[Any]) -> None:
     """What settle makes of one position, many times, comes as often as chances says."""
-    if not game.spec.draws:
+    if not game.spec.num_chance_inputs:
         return
     state = game.initial(1, rng(9))
-    slid = game.act(state, game.pick(state, torch.zeros(1)))
-    probability, outcomes = game.chances(slid)
+    slid = game.apply_action(state, game.sample_legal_action(state, torch.zeros(1)))
+    probability, outcomes = game.chance_outcomes(slid)
     possible = (probability[0] > 0).nonzero()[:, 0]
     keys, order = game.key(outcomes[possible]).sort()
     assert len(keys.unique()) == len(keys), "two outcomes of chance are the same"
     count = 200_000
-    u = torch.rand(count, game.spec.draws, generator=rng(10))
-    settled = game.settle(slid[torch.zeros(count, dtype=torch.int64)], u)
+    u = torch.rand(count, game.spec.num_chance_inputs, generator=rng(10))
+    settled = game.apply_chance(slid[torch.zeros(count, dtype=torch.int64)], u)
     _as_often(torch.searchsorted(keys, game.key(settled)), probability[0][possible][order])
 
 

@@ -69,7 +69,7 @@ class GamePool:
         self.batch = games if batch is None else min(batch, games)
         self.state, self.begun = start(0, self.batch), self.batch
         self.number = torch.arange(self.batch, device=rng.device)
-        self._step, self._last_step = 0, game.spec.longest
+        self._step, self._last_step = 0, game.spec.max_plies
 
     def state_dict(self) -> dict[str, Any]:
         """Where the games stand; nothing in it is changed by playing on."""
@@ -97,7 +97,7 @@ class GamePool:
         distinct = bool((number.diff() > 0).all())
         if not distinct or int(number[0]) < 0 or int(number[-1]) >= self.begun:
             raise ValueError("open games do not have numbers of their own")
-        if bool(self.state.done.any()) or not bool(self.game.possible(self.state).all()):
+        if bool(self.state.done.any()) or not bool(self.game.is_valid(self.state).all()):
             raise ValueError("an open game is at a position that cannot be")
 
     def play(
@@ -145,9 +145,9 @@ class GamePool:
         seen = game.public(self.state)
         who = None
         if self.seating is not None:
-            who = self.seating[self.number].gather(1, self.state.mover[:, None])[:, 0]
+            who = self.seating[self.number].gather(1, self.state.current_seat[:, None])[:, 0]
         action, target = choose_actions(self.players, who, seen, rng)
-        after = self.state = game.move(self.state, action, rng)
+        after = self.state = game.step(self.state, action, rng)
         return PlyRecord(seen, action, target, self.number, who, after)
 
     def _in_order(self, number: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,7 +167,7 @@ class GamePool:
             new = torch.arange(self.begun - fresh, self.begun, device=over.device)
             self.state = self.state.put(place, self.start(self.begun - fresh, fresh))
             self.number = self.number.index_copy(0, place, new)
-            self._last_step = self._step + self.game.spec.longest
+            self._last_step = self._step + self.game.spec.max_plies
         if fresh < len(over):
             gone = torch.zeros_like(self.state.done).index_fill_(0, over[fresh:], True)
             rows = (~gone).nonzero()[:, 0]
@@ -190,14 +190,14 @@ def choose_actions(
     who: int64 [B], the player to ask, None for the only one.
     """
     if who is None:
-        return players[0].decide(state, rng)
+        return players[0].act_with_target(state, rng)
     action, target = torch.zeros_like(who), None
     for index, player in enumerate(players):
         rows = (who == index).nonzero()[:, 0]
         if len(rows) == len(who):
-            return player.decide(state, rng)
+            return player.act_with_target(state, rng)
         if len(rows):
-            action[rows], told = player.decide(state[rows], rng)
+            action[rows], told = player.act_with_target(state[rows], rng)
             if told is not None:
                 target = told.new_zeros(len(who), told.shape[1]) if target is None else target
                 target[rows] = told

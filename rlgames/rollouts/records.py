@@ -86,13 +86,13 @@ def write(
         _mend(path)
     game, moves, final = on_cpu(game), moves.to("cpu"), results.state.to("cpu")
     played: list[list[dict[str, Any]]] = [[] for _ in range(moves.games)]
-    columns = (moves.game, moves.action, moves.seat, moves.player, moves.gain)
+    columns = (moves.game, moves.action, moves.seat, moves.player, moves.score_delta)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for row, (number, action, seat, player, gain) in enumerate(rows):
         played[number].append(
             {
                 "position": game.render(moves.state, row),
-                "move": game.name_action(moves.state, row, action),
+                "move": game.action_to_string(moves.state, row, action),
                 "seat": seat,
                 "player": players[player],
                 "gain": gain,
@@ -151,7 +151,7 @@ class _Part:
     state: State
     action: torch.Tensor
     player: list[str]
-    gain: list[float]
+    score_delta: list[float]
 
 
 def _bundles(path: Path, file: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
@@ -195,8 +195,8 @@ def _part(game: Game[Any], lines: list[Any]) -> _Part:
     if not all(played):
         raise ValueError("a game without moves")
     state = game.parse_all([_text(move["position"]) for move in moves])
-    over, mover = state.done.tolist(), state.mover.tolist()
-    for move, seat, done in zip(moves, mover, over, strict=True):
+    over, current_seat = state.done.tolist(), state.current_seat.tolist()
+    for move, seat, done in zip(moves, current_seat, over, strict=True):
         if type(move["seat"]) is not int or move["seat"] != seat or done:
             raise ValueError(f"seat {str(move['seat'])[:40]} cannot move here")
     action = game.parse_actions(state, [_text(move["move"]) for move in moves])
@@ -229,7 +229,7 @@ def _joined(game: Game[Any], parts: list[_Part]) -> Recorded:
     ply = torch.arange(len(number)) - (length.cumsum(0) - length)[number]
     names = list(dict.fromkeys(name for part in parts for name in part.player))
     place = {name: index for index, name in enumerate(names)}
-    gain = torch.tensor([gain for part in parts for gain in part.gain], dtype=torch.float64)
+    gain = torch.tensor([gain for part in parts for gain in part.score_delta], dtype=torch.float64)
     state = type(parts[0].state).cat([part.state for part in parts])
     final = type(parts[0].final).cat([part.final for part in parts])
     final = replace(final, score=torch.tensor([score for part in parts for score in part.score]))
@@ -237,7 +237,7 @@ def _joined(game: Game[Any], parts: list[_Part]) -> Recorded:
         total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, number, gain)
         before = gain.cumsum(0) - gain - (total.cumsum(0) - total)[number]
         state = replace(state, score=before[:, None].float())
-    if game.spec.turn_plies == 1:
+    if game.spec.max_plies_per_turn == 1:
         state, final = replace(state, turn=ply), replace(final, turn=length)
     # The turn after each move is that of the game's next position.
     after = state.turn.roll(-1)
@@ -246,11 +246,11 @@ def _joined(game: Game[Any], parts: list[_Part]) -> Recorded:
         state=state,
         action=torch.cat([part.action for part in parts]),
         game=number,
-        seat=state.mover,
+        seat=state.current_seat,
         player=torch.tensor([place[name] for part in parts for name in part.player]),
-        gain=gain.float(),
+        score_delta=gain.float(),
         ends_turn=after > state.turn,
-        steps=[len(number)],
+        ply_sizes=[len(number)],
         games=len(length),
     )
     return Recorded(moves.ordered(ply), FinalStates(final, len(number)), names)

@@ -21,9 +21,9 @@ class Ply:
     action: int
     after: State
 
-    def gain(self) -> float:
+    def score_delta(self) -> float:
         """What the move scored for who made it."""
-        seat = int(self.before.mover[0])
+        seat = int(self.before.current_seat[0])
         return float(self.after.score[0, seat] - self.before.score[0, seat])
 
 
@@ -42,10 +42,10 @@ def play_by_ply(game: Game[Any], players: Sequence[Player], rng: torch.Generator
 def before_chance(game: Game[Any], ply: Ply) -> State:
     """The position if chance had added nothing to a move, or, where nothing is left to chance, the
     one before the move: what differs from it afterwards is new."""
-    if not game.spec.draws:
+    if not game.spec.num_chance_inputs:
         return ply.before
     device = ply.before.done.device
-    moved: State = game.act(ply.before, torch.tensor([ply.action], device=device))
+    moved: State = game.apply_action(ply.before, torch.tensor([ply.action], device=device))
     return moved
 
 

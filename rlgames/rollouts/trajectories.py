@@ -31,16 +31,16 @@ class Trajectories:
     game: Tensor
     seat: Tensor
     player: Tensor
-    gain: Tensor
+    score_delta: Tensor
     ends_turn: Tensor
-    steps: list[int]
+    ply_sizes: list[int]
     games: int
     target: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.action)
 
-    def of(self, player: int) -> Trajectories:
+    def by_player(self, player: int) -> Trajectories:
         """Only the moves that one player made."""
         mine = self.player == player
         if bool(mine.all()):
@@ -48,7 +48,7 @@ class Trajectories:
         rows = mine.nonzero()[:, 0]
         return self._rows(rows, self.game[rows], self.games).ordered(self._step()[rows])
 
-    def of_games(self, chosen: Tensor) -> Trajectories:
+    def select_games(self, chosen: Tensor) -> Trajectories:
         """Whole games by number, int64 [H], each as often as it is chosen; numbered 0 to H-1."""
         count = torch.bincount(self.game, minlength=self.games)
         begin = count.cumsum(0) - count
@@ -58,12 +58,12 @@ class Trajectories:
         rows = self._by_game[begin[chosen][game] + within]
         return self._rows(rows, game, len(chosen)).ordered(self._step()[rows])
 
-    def every(self, legal: Tensor) -> Trajectories:
+    def for_all_actions(self, legal: Tensor) -> Trajectories:
         """Each of the legal actions, bool [M, A], in the place of the one that was made; what was
         gained by that one stays."""
         row, action = legal.nonzero().unbind(1)
-        steps = torch.bincount(self._step()[row], minlength=len(self.steps)).tolist()
-        return replace(self._rows(row, self.game[row], self.games), action=action, steps=steps)
+        steps = torch.bincount(self._step()[row], minlength=len(self.ply_sizes)).tolist()
+        return replace(self._rows(row, self.game[row], self.games), action=action, ply_sizes=steps)
 
     def join(self, other: Trajectories) -> Trajectories:
         """These games and the other's, which are numbered on, as if played side by side."""
@@ -72,7 +72,7 @@ class Trajectories:
         both = Trajectories(
             state=type(self.state).cat([self.state, other.state]),
             game=torch.cat([self.game, other.game + self.games]),
-            steps=[len(self) + len(other)],
+            ply_sizes=[len(self) + len(other)],
             games=self.games + other.games,
             **columns,
         )
@@ -82,7 +82,7 @@ class Trajectories:
         """The moves in order of step, int64 [M], and within a step as they were."""
         order = step.argsort(stable=True)
         steps = torch.bincount(step).tolist()
-        return replace(self._rows(order, self.game[order], self.games), steps=steps)
+        return replace(self._rows(order, self.game[order], self.games), ply_sizes=steps)
 
     def to(self, device: torch.device | str) -> Trajectories:
         columns: dict[str, Any] = {
@@ -108,10 +108,10 @@ class Trajectories:
 
     def _step(self) -> Tensor:
         """Int64 [M]: at which step of the loop each move was made."""
-        return torch.repeat_interleave(torch.tensor(self.steps, device=self.game.device))
+        return torch.repeat_interleave(torch.tensor(self.ply_sizes, device=self.game.device))
 
 
-MOVE_COLUMNS = ("action", "seat", "player", "gain", "ends_turn")
+MOVE_COLUMNS = ("action", "seat", "player", "score_delta", "ends_turn")
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,14 @@ def collect_trajectories(record: list[PlyRecord], number: Tensor, final: Tensor)
         gain = _score_deltas(state, game, steps, final)
     target = _targets(record)
     moves = Trajectories(
-        state, action, game, state.mover, player, gain, ends_turn, steps, len(final), target
+        state, action, game, state.current_seat, player, gain, ends_turn, steps, len(final), target
     )
     keep = (~state.done).nonzero()[:, 0]  # finished rows rode along; they made no move
     if len(keep) == len(action):
         return moves
     step = torch.repeat_interleave(torch.tensor(steps, device=game.device))
     kept = torch.bincount(step[keep], minlength=len(steps)).tolist()
-    return replace(moves._rows(keep, game[keep], len(final)), steps=kept)
+    return replace(moves._rows(keep, game[keep], len(final)), ply_sizes=kept)
 
 
 def _targets(record: list[PlyRecord]) -> Tensor | None:
@@ -195,8 +195,8 @@ def _score_deltas(state: State, game: Tensor, steps: list[int], final: Tensor) -
         now = slice(stop - size, stop)
         stop -= size
         live = ~state.done[now]
-        mine = game[now] * seats + state.mover[now]
-        score = state.score[now].gather(1, state.mover[now, None])[:, 0]
+        mine = game[now] * seats + state.current_seat[now]
+        score = state.score[now].gather(1, state.current_seat[now, None])[:, 0]
         gain[now] = later[mine] - score
         # A finished row stands for no move, and must not hide what came before it.
         later[mine] = torch.where(live, score, later[mine])

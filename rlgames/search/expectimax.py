@@ -38,28 +38,28 @@ class Expectimax(Player):
         player: Player,
         *,
         plies: int = 2,
-        least: float = 0.0,
+        min_probability: float = 0.0,
         discount: float = 1.0,
     ) -> None:
         policy = player.policy if isinstance(player, Agent) else None
-        if game.spec.seats == 2 or game.spec.hidden or not game.spec.draws:
+        if game.spec.seats == 2 or game.spec.hidden or not game.spec.num_chance_inputs:
             raise ValueError(
                 f"search=expectimax is for one seat against the dice, not for {game.spec.name}"
             )
-        if not isinstance(policy, ValueFunction) or not policy.gains:
+        if not isinstance(policy, ValueFunction) or not policy.score_scale:
             raise ValueError(
                 "search=expectimax adds what moves gain to the values of a run, so that it needs "
                 "one with policy=ntuple, table or basis and reward=score"
             )
         self.game, self.policy = game, policy
-        self.plies, self.least, self.discount = plies, least, discount
+        self.plies, self.min_probability, self.discount = plies, min_probability, discount
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        action = torch.zeros_like(state.mover)
+        action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], self.plies)
-            action[live] = greedy_action(scores, self.game.legal(state[live]))
+            action[live] = greedy_action(scores, self.game.legal_action_mask(state[live]))
         return action
 
     @torch.no_grad()
@@ -71,19 +71,19 @@ class Expectimax(Player):
     def _scores(self, state: State, plies: int) -> Tensor:
         if plies == 1:
             return self.policy.scores(self.game, state)[0]
-        legal = self.game.legal(state)
+        legal = self.game.legal_action_mask(state)
         row, action = legal.nonzero(as_tuple=True)
-        after = self.game.act(state[row], action)
-        probability, outcomes = self.game.chances(after)
+        after = self.game.apply_action(state[row], action)
+        probability, outcomes = self.game.chance_outcomes(after)
         most = probability.amax(1, keepdim=True)
-        probability = probability * (probability >= most.clamp(max=self.least))
+        probability = probability * (probability >= most.clamp(max=self.min_probability))
         possible = (probability > 0).flatten().nonzero()[:, 0]
         future = torch.zeros(probability.numel(), device=row.device)
         future[possible] = self._best(outcomes[possible], plies - 1)
         expected = (probability * future.view_as(probability)).sum(1) / probability.sum(1)
         gained = (after.score - state.score[row])[:, 0]
         scores = torch.zeros(legal.shape, device=row.device)
-        scores[row, action] = self.policy.gains * gained + self.discount * expected.float()
+        scores[row, action] = self.policy.score_scale * gained + self.discount * expected.float()
         return scores
 
     def _best(self, state: State, plies: int) -> Tensor:
@@ -92,5 +92,5 @@ class Expectimax(Player):
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], plies)
-            most[live] = mask_illegal(scores, self.game.legal(state[live])).amax(1)
+            most[live] = mask_illegal(scores, self.game.legal_action_mask(state[live])).amax(1)
         return most

@@ -36,9 +36,9 @@ class Mcts(Player):
         tree, kept apart by counting each as a visit at once. More is faster; a twentieth of the
         simulations costs little strength.
     depth: the most plies of a descent, None: no limit.
-    rule: "fading", the rule above; "puct" multiplies the bonus by √Σ_b N(s, b), so that no action
-        is forgotten. exploration: α. Q is brought to [0, 1], for an outcome from [-1, 1], for
-        anything else by the least and the most that came of the tree's descents so far, so that
+    rule: "dedieu_amar", the rule above; "puct" multiplies the bonus by √Σ_b N(s, b), so that no
+        action is forgotten. exploration: α. Q is brought to [0, 1], for an outcome from [-1, 1],
+        for anything else by the least and the most that came of the tree's descents so far, so that
         α means the same in all games. An action not tried yet has its node's mean.
     leaf: "rollout" plays on, at most so many plies (rollout, None: to the end) by rollout_policy,
         "policy" or "uniform"; "value" asks the policy's value head.
@@ -60,17 +60,17 @@ class Mcts(Player):
         player: Player,
         *,
         simulations: int = 100,
-        parallel: int = 4,
+        num_parallel: int = 4,
         depth: int | None = None,
         rule: str = "puct",
-        exploration: float = 2.0,
+        c_puct: float = 2.0,
         leaf: str = "rollout",
         rollout: int | None = None,
         rollout_policy: str = "policy",
         temperature: float = 1.0,
         value: str | None = None,
-        noise: float = 0.0,
-        concentration: float = 10.0,
+        dirichlet_fraction: float = 0.0,
+        dirichlet_total: float = 10.0,
         unit: float = 1.0,
     ) -> None:
         if type(player).probabilities is Player.probabilities:
@@ -83,17 +83,17 @@ class Mcts(Player):
             player = Agent(game, player.policy, Stochastic(temperature))
         self.game, self.guide = game, player
         self.roller = player if rollout_policy == "policy" else Random(game)
-        self.simulations, self.parallel = simulations, parallel
+        self.simulations, self.num_parallel = simulations, num_parallel
         self.depth = math.inf if depth is None else depth
         self.rollout = math.inf if rollout is None else rollout
-        self.rule, self.exploration, self.leaf, self.unit = rule, exploration, leaf, unit
-        self.noise, self.concentration = noise, concentration
+        self.rule, self.c_puct, self.leaf, self.unit = rule, c_puct, leaf, unit
+        self.dirichlet_fraction, self.dirichlet_total = dirichlet_fraction, dirichlet_total
         self.worth = Utility(game, value)
         self.veiled = game.spec.hidden and game.spec.seats == 2
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """The most visited action; of equally visited ones the best."""
-        action = torch.zeros_like(state.mover)
+        action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             visits, quality = self.search(state[live], rng)
@@ -117,11 +117,11 @@ class Mcts(Player):
         forest = SearchTree(trees, self.simulations + 1, self.game.spec.actions, device)
         root = torch.arange(trees, device=device)
         self._open(forest, root, roots)
-        if self.noise:
+        if self.dirichlet_fraction:
             forest.prior[:trees] = self._noisy(forest.prior[:trees], rng)
         bounds = torch.tensor(self.worth.bounds, device=device).repeat(trees, 1)  # [T, 2]
-        for done in range(0, self.simulations, self.parallel):
-            wide = min(self.parallel, self.simulations - done)
+        for done in range(0, self.simulations, self.num_parallel):
+            wide = min(self.num_parallel, self.simulations - done)
             worth = self._wave(forest, roots, wide, bounds, rng).view(trees, wide)
             least, most = bounds[:, 0].minimum(worth.amin(1)), bounds[:, 1].maximum(worth.amax(1))
             bounds = torch.stack([least, most], 1)
@@ -148,9 +148,9 @@ class Mcts(Player):
         while len(row):
             action = self._pick(forest, node, bounds[tree[row]])
             if self.veiled:
-                theirs = (state.mover != starts.mover[row]).nonzero()[:, 0]
+                theirs = (state.current_seat != starts.current_seat[row]).nonzero()[:, 0]
                 action[theirs] = self.guide.choose(game.public(state[theirs]), rng)
-            before, state = state, self.game.move(state, action, rng)
+            before, state = state, self.game.step(state, action, rng)
             rows.append(row)
             edges.append(node * game.spec.actions + action)
             node, ends = forest.child(node, action, game.outcome(before, action, state))
@@ -175,23 +175,23 @@ class Mcts(Player):
     def _open(self, forest: SearchTree, node: Tensor, state: State) -> Tensor:
         """Ask the policy about nodes; what each mover still expects, 0 without a value head."""
         seen = self.game.public(state)
-        legal, value = self.game.legal(state), None
+        legal, value = self.game.legal_action_mask(state), None
         if isinstance(self.guide, Agent):
             scores, value = self.guide.policy.scores(self.game, seen)
             prior = self.guide.sampling.probabilities(scores, legal, 0.0)
         else:
             prior = self.guide.probabilities(seen)
         forest.prior[node] = prior.float().masked_fill(~legal, -torch.inf)
-        forest.side[node] = (1.0 - 2.0 * state.mover)[:, None]
+        forest.side[node] = (1.0 - 2.0 * state.current_seat)[:, None]
         return torch.zeros(len(node), device=node.device) if value is None else value * self.unit
 
     def _noisy(self, prior: Tensor, rng: torch.Generator) -> Tensor:
         """Probabilities with noise; both float32 [T, A], minus infinity for what is not legal."""
         legal = prior >= 0
-        parameter = self.concentration / legal.sum(1, keepdim=True).expand_as(prior)
+        parameter = self.dirichlet_total / legal.sum(1, keepdim=True).expand_as(prior)
         drawn = torch._standard_gamma(parameter, generator=rng) * legal
         drawn = drawn / drawn.sum(1, keepdim=True).clamp(min=1e-30)
-        noisy = (1 - self.noise) * prior + self.noise * drawn
+        noisy = (1 - self.dirichlet_fraction) * prior + self.dirichlet_fraction * drawn
         return torch.where(legal, noisy, prior)
 
     def _pick(self, forest: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ class Mcts(Player):
         it, so that each makes an action less wanted and luck in few visits does not draw them all.
         """
         visits = forest.visits[node]
-        bonus = self.exploration * forest.prior[node]
+        bonus = self.c_puct * forest.prior[node]
         if self.rule == "puct":
             bonus = bonus * visits.sum(1, keepdim=True).clamp(min=1).sqrt()
         quality = self._quality(forest, node, bounds)
@@ -246,7 +246,7 @@ class Mcts(Player):
                 if not len(live) or ply >= self.rollout:
                     break
                 row, state = row[live], state[live]
-            state = self.game.move(state, self.roller.choose(self.game.public(state), rng), rng)
+            state = self.game.step(state, self.roller.choose(self.game.public(state), rng), rng)
             ply += 1
         return _joined(ended)
 

@@ -21,11 +21,11 @@ class SearchSelfPlay(Player):
         self.agent, self.search = agent, search
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return self.decide(state, rng)[0]
+        return self.act_with_target(state, rng)[0]
 
-    def decide(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    def act_with_target(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         """The target is the share of the visits that each action got; 0 in finished rows."""
-        legal = self.search.game.legal(state)
+        legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
         live = (~state.done).nonzero()[:, 0]
         if len(live):

@@ -47,7 +47,7 @@ class Utility:
         """Float32 [B] for seat 0, where future, float32 [B], is what the mover still expects."""
         so_far = self.so_far(start, state)
         if self.value == "outcome":
-            future = (future * (1 - 2 * state.mover)).clamp(-1, 1)
+            future = (future * (1 - 2 * state.current_seat)).clamp(-1, 1)
         if self.value in ("turns", "score"):
             future = so_far + future
         return torch.where(state.done, so_far, future)

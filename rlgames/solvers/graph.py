@@ -42,7 +42,7 @@ class _Rank:
     keys: Tensor
     cell: Tensor
     probability: Tensor
-    gain: Tensor
+    score_delta: Tensor
     child: Tensor
     child_rank: Tensor
 
@@ -77,20 +77,20 @@ class Graph:
         most_positions: float = float("inf"),
         roots: State | None = None,
     ) -> None:
-        if game.spec.hidden or not game.spec.keyed:
+        if game.spec.hidden or not game.spec.has_exact_key:
             raise ValueError(f"{game.spec.name} cannot be solved by listing its positions")
         if roots is None:
             openings = game.openings(10_000)
         else:
             openings = roots, torch.full((len(roots),), 1 / len(roots), dtype=torch.float64)
-        if openings is None or game.spec.positions > MOST_POSITIONS:
+        if openings is None or game.spec.max_positions > MOST_POSITIONS:
             raise OutOfBudget(f"{game.spec.name} has too many positions to list")
         self.game, self.ranks = game, dict[int, _Rank]()
         self._deadline = time.perf_counter() + seconds
         self._memory, self._most = memory_bytes, most_positions
         self._openings, self._weight = openings
         waiting: dict[int, list[Tensor]] = {}
-        self._wait(waiting, game.key(self._openings), game.rank(self._openings))
+        self._wait(waiting, game.key(self._openings), game.depth(self._openings))
         while waiting:
             rank = min(waiting)
             keys = torch.cat(waiting.pop(rank)).unique()
@@ -112,7 +112,7 @@ class Graph:
         for number in sorted(self.ranks, reverse=True):
             rank = self.ranks[number]
             worth[number], best[number] = self._back_up(rank, worth, deciders)
-        numbers = self.game.rank(self._openings)
+        numbers = self.game.depth(self._openings)
         total = torch.zeros(2, dtype=torch.float64)
         for number in numbers.unique().tolist():
             rows = (numbers == number).nonzero()[:, 0]
@@ -123,7 +123,7 @@ class Graph:
     def best(self, values: Values, state: State) -> Tensor:
         """Bool [B, A]: the best actions; all of them in a finished row."""
         mask = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
-        numbers, keys = self.game.rank(state), self.game.key(state)
+        numbers, keys = self.game.depth(state), self.game.key(state)
         for number in numbers[~state.done].unique().tolist():
             rows = ((numbers == number) & ~state.done).nonzero()[:, 0]
             mask[rows] = values.best[number][self._find(number, keys[rows])]
@@ -132,7 +132,7 @@ class Graph:
     def worth(self, values: Values, state: State) -> Tensor:
         """Float64 [B]: what seat 0 is expected to gain from here on; 0 in a finished row."""
         found = torch.zeros(len(state), dtype=torch.float64)
-        numbers, keys = self.game.rank(state), self.game.key(state)
+        numbers, keys = self.game.depth(state), self.game.key(state)
         for number in numbers[~state.done].unique().tolist():
             rows = ((numbers == number) & ~state.done).nonzero()[:, 0]
             found[rows] = values.worth[number][self._find(number, keys[rows]), 0]
@@ -148,8 +148,8 @@ class Graph:
     def _expand(self, keys: Tensor) -> _Rank:
         parts: list[tuple[Tensor, ...]] = []
         for start in range(0, len(keys), CHUNK):
-            state = self.game.unkey(keys[start : start + CHUNK])
-            legal = self.game.legal(state)
+            state = self.game.state_from_key(keys[start : start + CHUNK])
+            legal = self.game.legal_action_mask(state)
             for action in range(self.game.spec.actions):
                 rows = legal[:, action].nonzero()[:, 0]
                 if len(rows):
@@ -159,13 +159,13 @@ class Graph:
 
     def _edges(self, state: State, rows: Tensor, action: int, start: int) -> tuple[Tensor, ...]:
         game = self.game
-        slid = game.act(state[rows], torch.full((len(rows),), action))
-        probability, after = game.chances(slid)
+        slid = game.apply_action(state[rows], torch.full((len(rows),), action))
+        probability, after = game.chance_outcomes(slid)
         ways = probability.shape[1]
         possible = (probability.reshape(-1) > 0).nonzero()[:, 0]
         after = after[possible]
         row = rows.repeat_interleave(ways)[possible]
-        rank = torch.where(after.done, -1, game.rank(after))
+        rank = torch.where(after.done, -1, game.depth(after))
         return (
             (row + start) * game.spec.actions + action,
             probability.reshape(-1)[possible],
@@ -190,7 +190,7 @@ class Graph:
             if number >= 0:
                 rows = (rank.child_rank == number).nonzero()[:, 0]
                 later[rows] = worth[number][self._find(number, rank.child[rows])]
-        later += torch.stack([rank.gain, rank.gain.abs()], 1)
+        later += torch.stack([rank.score_delta, rank.score_delta.abs()], 1)
         actions = self.game.spec.actions
         quality = torch.zeros(len(rank.keys) * actions, 2, dtype=torch.float64)
         quality.index_add_(0, rank.cell, rank.probability[:, None] * later)
@@ -201,15 +201,15 @@ class Graph:
         best = torch.zeros_like(legal)
         for start in range(0, len(rank.keys), CHUNK):
             part = slice(start, start + CHUNK)
-            state = self.game.unkey(rank.keys[part])
-            sign = (1 - 2 * state.mover).double()
+            state = self.game.state_from_key(rank.keys[part])
+            sign = (1 - 2 * state.current_seat).double()
             for_mover = (quality[part, :, 0] * sign[:, None]).masked_fill(~legal[part], -torch.inf)
             most = for_mover.amax(1, keepdim=True)
             best[part] = for_mover >= most - 1e-9 * most.abs().clamp(min=1)
             weight = torch.zeros(len(state), actions, dtype=torch.float64)
             weight.scatter_(1, for_mover.argmax(1, keepdim=True), 1.0)
             for seat, decider in enumerate(deciders):
-                rows = (state.mover == seat).nonzero()[:, 0]
+                rows = (state.current_seat == seat).nonzero()[:, 0]
                 if decider is not None and len(rows):
                     weight[rows] = decider(state[rows]).double().cpu()
             result[part] = (weight[:, :, None] * quality[part]).sum(1)
@@ -242,5 +242,5 @@ def exploitability(graph: Graph, decider: Decider) -> tuple[float, list[float]]:
     against_first = fair - graph.value([decider, None]).mean
     against_second = graph.value([None, decider]).mean - fair
     # Rounding may leave a trace of either sign where nothing is gained.
-    gains = [0.0 if abs(gain) < 1e-12 else gain for gain in (against_first, against_second)]
-    return sum(gains) / 2, gains
+    score_scale = [0.0 if abs(gain) < 1e-12 else gain for gain in (against_first, against_second)]
+    return sum(score_scale) / 2, score_scale

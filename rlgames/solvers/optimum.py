@@ -62,8 +62,8 @@ def solver_reach(game: Game[Any]) -> str:
     if isinstance(game, Battleship):
         fits, listed = "sunk" not in game.show, game.layouts() is not None
     else:
-        fits = game.spec.keyed and not game.spec.hidden
-        listed = fits and game.spec.positions <= MOST_POSITIONS
+        fits = game.spec.has_exact_key and not game.spec.hidden
+        listed = fits and game.spec.max_positions <= MOST_POSITIONS
     return "no" if not fits else "yes" if listed else "smaller boards"
 
 

@@ -49,9 +49,9 @@ def exact_worth(
             return _by_beliefs(game, state, seconds, memory)  # type: ignore[arg-type]
         if isinstance(game, KInARow) and game.gravity:
             found = _by_search(game, state, seconds)  # type: ignore[arg-type]
-            if found.value is not None or game.spec.positions > MOST_POSITIONS:
+            if found.value is not None or game.spec.max_positions > MOST_POSITIONS:
                 return found
-        if game.spec.hidden or not game.spec.keyed:
+        if game.spec.hidden or not game.spec.has_exact_key:
             return None
         return _by_positions(game, state, seconds, memory)
     except OutOfBudget:
@@ -60,9 +60,9 @@ def exact_worth(
 
 def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) -> Exact:
     """All positions that can follow are listed."""
-    legal = game.legal(state)[0].nonzero()[:, 0]
+    legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
     before = state[torch.zeros_like(legal)]
-    probability, after = game.chances(game.act(before, legal))
+    probability, after = game.chance_outcomes(game.apply_action(before, legal))
     worth = (after.score[:, 0] - state.score[0, 0]).double()
     live = (probability.flatten() > 0) & ~after.done
     if bool(live.any()):
@@ -71,7 +71,7 @@ def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) ->
         worth[live] += graph.worth(values, after[live])
     # What cannot be has a probability of 0, and a worth that means nothing.
     worth = torch.where(probability.flatten() > 0, worth, 0.0)
-    side = 1 - 2 * int(state.mover[0])
+    side = 1 - 2 * int(state.current_seat[0])
     means = side * (probability * worth.view_as(probability)).sum(1)
     actions: list[float | None] = [None] * game.spec.actions
     for action, mean in zip(legal.tolist(), means.tolist(), strict=True):
@@ -82,13 +82,13 @@ def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) ->
 def _by_search(game: KInARow, state: KInARowState, seconds: float) -> Exact:
     """Alpha-beta search of what each action leads to, as far as there is time."""
     search = AlphaBeta(game.rows, game.columns, game.line)
-    legal = game.legal(state)[0].nonzero()[:, 0].tolist()
+    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
     end = time.perf_counter() + seconds
     actions: list[float | None] = [None] * game.spec.actions
     for number, action in enumerate(legal):
-        after = game.act(state, torch.tensor([action]))
+        after = game.apply_action(state, torch.tensor([action]))
         if bool(after.done[0]):
-            actions[action] = float(after.score[0, int(state.mover[0])])
+            actions[action] = float(after.score[0, int(state.current_seat[0])])
             continue
         share = max(0.0, end - time.perf_counter()) / (len(legal) - number)
         value, proven = search.value(int(after.own[0]), int(after.occupied[0]), share)

@@ -55,11 +55,11 @@ class Demonstrations:
                     f"{path} holds no moves of demonstrator={cfg.demonstrator}",
                     nearest(cfg.demonstrator, [sanitized(name, 40) for name in found.players[:20]]),
                 )
-            moves = moves.of(found.players.index(cfg.demonstrator))
+            moves = moves.by_player(found.players.index(cfg.demonstrator))
         moves = replace(moves, player=torch.zeros_like(moves.player)).to(rng.device)
         return cls(moves, FinalStates(state.to(rng.device), found.results.moves), rng)
 
-    def draw(self, count: int) -> tuple[Trajectories, FinalStates]:
+    def sample(self, count: int) -> tuple[Trajectories, FinalStates]:
         """So many games at random; none comes again before all have come."""
         games = self.moves.games
         rounds = [
@@ -73,7 +73,7 @@ class Demonstrations:
         games = self.moves.games
         if games < 2:
             raise ConfigError(
-                "learner=clone holds recorded games out, and there is one only",
+                "learner=behavior_cloning holds recorded games out, and there is one only",
                 "record two games or more",
             )
         order = torch.randperm(games, generator=self.rng, device=self.rng.device)
@@ -81,7 +81,7 @@ class Demonstrations:
         return Demonstrations(*self._of(order[count:]), self.rng), self._of(order[:count])[0]
 
     def _of(self, chosen: Tensor) -> tuple[Trajectories, FinalStates]:
-        moves = self.moves.of_games(chosen)
+        moves = self.moves.select_games(chosen)
         return moves, FinalStates(self.results.state[chosen], len(moves))
 
 
@@ -108,7 +108,7 @@ def restarting_from_pool(opened: GamePool, share: float) -> InitialStates:
         one = torch.randint(len(live), copied.shape, generator=rng, device=rng.device)
         here = opened.state[live[one]]
         u = torch.rand(len(here), generator=rng, device=rng.device)
-        there = game.move(here, game.pick(game.public(here), u), rng)
+        there = game.step(here, game.sample_legal_action(game.public(here), u), rng)
         over = there.done.nonzero()[:, 0]
         return new.put(copied, there.put(over, here[over]))
 
@@ -118,9 +118,10 @@ def restarting_from_pool(opened: GamePool, share: float) -> InitialStates:
 class Collector:
     """Plays or draws the games of each batch.
 
-    players: the agent, or a search around it, and its opponent if it has one; learner=clone has the
-    teacher in the agent's place, or takes recorded games where there is none.
-    Raises ConfigError for keys that do not fit together and for records that cannot be read.
+    players: the agent, or a search around it, and its opponent if it has one;
+    learner=behavior_cloning has the teacher in the agent's place, or takes recorded games where
+    there is none. Raises ConfigError for keys that do not fit together and for records that cannot
+    be read.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class Collector:
         The moves to learn from are those of player 0.
         """
         if self.from_record and self.recorded:
-            return self.recorded.draw(count)
+            return self.recorded.sample(count)
         if not self.cfg.window:
             return self._whole(self.players, count, played, rng)
         self.opened = self.opened or self._open(count, rng)
@@ -178,8 +179,8 @@ class Collector:
     def _open(self, count: int, rng: torch.Generator) -> GamePool:
         start = self._start(rng)
         opened = GamePool(self.game, self.players, UNLIMITED_GAMES, rng, batch=count, start=start)
-        if self.cfg.restarts:
-            opened.start = restarting_from_pool(opened, self.cfg.restarts)
+        if self.cfg.restart_fraction:
+            opened.start = restarting_from_pool(opened, self.cfg.restart_fraction)
         return opened
 
     def _start(self, rng: torch.Generator) -> InitialStates | None:
@@ -204,11 +205,13 @@ class Collector:
             self.opened = self._open(checked_int(state["opened"]["batch"], 1, self.cfg.batch), rng)
             self.opened.load_state_dict(state["opened"])
 
-    def joined(self, moves: Trajectories, results: FinalStates) -> tuple[Trajectories, FinalStates]:
+    def with_demonstrations(
+        self, moves: Trajectories, results: FinalStates
+    ) -> tuple[Trajectories, FinalStates]:
         """The games of a batch and the recorded ones that are added to every batch."""
-        if not self.cfg.demonstrated or self.recorded is None:
+        if not self.cfg.demos_per_batch or self.recorded is None:
             return moves, results
-        more, ended = self.recorded.draw(self.cfg.demonstrated)
+        more, ended = self.recorded.sample(self.cfg.demos_per_batch)
         public = replace(results, state=self.game.public(results.state))
         return moves.join(more), public.join(ended)
 
@@ -219,7 +222,7 @@ class Collector:
             count = min(self.cfg.batch, self.cfg.eval_games)
             # Earlier selves are others whenever they are asked, and the games are to stay the same.
             players = [player for player in self.players if not isinstance(player, PastSelves)]
-            self._held_out = self._whole(players, count, 0, rng)[0].of(0)
+            self._held_out = self._whole(players, count, 0, rng)[0].by_player(0)
         return self._held_out
 
     def clone(self) -> dict[str, float] | None:
@@ -246,46 +249,44 @@ def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None)
     if cfg.window and not learner.bootstraps:
         raise ConfigError(
             f"learner={name} learns from whole games, not from window={cfg.window} moves of them",
-            "leave window= out, or take learner=actor_critic or learner=td",
+            "leave window= out, or take learner=ppo or learner=td",
         )
     if cfg.window and agent.game.spec.seats == 2:
         raise ConfigError(
             f"window={cfg.window} is for games of one seat, and {agent.game.spec.name} has two",
             "leave window= out",
         )
-    if cfg.restarts and not cfg.window:
+    if cfg.restart_fraction and not cfg.window:
         raise ConfigError(
-            f"restarts={cfg.restarts} begins games where others stand, which are whole here",
-            "add window=N, or leave restarts= out",
+            f"restart_fraction={cfg.restart_fraction} needs games in progress, and none are kept",
+            "add window=N, or leave restart_fraction= out",
         )
-    for key in ("demonstrated", "clone_epochs", "demonstrator"):
+    for key in ("demos_per_batch", "clone_epochs", "demonstrator"):
         if cfg[key] and not cfg.demonstrations:
             raise ConfigError(f"{key}={cfg[key]} needs recorded games", "add demonstrations=FILE")
-    if cfg.demonstrated and not learner.learns_from_records:
-        raise ConfigError(
-            f"learner={name} does not learn from recorded games", "learner=actor_critic does"
-        )
+    if cfg.demos_per_batch and not learner.learns_from_records:
+        raise ConfigError(f"learner={name} does not learn from recorded games", "learner=ppo does")
     if cfg.clone_epochs and not isinstance(agent.policy, Network):
         raise ConfigError(
             f"clone_epochs={cfg.clone_epochs} fits networks, and policy={cfg.policy.name} is none",
-            "policy=mlp learner=actor_critic fits",
+            "policy=mlp learner=ppo fits",
         )
     if teacher is not None and not clones:
-        raise ConfigError(f"learner={name} has no teacher", "learner=clone has")
+        raise ConfigError(f"learner={name} has no teacher", "learner=behavior_cloning has")
     if teacher is not None and teacher.name == "human":
         raise ConfigError(
             "teacher=human would be asked for thousands of games",
             "record some by play record=FILE, and take demonstrations=FILE",
         )
-    if clones and teacher is None and (not cfg.demonstrations or cfg.demonstrated):
+    if clones and teacher is None and (not cfg.demonstrations or cfg.demos_per_batch):
         raise ConfigError(
-            "learner=clone needs a teacher to learn from, or a record",
-            "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demonstrated=",
+            "learner=behavior_cloning needs a teacher to learn from, or a record",
+            "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
         )
-    used = cfg.demonstrated or cfg.clone_epochs or (clones and teacher is None)
+    used = cfg.demos_per_batch or cfg.clone_epochs or (clones and teacher is None)
     if cfg.demonstrations and not used:
         raise ConfigError(
-            "demonstrations= is given, and not used", "add demonstrated=N or clone_epochs=N"
+            "demonstrations= is given, and not used", "add demos_per_batch=N or clone_epochs=N"
         )
     if split is not None and cfg.demonstrations:
         raise ConfigError(

@@ -75,8 +75,8 @@ def build_components(cfg: DictConfig, found: Checkpoint | None = None) -> Compon
     game = build_game(cfg).to(device)
     init, numbers = make_generator(cfg.seed, "init"), None if found is None else found.numbers
     policy = build_policy(cfg, game, init, numbers).to(device)
-    if cfg.start and found is None:
-        init_policy_from(Path(cfg.start), cfg, policy)
+    if cfg.init_from and found is None:
+        init_policy_from(Path(cfg.init_from), cfg, policy)
     sampling, rng = (
         build_sampling(cfg),
         make_generator(cfg.seed, distributed.rank_stream_name("learn"), device),
@@ -99,11 +99,11 @@ def build_components(cfg: DictConfig, found: Checkpoint | None = None) -> Compon
 
 def _check_together(cfg: DictConfig, learner: Learner) -> None:
     """Raises ConfigError for what several processes cannot do together."""
-    if not learner.together or cfg.clone_epochs:
+    if not learner.supports_distributed or cfg.clone_epochs:
         what = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
         raise ConfigError(
             f"{what} is learnt by one process, and there are {distributed.world_size()}",
-            "learner=actor_critic is learnt by several",
+            "learner=ppo is learnt by several",
         )
     if cfg.batch < distributed.world_size():
         raise ConfigError(

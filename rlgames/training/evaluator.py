@@ -58,7 +58,7 @@ class Evaluator:
         self.graph: Graph | None = None
         if game.spec.seats == 2:
             self.opponent = build_player(cfg.eval_opponent, cfg, game)
-            if game.spec.keyed and not game.spec.hidden and cfg.device == "cpu":
+            if game.spec.has_exact_key and not game.spec.hidden and cfg.device == "cpu":
                 self.graph = find_graph(game, 60, most_positions=MAX_GRAPH_POSITIONS)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
         self.figure = usual
@@ -76,7 +76,7 @@ class Evaluator:
                 f"best_by={usual} fits",
             )
 
-    def examine(
+    def evaluate(
         self, games: int, stream: str
     ) -> tuple[Evaluation, Evaluation | None, dict[str, float]]:
         """Play games drawn from the named stream, on the layouts trained on and on those held out
@@ -118,10 +118,10 @@ class Evaluator:
         """What random play comes to in the game's figure, None where it is not known at once."""
         game, opponent = self.game, self.opponent
         if opponent is None:
-            return game.random_turns() if self.figure == "turns" else None
+            return game.expected_random_turns() if self.figure == "turns" else None
         if (
             self.cfg.eval_opponent.name not in SCRIPTED_OPPONENTS
-            or game.spec.longest > MAX_QUICK_PLIES
+            or game.spec.max_plies > MAX_QUICK_PLIES
         ):
             return None
         rng = make_generator(self.cfg.seed, "random", self.cfg.device)
@@ -163,14 +163,14 @@ class Evaluator:
         players = [self.greedy] if self.opponent is None else [self.greedy, self.opponent]
         moves, found = GamePool(game, players, NUM_PARALLEL_GAMES, rng).play(MAX_SHOWN_PLIES)
         assert moves is not None
-        own = moves.of(0).state
+        own = moves.by_player(0).state
         rows = torch.tensor(
             game_images.evenly_spaced(len(own), MAX_VALUED_POSITIONS), device=own.done.device
         )
         worth = game_images.values(game, policy, own[rows], logits)
         if worth is not None and bool(worth.isfinite().all()):
             log.spread(played, "values/positions", worth.numpy())
-        first = moves.of_games(moves.game.new_zeros(1))
+        first = moves.select_games(moves.game.new_zeros(1))
         try:
             stills, gif = game_images.show(game, policy, logits, first, found.state[:1])
         except Exception as error:  # a game of one's own may not be able to draw itself

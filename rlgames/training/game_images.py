@@ -33,7 +33,7 @@ def action_values(game: Game[Any], policy: Policy, state: State, logits: bool) -
     logits: its scores are logits, and told as probabilities in percent; otherwise as they are,
         the best action of a position being the darkest.
     """
-    legal = game.legal(state)
+    legal = game.legal_action_mask(state)
     scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).double()
     if logits:
         weights = scores.softmax(1).cpu().numpy()
@@ -50,7 +50,7 @@ def values(game: Game[Any], policy: Policy, state: State, logits: bool) -> Tenso
     its best action; None where it does not say."""
     scores, value = policy.scores(game, state)
     if value is None and not logits:
-        value = mask_illegal(scores, game.legal(state)).amax(1)
+        value = mask_illegal(scores, game.legal_action_mask(state)).amax(1)
     return None if value is None else value.double().cpu()
 
 
@@ -78,7 +78,7 @@ def show(
         game, policy, moves.state[torch.tensor(shown, device=own.device)], logits
     )
     frames = [_frame(game, moves, *each) for each in zip(shown, thought, strict=True)]
-    end = game.from_seat(final, 0)
+    end = game.view_from_seat(final, 0)
     frames.append(
         pictures.diagram(
             game, end, 0, _end(game, end, len(moves)), reveal=True, width=ANIMATION_WIDTH
@@ -105,7 +105,9 @@ def _frame(game: Game[Any], moves: Trajectories, ply: int, thought: Thought) -> 
 
 def _title(game: Game[Any], moves: Trajectories, ply: int) -> str:
     who = "" if int(moves.player[ply]) == 0 else ", opponent"
-    return f"move {ply + 1:,}{who}: {game.name_action(moves.state, ply, int(moves.action[ply]))}"
+    return (
+        f"move {ply + 1:,}{who}: {game.action_to_string(moves.state, ply, int(moves.action[ply]))}"
+    )
 
 
 def _end(game: Game[Any], end: State, plies: int) -> str:

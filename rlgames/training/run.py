@@ -96,8 +96,8 @@ class Progress:
             raise ValueError("converged is neither true nor false")
 
 
-def train(cfg: DictConfig, onlooker: Callback | None = None) -> TrainingResult | None:
-    """Run a checked config to its end; the onlooker is told how it goes.
+def train(cfg: DictConfig, callback: Callback | None = None) -> TrainingResult | None:
+    """Run a checked config to its end; the callback is told how it goes.
 
     Of several processes that torchrun has started the first writes, and is told what came of it.
 
@@ -108,7 +108,7 @@ def train(cfg: DictConfig, onlooker: Callback | None = None) -> TrainingResult |
     with Interrupts() as interrupts, distributed.process_group(cfg.device):
         parts = build_components(cfg)
         log = _open_log(cfg, interrupts) if distributed.rank() == 0 else None
-        return Run(cfg, parts, log, interrupts, onlooker).to_end()
+        return Run(cfg, parts, log, interrupts, callback).to_end()
 
 
 def resume(
@@ -116,7 +116,7 @@ def resume(
     cfg: DictConfig,
     found: Checkpoint,
     lock: filelock.BaseFileLock | None = None,
-    onlooker: Callback | None = None,
+    callback: Callback | None = None,
 ) -> TrainingResult | None:
     """Go on with a run from its checkpoint, by a checked config that says the same or allows more
     games; otherwise as train. lock: of the directory, taken before the checkpoint was read.
@@ -131,12 +131,12 @@ def resume(
         held.callback(lock.release if lock else lambda: None)
         with sanitize_errors():
             parts = build_components(cfg, found)
-        run = Run(cfg, parts, None, interrupts, onlooker)
+        run = Run(cfg, parts, None, interrupts, callback)
         run.load(found)
         if run.first:
             plain, yaml = to_plain(cfg), to_yaml(cfg)
             run.log = RunLog(directory, plain, yaml, interrupts, run.goes_on, lock)
-            run.onlooker.remembers(read_metrics(directory / "metrics.jsonl"))
+            run.callback.on_resume(read_metrics(directory / "metrics.jsonl"))
         return run.to_end()
 
 
@@ -156,10 +156,10 @@ class Run:
         parts: Components,
         log: RunLog | None,
         interrupts: Interrupts,
-        onlooker: Callback | None,
+        callback: Callback | None,
     ) -> None:
         self.cfg, self.parts, self.interrupts = cfg, parts, interrupts
-        self.onlooker = onlooker or Callback()
+        self.callback = callback or Callback()
         if log is not None:
             self.log = log
         self.first = distributed.rank() == 0
@@ -312,12 +312,12 @@ class Run:
         with self.interrupts.shielded():
             self.log.judge(self.marks.played, examiner.figure, examiner.best_by, self.random)
         optimal = None if self.optimum is None else self.optimum.value
-        self.onlooker.judged(examiner.figure, self.random, optimal)
+        self.callback.on_references(examiner.figure, self.random, optimal)
 
     @contextlib.contextmanager
     def _doing(self, what: str) -> Iterator[None]:
-        """A block that the onlooker is told of, and whose time is counted."""
-        self.onlooker.doing(what)
+        """A block that the callback is told of, and whose time is counted."""
+        self.callback.on_phase(what)
         with self.tally.spent(what):
             yield
 
@@ -338,16 +338,16 @@ class Run:
         parts.agent.progress = marks.played / games
         for player in parts.players:
             if isinstance(player, PastSelves):
-                player.look_back(marks.played, self.rng)
+                player.start_batch(marks.played, self.rng)
         with self._doing("playing"):
             moves, results = parts.lessons.play(batch, marks.played, self.rng)
         with self._doing("learning"), self.interrupts.shielded():
             self._learn(moves, results, batch)
-        self.onlooker.told(marks.played, {})
+        self.callback.on_metrics(marks.played, {})
 
     def _learn(self, moves: Trajectories, results: FinalStates, batch: int) -> None:
         parts, marks = self.parts, self.marks
-        given = parts.lessons.joined(moves.of(0), results)
+        given = parts.lessons.with_demonstrations(moves.by_player(0), results)
         try:
             figures = parts.learner.update(*given, parts.agent.progress)
         except NonFiniteError as error:
@@ -397,9 +397,9 @@ class Run:
             marks.evaluated = marks.played
             return
         with self._doing("evaluating"):
-            *_, figures = examiner.examine(self.cfg.eval_games, "eval")
+            *_, figures = examiner.evaluate(self.cfg.eval_games, "eval")
         if isinstance(learner, BehaviorCloning):
-            figures |= learner.examine(self.parts.lessons.held_out())
+            figures |= learner.evaluate(self.parts.lessons.held_out())
         with self.interrupts.shielded():
             if isinstance(learner, BehaviorCloning):
                 marks.converged = learner.converged(figures["loss"])
@@ -412,7 +412,7 @@ class Run:
                 marks.best = ahead
                 with self._doing("saving"):
                     self._checkpoint({}).write(self.checkpoints / BEST)
-                self.onlooker.saved(marks.played, best=True)
+                self.callback.on_checkpoint(marks.played, best=True)
         self._draw()
 
     def _tell(self, metrics: dict[str, float]) -> None:
@@ -422,7 +422,7 @@ class Run:
         if any(name.startswith("eval/") for name in metrics):
             metrics = metrics | {"time/seconds": self.seconds}
         self.log.add(self.marks.played, metrics)
-        self.onlooker.told(self.marks.played, metrics)
+        self.callback.on_metrics(self.marks.played, metrics)
 
     def _draw(self) -> None:
         if self.first:
@@ -441,7 +441,7 @@ class Run:
                 return
             self.log.flush()
             self._checkpoint(state).write(self.checkpoints / name)
-        self.onlooker.saved(self.marks.played, best=False)
+        self.callback.on_checkpoint(self.marks.played, best=False)
 
     def _close(self) -> TrainingResult:
         """Evaluate the best policy, beside the optimum where that is found in time."""
@@ -449,12 +449,12 @@ class Run:
         self.closing = True
         restore_weights(parts.agent.policy, Checkpoint.read(self.checkpoints / BEST).policy)
         # Other games than those that the best checkpoint was chosen by.
-        self.onlooker.doing("evaluating")
-        found, held_out, figures = parts.examiner.examine(
+        self.callback.on_phase("evaluating")
+        found, held_out, figures = parts.examiner.evaluate(
             FINAL_EVAL_FACTOR * cfg.eval_games, "final"
         )
         if self.optimum is None and parts.game.spec.seats == 1:
-            self.onlooker.doing("solving")
+            self.callback.on_phase("solving")
             self.optimum = find_optimum(parts.game, cfg.solve_seconds)
         optimal = None if self.optimum is None else self.optimum.value
         random = random_play_mean(parts.game) if self.random is None else self.random
@@ -462,7 +462,7 @@ class Run:
         figures |= {name: value for name, value in references.items() if value is not None}
         self._finish("done", figures)
         self.done = True
-        self.onlooker.done(self.log.directory)
+        self.callback.on_run_end(self.log.directory)
         return TrainingResult(
             self.log.directory,
             parts.game,

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from rlgames.cli import main as cli
+from rlgames.cli import main
 from rlgames.cli.completion import SCRIPTS, candidates, split
 from rlgames.config import catalogue
 
@@ -21,9 +21,9 @@ BREAKS = " \t\n\"'@><=;|&(:"
 
 
 def completed(line, shell="zsh"):
-    of_runs = (*cli.RUN_COMMANDS, *cli.MULTI_RUN_COMMANDS)
+    of_runs = (*main.RUN_COMMANDS, *main.MULTI_RUN_COMMANDS)
     asked = [shell, line, BREAKS]
-    return candidates(asked, cli.COMMANDS, of_runs, cli.PATH_KEYS).split("\n")[:-1]
+    return candidates(asked, main.COMMANDS, of_runs, main.PATH_KEYS).split("\n")[:-1]
 
 
 @pytest.fixture
@@ -53,11 +53,15 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train experiment=hickman lin", ["line="]),
         (
             "rlgames train learner=td learner.",
-            ["learner.backup=", "learner.frozen=", "learner.lr_end=", "learner.rates="],
+            ["learner.backup=", "learner.frozen_tuples=", "learner.lr_end=", "learner.step_size="],
         ),
         (
-            "rlgames train learner=td learner.rates=c",
-            ["learner.rates=constant ", "learner.rates=coherence ", "learner.rates=counts "],
+            "rlgames train learner=td learner.step_size=c",
+            [
+                "learner.step_size=constant ",
+                "learner.step_size=temporal_coherence ",
+                "learner.step_size=counts ",
+            ],
         ),
         ("rlgames train policy.canonical=", ["policy.canonical=false ", "policy.canonical=true "]),
         ("rlgames train best_by=n", ["best_by=null "]),
@@ -157,7 +161,7 @@ def command(tmp_path):
 
 def test_the_function_of_bash_fills_its_reply_quickly(command, folder):
     text = SCRIPTS["bash"] + (
-        "\nCOMP_LINE='rlgames train learner=td learner.rates=coh'; COMP_POINT=${#COMP_LINE}"
+        "\nCOMP_LINE='rlgames train learner=td learner.step_size=coh'; COMP_POINT=${#COMP_LINE}"
         '\n_rlgames rlgames; printf "<%s>" "${COMPREPLY[@]}"; complete -p rlgames; times'
     )
     done = subprocess.run(
@@ -176,7 +180,7 @@ def test_a_person_presses_tab(shell, command, folder):
         pytest.skip(f"{shell} is not here")
     lines = {
         "rlgames trai\tgame=salvo_d\tlearner=td learner.r\tcoh\t": (
-            "rlgames train game=salvo_duel learner=td learner.rates=coherence"
+            "rlgames train game=salvo_duel learner=td learner.step_size=temporal_coherence"
         ),
         "rlgames eval out\tsal\tb\topponent=ex\t": (
             "rlgames eval outputs/salvo/b run opponent=exact"

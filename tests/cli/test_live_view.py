@@ -112,8 +112,8 @@ def test_neither_colour_nor_more_than_ascii_is_needed():
 
 def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
     viewer = progress.ProgressCallback(20)
-    viewer.told(20, {})
-    viewer.doing("evaluating")
+    viewer.on_metrics(20, {})
+    viewer.on_phase("evaluating")
     assert "20 games, evaluating" in drawn(viewer.view, color_system=None)
     viewer.done(Path("outputs/a\x1brun"))
     text = drawn(viewer.view, color_system=None)
@@ -123,10 +123,10 @@ def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
 
 def test_a_plain_line_tells_what_is_new(capsys):
     lines = display.PlainProgress(100)
-    lines.told(10, {"train/turns": 9.0, "time/games_per_s": 500.0})
-    lines.told(10, {"eval/turns": 8.0})
-    lines.told(15, {"eval/turns": 7.5})
-    lines.told(20, {"eval/turns": 7.0})
+    lines.on_metrics(10, {"train/turns": 9.0, "time/games_per_s": 500.0})
+    lines.on_metrics(10, {"eval/turns": 8.0})
+    lines.on_metrics(15, {"eval/turns": 7.5})
+    lines.on_metrics(20, {"eval/turns": 7.0})
     first, second = capsys.readouterr().out.splitlines()
     assert first == "        10 of 100 games: 500 games/s, turns 9.00, greedy turns 8.000"
     assert second == "        20 of 100 games: greedy turns 7.000"
@@ -137,19 +137,19 @@ class Told(Callback):
         self.directory = None
         self.games, self.bounds, self.files, self.what = [], None, [], set()
 
-    def judged(self, figure, random, optimal):
+    def on_references(self, figure, random, optimal):
         self.bounds = figure, random, optimal
 
-    def told(self, games, metrics):
+    def on_metrics(self, games, metrics):
         self.games.append(games)
 
-    def saved(self, games, best):
+    def on_checkpoint(self, games, best):
         self.files.append((games, best))
 
-    def doing(self, what):
+    def on_phase(self, what):
         self.what.add(what)
 
-    def done(self, directory):
+    def on_run_end(self, directory):
         self.directory = directory
 
 

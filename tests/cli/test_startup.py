@@ -66,7 +66,7 @@ torchs = {
     "adam": lambda weights, _: optim.Adam(weights, 0.01),
     "sgd": lambda weights, _: optim.SGD(weights, 0.01),
     "rmsprop": lambda weights, _: optim.RMSprop(weights, 0.01, alpha=0.9),
-    "rmsprop_of_matrices": lambda weights, _: RmspropPerMatrix(weights, 0.01, 0.9),
+    "rmsprop_per_matrix": lambda weights, _: RmspropPerMatrix(weights, 0.01, 0.9),
 }
 ours = {
     name: descended(lambda _, net, name=name: make_optimizer(name, net, 0.01, 0.9))

@@ -10,8 +10,7 @@ import pytest
 from processes import Terminal
 
 import rlgames as package
-from rlgames.cli import display
-from rlgames.cli import main as cli
+from rlgames.cli import display, main
 from rlgames.config import compose
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
@@ -117,7 +116,7 @@ def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypat
         raise error
 
     for name in ("train", "evaluate", "play", "arena", "solve"):
-        monkeypatch.setattr(cli, name, fail)
+        monkeypatch.setattr(main, name, fail)
     monkeypatch.setattr(compose, "load_config", lambda *_: None)
     done = typed(command, "format=json")
     assert done.returncode == (code if command != "slove" else 2)

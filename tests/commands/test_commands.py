@@ -184,12 +184,12 @@ FITTING = {
     "learner=td_lambda": ["game=2048", "board=3", "sampling=argmax"],
     "policy=embedding": ["game=tictactoe"],
     "learner=td": ["game=tictactoe", "policy=table"],
-    "policy=basis": ["game=2048", "board=3", "sampling=argmax", "learner=adp"],
-    "learner=adp": ["game=2048", "board=3", "sampling=argmax", "policy=basis"],
-    "learner=q": ["sampling=epsilon_greedy"],
-    "learner=clone": ["game=2048", "board=3", "teacher=corner"],
-    "learner=expert": ["game=tictactoe", "search=mcts", "search.simulations=8"],
-    "search=mcts": ["game=tictactoe", "learner=expert", "search.simulations=8"],
+    "policy=linear": ["game=2048", "board=3", "sampling=argmax", "learner=adp"],
+    "learner=adp": ["game=2048", "board=3", "sampling=argmax", "policy=linear"],
+    "learner=dqn": ["sampling=epsilon_greedy"],
+    "learner=behavior_cloning": ["game=2048", "board=3", "teacher=corner"],
+    "learner=alphazero": ["game=tictactoe", "search=mcts", "search.simulations=8"],
+    "search=mcts": ["game=tictactoe", "learner=alphazero", "search.simulations=8"],
     "policy=staged": ["game=2048", "board=3"],
     "policy=axial": ["shots=1"],
     "learner=occupancy": ["shots=1"],
@@ -233,10 +233,10 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     words += ["eval_games=5", "solve_seconds=0"]
     words += ["teacher=corner"] if cfg.learner.name == "clone" else []
     if cfg.policy.name == "ntuple":
-        words += ["policy.marks=6"]  # small tables
+        words += ["policy.num_cell_values=6"]  # small tables
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games
-    words += ["learner.updates=2"] if "updates" in cfg.learner else []
+    words += ["learner.updates_per_batch=2"] if "updates" in cfg.learner else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
@@ -345,7 +345,7 @@ def test_an_arena(rlgames):
         (["game=2048", "shots=2"], "shots"),
         (["game=tictactoe", "policy=table"], "policy=mlp"),
         (["game=tictactoe", "learner=td"], "policy=table"),
-        (["game=tictactoe", "learner=expert", "search=expectimax"], "search="),
+        (["game=tictactoe", "learner=alphazero", "search=expectimax"], "search="),
         (["game=salvo", "policy=embedding"], "embedding"),
         (["game=salvo", "policy=table", "learner=td"], "hidden"),
         (["game=connect4", "policy=table", "learner=td"], "entries"),

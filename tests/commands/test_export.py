@@ -51,7 +51,7 @@ def small(tmp_path_factory):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            ["game=tictactoe", "reward=outcome", "learner=q", "sampling=epsilon_greedy"],
+            ["game=tictactoe", "reward=outcome", "learner=dqn", "sampling=epsilon_greedy"],
             marks=pytest.mark.slow,
         ),
     ],

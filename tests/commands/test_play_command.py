@@ -51,7 +51,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
     path, rules = tmp_path / "my games.jsonl", to_plain(cfg)["game"]
     read = records.read(path, build_game(cfg), rules).moves
     assert len(read) == len(players)
-    assert float(read.gain[read.seat == seat - 1].sum()) == score
+    assert float(read.score_delta[read.seat == seat - 1].sum()) == score
 
 
 def test_the_input_ends(tmp_path):

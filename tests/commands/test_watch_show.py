@@ -191,7 +191,7 @@ def test_a_shot_is_worth_the_mean_of_what_it_shows(aim):
     states, _ = game.openings(1000)
     exact = position.exact_worth(game, game.public(states[:1]), 30)
     action = exact.actions.index(min(exact.actions))
-    after = game.act(states, torch.full((len(states),), action))
+    after = game.apply_action(states, torch.full((len(states),), action))
     left = []
     for row in range(len(after)):
         part = game.public(after[row : row + 1])
@@ -205,7 +205,9 @@ def test_searching_and_listing_agree():
     rng = torch.Generator().manual_seed(0)
     state = game.initial(20, rng)
     for _ in range(3):
-        state = game.act(state, game.pick(state, torch.rand(20, generator=rng)))
+        state = game.apply_action(
+            state, game.sample_legal_action(state, torch.rand(20, generator=rng))
+        )
     for row in (~state.done).nonzero()[:, 0].tolist():
         one = state[row : row + 1]
         assert position._by_search(game, one, 30) == position._by_positions(game, one, 30, 1 << 30)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import rlgames as package
-from rlgames.cli import main as cli
+from rlgames.cli import main
 from rlgames.config.compose import load_config
 from rlgames.factory import components, memory
 from rlgames.factory.memory import count_parameters, free_memory
@@ -69,12 +69,12 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
         (["game=2048", "policy=staged", "policy.layers=[65536,65536]"], ["weights"]),
         (["game=2048", "board=3", "columns=3", "policy=ntuple", "learner=td"], ["weights"]),
         (
-            ["learner=q", "sampling=epsilon_greedy", "learner.memory=100000000"],
-            ["learner.memory=100000000", "GiB", "fits"],
+            ["learner=dqn", "sampling=epsilon_greedy", "learner.buffer_size=100000000"],
+            ["learner.buffer_size=100000000", "GiB", "fits"],
         ),
         (
-            ["game=connect4", "learner=expert", "search=mcts", "learner.memory=100000000"],
-            ["learner.memory=100000000", "GiB", "fits"],
+            ["game=connect4", "learner=alphazero", "search=mcts", "learner.buffer_size=100000000"],
+            ["learner.buffer_size=100000000", "GiB", "fits"],
         ),
         (["batch=16000000", "games=16000000"], ["batch=16000000", "GiB", "fits"]),
         (["board=32", "ships=[5]", "shots=1", "policy.layers=[65536]"], ["weights"]),
@@ -194,7 +194,7 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     def fail(*_):
         raise LookupError("lost\nand gone")
 
-    monkeypatch.setattr(cli, "run", fail)
+    monkeypatch.setattr(main, "run", fail)
     done = typed("solve")
     assert done.returncode == 3
     assert done.stderr.startswith("rlgames: LookupError: lost and gone; RLGAMES_TRACEBACK=1")
@@ -202,12 +202,12 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     monkeypatch.setenv("RLGAMES_TRACEBACK", "1")
     monkeypatch.setattr("sys.argv", ["rlgames", "solve"])
     with pytest.raises(LookupError):
-        cli.main()
+        main.main()
 
 
 def test_memory_that_runs_out_is_said_in_one_line(typed, monkeypatch):
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
-        monkeypatch.setattr(cli, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
+        monkeypatch.setattr(main, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
         done = typed("solve")
         assert done.returncode == 3
         assert done.stderr == (

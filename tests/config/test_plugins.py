@@ -12,7 +12,7 @@ import torch
 from hydra.core.config_store import ConfigStore
 
 import rlgames as package
-from rlgames.cli import main as cli
+from rlgames.cli import main
 from rlgames.config import catalogue, command_schemas, option_schemas
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config, to_plain
@@ -43,7 +43,7 @@ class RowConfig:
     stones: int = key(2, 2, 5)
 
 
-register("game", "row", lambda cells, stones: Lines(1, cells, stones, False, "row"), RowConfig)
+register("game", "row", lambda cells, stones: KInARow(1, cells, stones, False, "row"), RowConfig)
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Counts(AfterstateValues):
         super().__init__(gains)
         self.register_buffer("values", torch.zeros(entries))
 
-    def places(self, game, afterstate):
+    def feature_indices(self, game, afterstate):
         return (game.cells(afterstate).flatten(1) > 0).sum(1, keepdim=True)
 
 
@@ -225,7 +225,7 @@ def refused(done):
         ["policy=counts", "learner=tallier", "reward=outcome", "experiment=null", *TWO],
         ["learner=idle", "policy=flat", "sampling=warm", "sampling.degrees=3", *SMALL],
         ["opponent=first", "eval_opponent=first", "eval_opponent.last=true", *TWO],
-        ["learner=clone", "teacher=first", *TWO],
+        ["learner=behavior_cloning", "teacher=first", *TWO],
     ],
     ids=lambda words: " ".join(words[:2]),
 )
@@ -256,7 +256,7 @@ def test_every_command_takes_them(typed):
 
 
 @pytest.mark.parametrize(
-    "command", [name for name in cli.COMMANDS if name in command_schemas.COMMANDS]
+    "command", [name for name in main.COMMANDS if name in command_schemas.COMMANDS]
 )
 def test_help_lists_them(command, typed):
     shown = typed(command, "--help", "plugins=[mine]").stdout
@@ -285,7 +285,7 @@ def test_help_lists_them(command, typed):
         (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
         (["policy=counts", "learner=reinforce"], "policy=flat"),
         (["learner=idle", "search=echo"], "search"),
-        (["learner=expert", "search=echo", "game=tictactoe"], "counts none"),
+        (["learner=alphazero", "search=echo", "game=tictactoe"], "counts none"),
     ],
 )
 def test_mistyped_words_are_answered_as_ever(words, hint, typed):
@@ -520,9 +520,9 @@ def test_nothing_that_a_record_or_a_run_directory_lists_is_imported(typed, tmp_p
     (tmp_path / "evil.py").write_text(EVIL)
     first = {"rlgames_record": 1, "game": {"name": "evil"}, "plugins": ["evil"]}
     (tmp_path / "games").write_text(json.dumps(first) + "\n")
-    refused(typed("train", "demonstrations=games", "demonstrated=1", *SMALL))
+    refused(typed("train", "demonstrations=games", "demos_per_batch=1", *SMALL))
     checkpoint(plugins=["evil"], policy={"name": "evil"})
-    assert "plugins=[evil]" in refused(typed("train", "start=strange", *SMALL))
+    assert "plugins=[evil]" in refused(typed("train", "init_from=strange", *SMALL))
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text("plugins: [evil]\npolicy: {_target_: evil.main}\n")

@@ -81,8 +81,8 @@ def saving_weights(folder, name):
 
 LEARNERS = {
     "actor_critic": ["learner.minibatches=3", "learner.epochs=2"],
-    "reinforce": ["learner.baseline=standardised"],
-    "q": ["sampling=epsilon_greedy", "learner.memory=100", "learner.minibatch=8"],
+    "reinforce": ["learner.baseline=standardized"],
+    "q": ["sampling=epsilon_greedy", "learner.buffer_size=100", "learner.minibatch=8"],
 }
 
 
@@ -103,9 +103,9 @@ def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
 @pytest.mark.parametrize(
     "learner",
     [
-        ["learner=actor_critic", "learner.minibatches=1", "learner.epochs=3"],
+        ["learner=ppo", "learner.minibatches=1", "learner.epochs=3"],
         *(
-            ["learner=reinforce", f"learner.baseline={name}", "learner.entropy=0.1"]
+            ["learner=reinforce", f"learner.baseline={name}", "learner.entropy_coef=0.1"]
             for name in BASELINES
         ),
     ],
@@ -119,7 +119,7 @@ def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
         rng = torch.Generator().manual_seed(1)
         moves, results = play(parts.game, [parts.agent], 10, rng)
         chosen = torch.tensor(games)
-        moves, results = moves.of_games(chosen), FinalStates(results.state[chosen], 0)
+        moves, results = moves.select_games(chosen), FinalStates(results.state[chosen], 0)
         parts.learner.update(moves, results, 0.0)
         return parts.agent.policy.state_dict()
 
@@ -199,22 +199,24 @@ def test_what_several_cannot_do_is_refused(words, told, tmp_path):
 
 
 def test_learners_say_whether_they_learn_together():
-    assert {name for name, learner in components.LEARNERS.items() if learner.together} == {
+    assert {
+        name for name, learner in components.LEARNERS.items() if learner.supports_distributed
+    } == {
         "actor_critic",
         "reinforce",
         "q",
         "expert",
         "td_lambda",
     }
-    assert not Learner.together
+    assert not Learner.supports_distributed
 
 
 @pytest.mark.parametrize("spoilt", [[0, 1], [1]])
 def test_a_bad_number_ends_all_in_one_line(spoilt, tmp_path):
     def prepare(rank):
-        real = Reward.of_moves
+        real = Reward.rewards
         if rank in spoilt:
-            Reward.of_moves = lambda self, *given: real(self, *given) * math.nan
+            Reward.rewards = lambda self, *given: real(self, *given) * math.nan
 
     for code, told in Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait():
         assert code == 3, told

@@ -27,15 +27,17 @@ def after(game, plies):
     state = before = game.initial(1, rng)
     for _ in range(plies):
         before = state
-        state = game.act(state, Random(game).choose(game.public(state), rng))
-        if game.spec.draws:
-            state = game.settle(state, torch.rand(1, game.spec.draws, generator=rng))
+        state = game.apply_action(state, Random(game).choose(game.public(state), rng))
+        if game.spec.num_chance_inputs:
+            state = game.apply_chance(
+                state, torch.rand(1, game.spec.num_chance_inputs, generator=rng)
+            )
     return game.public(state), before
 
 
 def shares(game, state):
     """Probabilities that differ: the first legal action has the most."""
-    legal = game.legal(state)[0].double()
+    legal = game.legal_action_mask(state)[0].double()
     weight = legal / (1 + legal.cumsum(0))
     return weight / weight.sum()
 
@@ -91,7 +93,7 @@ def test_sets_of_cells_are_added_up_in_each_cell():
     assert sum(board.on_cells()) == pytest.approx(game.shots)
     named = dict.fromkeys(("A1", "B3"), 0.0)
     for action, share in enumerate(board.shares):
-        for name in set(named) & set(game.name_action(state, 0, action).split()):
+        for name in set(named) & set(game.action_to_string(state, 0, action).split()):
             named[name] += share
     assert board.on_cells()[0] == pytest.approx(named["A1"])
     assert board.on_cells()[7] == pytest.approx(named["B3"])

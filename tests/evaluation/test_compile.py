@@ -60,8 +60,8 @@ def test_compiled_code_shows_the_same(game):
     for rows in (100, 50, 8, 3):  # of few it says nothing
         state = state[:rows]
         for _ in range(3):
-            action = game.pick(state, torch.rand(len(state), generator=rng))
-            state = game.move(state, action, rng)
+            action = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
+            state = game.step(state, action, rng)
         public = game.public(state)
         assert torch.equal(game.observe(public), plain(public))
 

@@ -70,7 +70,7 @@ def test_every_game_has_its_own_seats_and_stream():
 class Counting(Random):
     """Counts how often it is asked."""
 
-    counts = True
+    is_stateful = True
     asked = 0
 
     def choose(self, state, rng):

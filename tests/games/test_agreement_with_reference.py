@@ -37,18 +37,20 @@ def compare(game, state, books, cells):
     assert state.turn.tolist() == [book.turn for book in books]
     assert state.score.tolist() == [book.score for book in books]
     assert game.cells(state).tolist() == cells
-    legal, mover = game.legal(state).tolist(), state.mover.tolist()
+    legal, current_seat = game.legal_action_mask(state).tolist(), state.current_seat.tolist()
     for row, book in enumerate(books):
         if book.done:
             assert all(legal[row])
         else:
-            assert [action for action, allowed in enumerate(legal[row]) if allowed] == book.legal()
-            assert mover[row] == book.mover
+            assert [
+                action for action, allowed in enumerate(legal[row]) if allowed
+            ] == book.legal_action_mask()
+            assert current_seat[row] == book.current_seat
 
 
 def choose(books, numbers, actions):
     """A legal action a row, by that row's number; a finished row may be given any action."""
-    options = [book.legal() or range(actions) for book in books]
+    options = [book.legal_action_mask() or range(actions) for book in books]
     return [
         allowed[number % len(allowed)] for allowed, number in zip(options, numbers, strict=True)
     ]
@@ -75,7 +77,7 @@ def play_lines(rules, batch, plies):
     compare(game, state, books, stones(books))
     for numbers in plies:
         chosen = choose(books, numbers, actions)
-        state = game.act(state, torch.tensor(chosen))
+        state = game.apply_action(state, torch.tensor(chosen))
         for book, action in zip(books, chosen, strict=True):
             if not book.done:
                 book.play(action)
@@ -131,7 +133,7 @@ def play_slides(game, state, moves):
     compare_slides(game, state, books)
     for numbers in moves:
         chosen = choose(books, [number[0] for number in numbers], 4)
-        state = game.act(state, torch.tensor(chosen))
+        state = game.apply_action(state, torch.tensor(chosen))
         slid, chances, uniform = [], [], []
         for book, action, (_, where, what) in zip(books, chosen, numbers, strict=True):
             if book.done:
@@ -146,7 +148,7 @@ def play_slides(game, state, moves):
             chances.append((empty[nth], 4 if four else 2))
             uniform.append([(nth + 0.5) / len(empty), FOURS * 0.99 if four else FOURS * 1.01])
         assert game.cells(state).tolist() == [exponents(cells) for cells in slid]
-        state = game.settle(state, torch.tensor(uniform))
+        state = game.apply_chance(state, torch.tensor(uniform))
         for book, action, chance in zip(books, chosen, chances, strict=True):
             if not book.done:
                 book.play(action, chance)
@@ -186,7 +188,7 @@ def test_slides_from_any_board_play_by_the_book(data):
     triples = [choices[start : start + 3] for start in range(0, len(choices), 3)]
     moves = [triples[start : start + BATCH] for start in range(0, len(triples), BATCH)]
     game = Game2048(rows, columns, fours=FOURS)
-    play_slides(game, game.of(torch.tensor(boards)), moves)
+    play_slides(game, game.from_exponents(torch.tensor(boards)), moves)
 
 
 @pytest.mark.slow
@@ -222,10 +224,10 @@ def test_what_chance_may_add_is_by_the_book(rows, columns):
     books = [slide_book(board) for board in boards]
     kept = [index for index, book in enumerate(books) if not book.done]
     books = [books[index] for index in kept]
-    state = game.of(torch.tensor([boards[index] for index in kept]))
+    state = game.from_exponents(torch.tensor([boards[index] for index in kept]))
     chosen = choose(books, [draw.randrange(12) for _ in books], 4)
-    slid = game.act(state, torch.tensor(chosen))
-    probability, outcomes = game.chances(slid)
+    slid = game.apply_action(state, torch.tensor(chosen))
+    probability, outcomes = game.chance_outcomes(slid)
     width = probability.shape[1]
     cells, done = game.cells(outcomes).tolist(), outcomes.done.tolist()
     score, turn = outcomes.score[:, 0].tolist(), outcomes.turn.tolist()
@@ -259,13 +261,15 @@ def test_the_ends_of_the_uniform_numbers_choose_the_first_and_the_last_cell(four
     for count in range(1, 12):
         filled = [1 if index >= count else 0 for index in range(12)]
         board = torch.tensor(filled).reshape(1, 3, 4)
-        state = game.of(board)
-        for action in game.legal(state)[0].nonzero()[:, 0].tolist():
-            slid = game.act(state, torch.tensor([action]))
+        state = game.from_exponents(board)
+        for action in game.legal_action_mask(state)[0].nonzero()[:, 0].tolist():
+            slid = game.apply_action(state, torch.tensor([action]))
             before = game.cells(slid).flatten()
             empty = (before == 0).nonzero()[:, 0]
             for first, second in [(0.0, 0.0), (below_one, below_one)]:
-                after = game.cells(game.settle(slid, torch.tensor([[first, second]]))).flatten()
+                after = game.cells(
+                    game.apply_chance(slid, torch.tensor([[first, second]]))
+                ).flatten()
                 changed = (after != before).nonzero()[:, 0].tolist()
                 assert changed == [empty[-1 if first else 0].item()]
                 assert after[changed[0]] == (2 if second < fours else 1)

@@ -90,7 +90,7 @@ def test_random_games_follow_the_rule_book(rules):
         for i in (moves.game == row).nonzero()[:, 0].tolist():
             left = game.num_cells - len(shot)
             assert hits < len(ships)
-            assert bool(game.legal(moves.state)[i, moves.action[i]])
+            assert bool(game.legal_action_mask(moves.state)[i, moves.action[i]])
             cells = set(game._targets[moves.action[i]].nonzero()[:, 0].tolist())
             before = len(ships & shot)
             if game.sequential:
@@ -106,7 +106,7 @@ def test_random_games_follow_the_rule_book(rules):
                 shot |= set(aimed)
                 aimed, turns = [], turns + 1
             hits = len(ships & shot)
-            assert float(moves.gain[i]) == hits - before
+            assert float(moves.score_delta[i]) == hits - before
         assert hits == len(ships)
         assert int(results.turns[row]) == turns
         assert float(results.score[row, 0]) == hits
@@ -118,17 +118,17 @@ def test_rows_do_not_touch_each_other(rules):
     state = game.initial(16, rng(3))
     order = torch.randperm(16, generator=rng(4))
     other = state[order]
-    for _ in range(game.spec.longest):
-        legal = game.legal(state)
+    for _ in range(game.spec.max_plies):
+        legal = game.legal_action_mask(state)
         assert legal.any(1).all()
-        assert torch.equal(game.legal(other), legal[order])
+        assert torch.equal(game.legal_action_mask(other), legal[order])
         assert torch.equal(game.observe(other), game.observe(state)[order])
         action = Random(game).choose(state, rng(5))
         before = state[:]
-        state, old = game.act(state, action), state
+        state, old = game.apply_action(state, action), state
         assert same(before, old), "act changed its argument"
         assert same(state[old.done], old[old.done]), "a finished row changed"
-        other = game.act(other, action[order])
+        other = game.apply_action(other, action[order])
         assert same(other, state[order])
     assert state.done.all()
 
@@ -153,12 +153,12 @@ def test_public_states_hide_the_ships():
 def test_results_of_a_salvo_are_shown_at_its_end():
     game = Battleship(1, 5, [2], 2, "sequential")
     state = game.openings(10)[0][:1]  # the ship lies on cells 0 and 1
-    state = game.act(state, torch.tensor([0]))
+    state = game.apply_action(state, torch.tensor([0]))
     assert game.render(state, 0) == "+ . . . ."
     assert int(state.turn[0]) == 0
     assert float(state.score[0, 0]) == 0
-    assert not game.legal(state)[0, 0]
-    state = game.act(state, torch.tensor([3]))
+    assert not game.legal_action_mask(state)[0, 0]
+    state = game.apply_action(state, torch.tensor([3]))
     assert game.render(state, 0, reveal=True) == "x # . o ."
     assert int(state.turn[0]) == 1
 
@@ -167,7 +167,7 @@ def test_observation_is_equation_one():
     game = Battleship(1, 5, [3], encoding="signed")
     state = game.openings(10)[0][2:]  # cells 2, 3, 4
     for cell in (3, 0):
-        state = game.act(state, torch.tensor([cell]))
+        state = game.apply_action(state, torch.tensor([cell]))
     assert game.observe(state).flatten().tolist() == [0, -1, -1, 1, -1]
 
 
@@ -175,7 +175,7 @@ def test_posterior_shows_how_likely_each_cell_has_a_ship():
     game = Battleship(1, 5, [3], encoding="posterior")
     state = game.openings(10)[0][2:]  # cells 2, 3, 4
     assert game.observe(state)[0, 3, 0].tolist() == pytest.approx([1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])
-    state = game.act(game.act(state, torch.tensor([3])), torch.tensor([0]))
+    state = game.apply_action(game.apply_action(state, torch.tensor([3])), torch.tensor([0]))
     planes = game.observe(state)[0, :, 0].tolist()
     assert planes == [[0, 1, 1, 0, 1], [1, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0.5, 1, 1, 0.5]]
     with pytest.raises(ValueError, match="too many"):
@@ -185,8 +185,8 @@ def test_posterior_shows_how_likely_each_cell_has_a_ship():
 def test_random_gain():
     game = Battleship(4, 4, [4], 2, "joint")
     state = game.initial(1, rng())
-    assert game.random_gain(state, plies=True).tolist() == [4 / 16]
-    assert game.random_gain(state, plies=False).tolist() == [8 / 16]
+    assert game.expected_random_score_delta(state, plies=True).tolist() == [4 / 16]
+    assert game.expected_random_score_delta(state, plies=False).tolist() == [8 / 16]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_random_gain():
 )
 def test_random_play_takes_as_long_as_theory_says(rules, expected):
     game = Battleship(*rules)
-    assert game.random_turns() == pytest.approx(expected, abs=1e-4)
+    assert game.expected_random_turns() == pytest.approx(expected, abs=1e-4)
     turns = play(game, [Random(game)], 20_000, rng(6), record=False)[1].turns
     error = float(turns.double().std()) / math.sqrt(len(turns))
     assert abs(float(turns.double().mean()) - expected) < 3.5 * error
@@ -241,8 +241,8 @@ def test_cells_are_read_as_they_are_named_and_nothing_else():
     game = Battleship(1, 11, [2])
     state = game.initial(1, rng())
     assert game.parse_action(state, 0, "3") == 3
-    state = game.act(state, torch.tensor([3]))
-    state = game.act(state, torch.tensor([1]))
+    state = game.apply_action(state, torch.tensor([3]))
+    state = game.apply_action(state, torch.tensor([1]))
     for spent in ("3", "1", "11"):
         with pytest.raises(ValueError, match="not a move"):
             game.parse_action(state, 0, spent)
@@ -268,9 +268,9 @@ def test_a_random_stone_falls_as_the_legal_columns_have_it(rows, columns, line):
     state = game.initial(200, rng)
     for _ in range(rows * columns):
         u, live = torch.rand(200, generator=rng), ~state.done
-        action = game.pick(state, u)
+        action = game.sample_legal_action(state, u)
         assert torch.equal(action[live], Game.pick(game, state, u)[live])
-        state = game.act(state, action)
+        state = game.apply_action(state, action)
     assert bool(state.done.all())
 
 

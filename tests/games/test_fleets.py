@@ -189,7 +189,7 @@ def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
     ships = [5, 4, 3, 3, 2]
     posterior = Posterior(10, 10, ships)
     shot, hit = seen_of(sample_layouts(10, 10, ships, 30, rng(12)), share, 13)
-    drawn = posterior.draw(shot, hit, 64, rng(14))
+    drawn = posterior.sample(shot, hit, 64, rng(14))
     assert torch.equal((drawn > 0) & shot, hit)
     for layout in drawn:
         parts = by_number(layout, ships)
@@ -316,7 +316,7 @@ def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, sh
     possible = fleets_that_agree(rows, columns, ships, shot, hit)
     count = 3000
     shots, hits = (marks.expand(count, -1) for marks in board_of(rows * columns, shot, hit))
-    drawn = Posterior(rows, columns, ships).draw(shots, hits, 100, rng(26))
+    drawn = Posterior(rows, columns, ships).sample(shots, hits, 100, rng(26))
     found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
     assert set(found) <= set(possible)
     if count >= 5 * len(possible):
@@ -326,7 +326,7 @@ def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, sh
 
 
 def test_ships_of_equal_length_have_either_number_as_often():
-    drawn = Posterior(2, 3, [2, 2]).draw(*torch.zeros(2, 4000, 6, dtype=torch.bool), 8, rng(27))
+    drawn = Posterior(2, 3, [2, 2]).sample(*torch.zeros(2, 4000, 6, dtype=torch.bool), 8, rng(27))
     parts = [by_number(layout, [2, 2]) for layout in drawn]
     earlier = sum(min(first) < min(second) for first, second in parts)
     assert_as_often([earlier, 4000 - earlier], [2000, 2000])

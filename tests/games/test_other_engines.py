@@ -25,7 +25,8 @@ def rng(seed=0):
 def allowed(game, state):
     """The legal actions of every row, as lists."""
     return [
-        [action for action, legal in enumerate(row) if legal] for row in game.legal(state).tolist()
+        [action for action, legal in enumerate(row) if legal]
+        for row in game.legal_action_mask(state).tolist()
     ]
 
 
@@ -76,17 +77,17 @@ def test_lines_agree_with_open_spiel(name, rules, games):
         if state.done.all():
             break
         chosen = []
-        for row, mover, legal in zip(
-            theirs, state.mover.tolist(), allowed(game, state), strict=True
+        for row, current_seat, legal in zip(
+            theirs, state.current_seat.tolist(), allowed(game, state), strict=True
         ):
             if row.is_terminal():
                 chosen.append(draw.randrange(game.spec.actions))
                 continue
             assert legal == row.legal_actions()
-            assert mover == row.current_player()
+            assert current_seat == row.current_player()
             chosen.append(draw.choice(legal))
             row.apply_action(chosen[-1])
-        state = game.act(state, torch.tensor(chosen))
+        state = game.apply_action(state, torch.tensor(chosen))
         plies += 1
         assert state.turn.tolist() == [row.move_number() for row in theirs]
     assert plies <= rows * columns
@@ -115,7 +116,7 @@ def test_slide_agrees_with_open_spiel():
         chance(row)
         chance(row)
     game = Game2048(4, 4, fours=FOURS)
-    state = game.of(torch.tensor([board(row) for row in theirs]))
+    state = game.from_exponents(torch.tensor([board(row) for row in theirs]))
     while True:
         assert state.done.tolist() == [row.is_terminal() for row in theirs]
         assert game.cells(state).tolist() == [board(row) for row in theirs]
@@ -137,10 +138,10 @@ def test_slide_agrees_with_open_spiel():
             row.apply_action(chosen[-1])
             slid.append(board(row))
             tiles.append(chance(row))
-        after = game.act(state, torch.tensor(chosen))
+        after = game.apply_action(state, torch.tensor(chosen))
         assert game.cells(after).tolist() == slid
         cell, four = (torch.tensor(column) for column in zip(*tiles, strict=True))
-        state = game.settle(after, numbers_for(game.cells(after), cell, four))
+        state = game.apply_chance(after, numbers_for(game.cells(after), cell, four))
 
 
 # ---------------------------------------------------------------- pgx
@@ -161,7 +162,7 @@ def test_slide_agrees_with_pgx():
     key = jax.random.PRNGKey(0)
     theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(key, games))
     game = Game2048(4, 4, fours=FOURS)
-    state = game.of(tensor(theirs._board).long().reshape(games, 4, 4))
+    state = game.from_exponents(tensor(theirs._board).long().reshape(games, 4, 4))
     draw = rng(1)
     moves = 0
     while True:
@@ -169,11 +170,11 @@ def test_slide_agrees_with_pgx():
         assert torch.equal(state.done, tensor(theirs.terminated))
         assert torch.equal(game.cells(state).flatten(1), tensor(theirs._board).long())
         legal = tensor(theirs.legal_action_mask)[:, theirs_of_ours]
-        assert torch.equal(game.legal(state), legal)
+        assert torch.equal(game.legal_action_mask(state), legal)
         if state.done.all():
             break
         action = torch.multinomial(legal.double(), 1, generator=draw)[:, 0]
-        slid = game.act(state, action)
+        slid = game.apply_action(state, action)
         keys = jax.random.split(jax.random.fold_in(key, moves), games)
         theirs = step(theirs, theirs_of_ours[action].numpy(), keys)
         before, after = game.cells(slid).flatten(1), tensor(theirs._board).long()
@@ -183,7 +184,7 @@ def test_slide_agrees_with_pgx():
         assert ((after[new] == 1) | (after[new] == 2)).all()
         cell = new.long().argmax(1)
         four = (after * new).sum(1) == 2
-        settled = game.settle(slid, numbers_for(game.cells(slid), cell, four))
+        settled = game.apply_chance(slid, numbers_for(game.cells(slid), cell, four))
         assert torch.equal(settled.score - state.score, tensor(theirs.rewards))
         state = settled
         moves += 1

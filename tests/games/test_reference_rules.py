@@ -50,7 +50,7 @@ def test_tic_tac_toe_has_255168_games_and_5478_boards():
                     [[1, -1], [-1, 1], [0, 0]].index(book.score)
                 ]
             else:
-                below = [count([*actions, action]) for action in book.legal()]
+                below = [count([*actions, action]) for action in book.legal_action_mask()]
                 ends[board(book)] = [sum(column) for column in zip(*below, strict=True)]
         return ends[board(book)]
 
@@ -67,7 +67,7 @@ def test_connect_four_has_the_known_numbers_of_positions():
     for _ in range(5):
         found = {}
         for book in books:
-            for action in book.legal():
+            for action in book.legal_action_mask():
                 further = copy.deepcopy(book)
                 further.play(action)
                 found[board(further)] = further
@@ -103,7 +103,7 @@ def test_lines_end_as_they_should(rules, actions, score):
         assert not after(rules, actions[:length]).done
     book = after(rules, actions)
     assert book.done
-    assert book.legal() == []
+    assert book.legal_action_mask() == []
     assert book.score == score
     assert book.turn == len(actions)
 
@@ -119,8 +119,8 @@ def test_more_than_a_line_wins_too():
 def test_stones_fall_and_full_columns_close():
     book = after((3, 2, 5, True), [0, 0, 0, 1])
     assert book.cells == stones("x.", "o.", "xo")
-    assert book.legal() == [1]
-    assert book.mover == 0
+    assert book.legal_action_mask() == [1]
+    assert book.current_seat == 0
     with pytest.raises(ValueError, match="not legal"):
         book.play(0)
 
@@ -152,12 +152,12 @@ def test_tiles_merge_once_and_at_the_wall_first(line, result, gained):
     across, along = tiles([line[::-1]]), tiles([[tile] for tile in line[::-1]])
     assert across.slid(RIGHT) == ([result[::-1]], gained)
     assert along.slid(DOWN) == ([[tile] for tile in result[::-1]], gained)
-    assert (LEFT in tiles([line]).legal()) == (result != line)
+    assert (LEFT in tiles([line]).legal_action_mask()) == (result != line)
 
 
 def test_a_move_slides_counts_and_places_a_tile():
     book = tiles([[2, 0, 2], [0, 4, 4], [0, 0, 0]])
-    assert book.legal() == [UP, RIGHT, DOWN, LEFT]
+    assert book.legal_action_mask() == [UP, RIGHT, DOWN, LEFT]
     book.play(LEFT, (8, 2))
     assert book.cells == [[4, 0, 0], [8, 0, 0], [0, 0, 2]]
     assert (book.score, book.turn, book.done) == ([12], 1, False)
@@ -172,11 +172,11 @@ def test_a_move_slides_counts_and_places_a_tile():
 
 
 def test_a_slide_that_changes_nothing_is_not_legal():
-    assert tiles([[2, 4], [0, 0]]).legal() == [DOWN]
-    assert tiles([[2, 0], [4, 0]]).legal() == [RIGHT]
-    assert tiles([[2, 2], [4, 8]]).legal() == [RIGHT, LEFT]
-    assert tiles([[2, 4], [2, 8]]).legal() == [UP, DOWN]
-    assert tiles([[2]]).legal() == []
+    assert tiles([[2, 4], [0, 0]]).legal_action_mask() == [DOWN]
+    assert tiles([[2, 0], [4, 0]]).legal_action_mask() == [RIGHT]
+    assert tiles([[2, 2], [4, 8]]).legal_action_mask() == [RIGHT, LEFT]
+    assert tiles([[2, 4], [2, 8]]).legal_action_mask() == [UP, DOWN]
+    assert tiles([[2]]).legal_action_mask() == []
 
 
 def test_the_game_is_over_when_nothing_moves():
@@ -191,7 +191,7 @@ def test_the_game_is_over_when_nothing_moves():
     book.play(LEFT, (3, 4))
     assert book.cells == [[4, 2], [8, 4]]
     assert book.done
-    assert book.legal() == []
+    assert book.legal_action_mask() == []
 
 
 def test_a_salvo_takes_all_its_shots_or_all_that_are_left():
@@ -200,11 +200,11 @@ def test_a_salvo_takes_all_its_shots_or_all_that_are_left():
         book.play_set({0})
     book.play_set({0, 1, 2, 3})
     assert (book.score, book.turn, book.done) == ([1], 1, False)
-    assert book.legal() == [4, 5]
+    assert book.legal_action_mask() == [4, 5]
     with pytest.raises(ValueError, match="shot at"):
         book.play_set({3, 4})
     book.play_set({4, 5})
-    assert (book.score, book.turn, book.done, book.legal()) == ([2], 2, True, [])
+    assert (book.score, book.turn, book.done, book.legal_action_mask()) == ([2], 2, True, [])
 
 
 def test_single_shots_find_one_ship_in_the_known_mean_number_of_turns():
@@ -224,22 +224,22 @@ def test_a_duel_fires_as_many_shots_as_ships_are_afloat():
     book = DuelBook(2, 3, [[{0}, {1, 2}], [{3, 4}, {5}]])
     assert book.shots == 2
     book.play(5)
-    assert (book.mover, book.turn) == (0, 0)
-    assert book.legal() == [0, 1, 2, 3, 4]
+    assert (book.current_seat, book.turn) == (0, 0)
+    assert book.legal_action_mask() == [0, 1, 2, 3, 4]
     assert len(book.afloat(1)) == 2  # nothing lands before the turn is over
     book.play(0)
-    assert (book.mover, book.turn, book.shots) == (1, 1, 1)
-    assert book.legal() == [0, 1, 2, 3, 4, 5]
+    assert (book.current_seat, book.turn, book.shots) == (1, 1, 1)
+    assert book.legal_action_mask() == [0, 1, 2, 3, 4, 5]
     book.play(0)
-    assert (book.mover, book.turn, book.shots) == (0, 2, 1)
-    assert book.legal() == [1, 2, 3, 4]
+    assert (book.current_seat, book.turn, book.shots) == (0, 2, 1)
+    assert book.legal_action_mask() == [1, 2, 3, 4]
     book.play(3)
     book.play(4)
     book.play(4)
     assert book.done
     assert book.score == [1, -1]
     assert book.turn == 5
-    assert book.legal() == []
+    assert book.legal_action_mask() == []
 
 
 def test_a_duel_can_be_won_by_the_second_seat():
@@ -255,14 +255,14 @@ def test_a_duel_can_be_won_by_the_second_seat():
 def test_a_duel_has_no_more_shots_than_cells():
     book = DuelBook(1, 3, [[{0}, {1}, {2}], [{0}, {1, 2}]])
     for cell in (2, 1, 0):
-        assert (book.mover, book.done) == (0, False)
+        assert (book.current_seat, book.done) == (0, False)
         book.play(cell)
     assert (book.turn, book.score) == (1, [1, -1])
     book = DuelBook(1, 4, [[{0}, {1}, {2}], [{0}, {3}]])
     for cell in (0, 1, 2):
         book.play(cell)
     book.play(3)
-    assert (book.mover, book.turn, book.shots) == (0, 2, 1)
+    assert (book.current_seat, book.turn, book.shots) == (0, 2, 1)
 
 
 def test_random_duels_end_with_one_fleet_sunk():
@@ -270,10 +270,10 @@ def test_random_duels_end_with_one_fleet_sunk():
     for _ in range(200):
         book = DuelBook(3, 3, [[{0, 1}, {5, 8}, {6}], [{2, 5}, {3, 6}, {0}]])
         while not book.done:
-            mover, turn = book.mover, book.turn
-            assert 1 <= book.shots <= len(book.afloat(mover))
-            book.play(draw.choice(book.legal()))
-            assert (book.mover == mover) == (book.turn == turn)
+            current_seat, turn = book.current_seat, book.turn
+            assert 1 <= book.shots <= len(book.afloat(current_seat))
+            book.play(draw.choice(book.legal_action_mask()))
+            assert (book.current_seat == current_seat) == (book.turn == turn)
         winner = book.score.index(1)
         assert book.score[1 - winner] == -1
         assert book.afloat(winner)

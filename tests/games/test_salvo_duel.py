@@ -112,44 +112,45 @@ def hits_of(book, seat):
 
 def duel_planes(book, ships):
     """What the mover may see, plane by plane, as the rule book has it."""
-    mover, other, area = book.mover, 1 - book.mover, book.area
-    shot, hit = book.shot[mover], hits_of(book, mover)
+    current_seat, other, area = book.current_seat, 1 - book.current_seat, book.area
+    shot, hit = book.shot[current_seat], hits_of(book, current_seat)
     against, struck = book.shot[other], hits_of(book, other)
-    mine, theirs = len(book.afloat(mover)), len(book.afloat(other))
+    mine, theirs = len(book.afloat(current_seat)), len(book.afloat(other))
     planes = [
         plane(set(range(area)) - shot, area),
         plane(shot - hit, area),
         plane(hit, area),
-        plane(set().union(*book.fleets[mover]), area),
+        plane(set().union(*book.fleets[current_seat]), area),
         plane(against - struck, area),
         plane(struck, area),
-        plane(book.aims, area),
+        plane(book.action_cells, area),
     ]
     return planes + [
-        [share] * area for share in (len(book.aims) / max(mine, 1), mine / ships, theirs / ships)
+        [share] * area
+        for share in (len(book.action_cells) / max(mine, 1), mine / ships, theirs / ships)
     ]
 
 
 def compare_duel(game, state, books):
     """Everything that a rule book knows, of every row."""
     assert state.done.tolist() == [book.done for book in books]
-    assert state.mover.tolist() == [book.mover for book in books]
+    assert state.current_seat.tolist() == [book.current_seat for book in books]
     assert state.turn.tolist() == [book.turn for book in books]
     assert state.score.tolist() == [book.score for book in books]
-    legal, observation = game.legal(state), game.observe(state).flatten(2)
+    legal, observation = game.legal_action_mask(state), game.observe(state).flatten(2)
     count = len(game.fleet)
     expected = [duel_planes(book, count) for book in books]
     torch.testing.assert_close(observation, torch.tensor(expected))
     for row, book in enumerate(books):
         assert sorted(cells_of(legal[row])) == (
-            list(range(book.area)) if book.done else book.legal()
+            list(range(book.area)) if book.done else book.legal_action_mask()
         )
         for seat in range(2):
             assert cells_of(state.shot[row, seat]) == book.shot[seat]
             assert cells_of(state.hit[row, seat]) == hits_of(book, seat)
             assert int(state.afloat[row, seat]) == len(book.afloat(seat))
-        assert cells_of(state.aimed[row]) == set(book.aims)
-        assert ships_of(state.own[row], count) == book.fleets[book.mover]
+        assert cells_of(state.aimed[row]) == set(book.action_cells)
+        assert ships_of(state.own[row], count) == book.fleets[book.current_seat]
 
 
 def play_duel(game, state, plies):
@@ -157,11 +158,11 @@ def play_duel(game, state, plies):
     books = books_of(game, state)
     compare_duel(game, state, books)
     for numbers in plies:
-        options = [book.legal() or range(book.area) for book in books]
+        options = [book.legal_action_mask() or range(book.area) for book in books]
         chosen = [
             cells[number % len(cells)] for cells, number in zip(options, numbers, strict=True)
         ]
-        state = game.act(state, torch.tensor(chosen))
+        state = game.apply_action(state, torch.tensor(chosen))
         for book, cell in zip(books, chosen, strict=True):
             if not book.done:
                 book.play(cell)
@@ -190,7 +191,7 @@ def test_duels_play_by_the_book(rows, columns, ships, seed, choices):
 def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
     draw = random.Random(rows * 10 + columns)
     game = SalvoDuel(rows, columns, ships)
-    plies = [[draw.randrange(1 << 20) for _ in range(60)] for _ in range(game.spec.longest)]
+    plies = [[draw.randrange(1 << 20) for _ in range(60)] for _ in range(game.spec.max_plies)]
     books = play_duel(game, game.initial(60, rng(1)), plies)
     assert all(book.done for book in books)
     assert sorted(books[0].score) == [-1, 1]
@@ -200,16 +201,18 @@ def test_many_random_duels_play_by_the_book_to_their_end(rows, columns, ships):
 def test_nothing_that_the_mover_is_shown_depends_on_the_other_fleet(rows, columns, ships):
     game = SalvoDuel(rows, columns, ships)
     state = game.initial(40, rng(2))
-    for ply in range(game.spec.longest):
+    for ply in range(game.spec.max_plies):
         strange = game.initial(40, rng(100 + ply)).ships
-        mine = torch.nn.functional.one_hot(state.mover, 2).bool()[:, :, None]
+        mine = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
         changed = replace(state, ships=torch.where(mine, state.ships, strange))
         assert torch.equal(game.observe(changed), game.observe(state))
-        assert torch.equal(game.legal(changed), game.legal(state))
+        assert torch.equal(game.legal_action_mask(changed), game.legal_action_mask(state))
         for row in range(0, 40, 8):
             assert game.render(changed, row) == game.render(state, row)
             assert game.render(game.public(state), row) == game.render(state, row)
-        state = game.act(state, game.pick(state, torch.rand(40, generator=rng(200 + ply))))
+        state = game.apply_action(
+            state, game.sample_legal_action(state, torch.rand(40, generator=rng(200 + ply)))
+        )
 
 
 def test_games_that_were_answered_alike_look_alike():
@@ -220,12 +223,16 @@ def test_games_that_were_answered_alike_look_alike():
     assert len(state) == len(all_fleets(2, 3, [2, 1]))
     told = [()] * len(state)
     for cell in (0, 4, 1, 5):
-        state = game.act(state, torch.full((len(state),), cell))
+        state = game.apply_action(state, torch.full((len(state),), cell))
         alike = {}
         for row in range(len(state)):
-            answers = [state.hit[row].tolist(), state.afloat[row].tolist(), int(state.mover[row])]
+            answers = [
+                state.hit[row].tolist(),
+                state.afloat[row].tolist(),
+                int(state.current_seat[row]),
+            ]
             told[row] = (*told[row], str(answers))
-            if int(state.mover[row]) == 0:  # the other seat knows its own fleet
+            if int(state.current_seat[row]) == 0:  # the other seat knows its own fleet
                 shown = (game.observe(state[row : row + 1]).tolist(), game.render(state, row))
                 assert alike.setdefault(told[row], shown) == shown
 
@@ -235,32 +242,32 @@ def test_games_that_were_answered_alike_look_alike():
 
 def fire(game, state, *cells):
     for cell in cells:
-        assert game.legal(state)[0, cell]
-        state = game.act(state, torch.tensor([cell]))
+        assert game.legal_action_mask(state)[0, cell]
+        state = game.apply_action(state, torch.tensor([cell]))
     return state
 
 
 def test_shots_fall_as_ships_sink():
     game, state = start(3, 3, [[{0, 1}, {8}], [{3, 6}, {2}]])
     state = fire(game, state, 2)
-    assert int(state.mover) == 0  # two ships, two shots
+    assert int(state.current_seat) == 0  # two ships, two shots
     state = fire(game, state, 4)
-    assert (int(state.mover), int(state.turn)) == (1, 1)
+    assert (int(state.current_seat), int(state.turn)) == (1, 1)
     assert state.afloat.tolist() == [[2, 1]]
     state = fire(game, state, 8)  # one ship left: one shot, and it sinks the single cell
-    assert (int(state.mover), int(state.turn)) == (0, 2)
+    assert (int(state.current_seat), int(state.turn)) == (0, 2)
     assert state.afloat.tolist() == [[1, 1]]
     state = fire(game, state, 3)  # a ship that is hit but afloat still shoots
     assert state.afloat.tolist() == [[1, 1]]
     state = fire(game, state, 0)
-    assert (int(state.mover), int(state.turn)) == (0, 4)
+    assert (int(state.current_seat), int(state.turn)) == (0, 4)
 
 
 def test_results_of_a_salvo_appear_only_at_its_end():
     game, state = start(2, 3, [[{0, 1}, {5}], [{0, 3}, {1}]])
     at_a_hit, at_a_miss = fire(game, state, 1), fire(game, state, 2)
     for state in (at_a_hit, at_a_miss):
-        assert (int(state.mover), int(state.turn)) == (0, 0)
+        assert (int(state.current_seat), int(state.turn)) == (0, 0)
         assert not state.shot.any()
         assert not state.hit.any()
         assert state.afloat.tolist() == [[2, 2]]
@@ -280,7 +287,7 @@ def test_a_salvo_ends_early_when_no_cells_are_left():
     state = fire(game, state, 0, 1)
     state = fire(game, state, 2)  # the other's only ship left misses
     assert state.afloat.tolist() == [[2, 1]]
-    assert cells_of(game.legal(state)[0]) == {2}
+    assert cells_of(game.legal_action_mask(state)[0]) == {2}
     state = fire(game, state, 2)  # two ships afloat, but one cell: it fires, and wins
     assert bool(state.done)
     assert state.score.tolist() == [[1, -1]]
@@ -296,8 +303,8 @@ def test_whoever_hits_the_last_ship_cell_wins(winner, shots):
     assert bool(state.done)
     assert state.score.tolist() == [[-1, 1] if winner else [1, -1]]
     assert int(state.afloat[0, 1 - winner]) == 0
-    assert game.legal(state).all()
-    after = game.act(state, torch.tensor([2]))
+    assert game.legal_action_mask(state).all()
+    after = game.apply_action(state, torch.tensor([2]))
     assert torch.equal(after.score, state.score)
     assert torch.equal(after.shot, state.shot)
     assert torch.equal(after.turn, state.turn)
@@ -349,16 +356,16 @@ def test_fleets_are_drawn_as_often_as_they_agree(
     for cell in shots:
         book.play(cell)
     state = fire(game, state, *shots)
-    possible = fleet_that_agrees(game, book, book.mover)
+    possible = fleet_that_agrees(game, book, book.current_seat)
     assert len(possible) > 1
     count = 3000
     many = game.public(state)[torch.zeros(count, dtype=torch.int64)]
     drawn = game.resample(many, rng(3)).ships
-    mover = book.mover
-    assert torch.equal(drawn[:, mover], state.own.expand(count, -1))
+    current_seat = book.current_seat
+    assert torch.equal(drawn[:, current_seat], state.own.expand(count, -1))
     found = Counter(
         frozenset(map(frozenset, ships_of(layout, len(game.fleet))))
-        for layout in drawn[:, 1 - mover]
+        for layout in drawn[:, 1 - current_seat]
     )
     assert set(found) <= possible
     assert_equally_often([found[fleet] for fleet in possible], count)
@@ -371,21 +378,26 @@ def test_drawn_fleets_agree_with_all_that_was_seen(rows, columns, ships, listing
     if not listing:
         vars(game)["posterior"] = Posterior(rows, columns, ships)
     state = game.initial(50, rng(4))
-    for ply in range(game.spec.longest):
+    for ply in range(game.spec.max_plies):
         if bool(state.done.all()):
             break
         live = state[~state.done]
         drawn = game.resample(game.public(live), rng(300 + ply))
         for row, layouts in enumerate(drawn.ships):
-            mover = int(live.mover[row])
-            shot, hit = cells_of(live.shot[row, mover]), cells_of(live.hit[row, mover])
-            assert torch.equal(layouts[mover], live.ships[row, mover])
-            fleet = ships_of(layouts[1 - mover], len(ships))
+            current_seat = int(live.current_seat[row])
+            shot, hit = (
+                cells_of(live.shot[row, current_seat]),
+                cells_of(live.hit[row, current_seat]),
+            )
+            assert torch.equal(layouts[current_seat], live.ships[row, current_seat])
+            fleet = ships_of(layouts[1 - current_seat], len(ships))
             assert [len(ship) for ship in fleet] == ships
             assert set().union(*fleet) & shot == hit
             afloat = sum(not ship <= hit for ship in fleet)
-            assert afloat == int(live.afloat[row, 1 - mover])
-        state = game.act(state, game.pick(state, torch.rand(50, generator=rng(400 + ply))))
+            assert afloat == int(live.afloat[row, 1 - current_seat])
+        state = game.apply_action(
+            state, game.sample_legal_action(state, torch.rand(50, generator=rng(400 + ply)))
+        )
     assert bool(state.done.all())
 
 
@@ -399,7 +411,7 @@ class Sea:
         self.game, self.ships = game, ships
         self.book = SalvoBook(game.rows, game.columns, set().union(*ships), game.shots)
         self.area = game.rows * game.columns
-        self.aims, self.first = set(), set()
+        self.action_cells, self.first = set(), set()
 
     @property
     def done(self):
@@ -413,12 +425,12 @@ class Sea:
     def hit(self):
         return self.shot & self.book.ships_cells
 
-    def legal(self):
+    def legal_action_mask(self):
         """The legal actions, by number."""
         if self.done:
             return []
         if self.game.sequential or self.game.shots == 1:
-            return [cell for cell in sorted(self.book.unshot) if cell not in self.aims]
+            return [cell for cell in sorted(self.book.unshot) if cell not in self.action_cells]
         wanted = min(self.game.shots, len(self.book.unshot))
         sets = itertools.combinations(range(self.area), self.game.shots)
         return [
@@ -429,10 +441,10 @@ class Sea:
 
     def play(self, action):
         if self.game.sequential:
-            self.aims.add(action)
-            if len(self.aims) < min(self.game.shots, len(self.book.unshot)):
+            self.action_cells.add(action)
+            if len(self.action_cells) < min(self.game.shots, len(self.book.unshot)):
                 return
-            cells, self.aims = self.aims, set()
+            cells, self.action_cells = self.action_cells, set()
         else:
             sets = itertools.combinations(range(self.area), self.game.shots)
             cells = set(next(itertools.islice(sets, action, None))) & self.book.unshot
@@ -450,7 +462,10 @@ class Sea:
             plane(hit, area),
         ]
         if self.game.sequential:
-            planes += [plane(self.aims, area), [len(self.aims) / self.game.shots] * area]
+            planes += [
+                plane(self.action_cells, area),
+                [len(self.action_cells) / self.game.shots] * area,
+            ]
         planes += [[len(ship) / longest] * area for ship in self.ships]
         planes += [[float(ship <= hit)] * area for ship in self.ships]
         return [*planes, plane(self.first, area)]
@@ -463,9 +478,11 @@ def compare_sea(game, state, seas):
     torch.testing.assert_close(
         game.observe(state).flatten(2), torch.tensor([sea.planes() for sea in seas])
     )
-    legal = game.legal(state)
+    legal = game.legal_action_mask(state)
     for row, sea in enumerate(seas):
-        assert sorted(cells_of(legal[row])) == (sea.legal() or list(range(game.spec.actions)))
+        assert sorted(cells_of(legal[row])) == (
+            sea.legal_action_mask() or list(range(game.spec.actions))
+        )
         assert cells_of(state.sunk[row]) == {
             number for number, ship in enumerate(sea.ships) if ship <= sea.hit
         }
@@ -477,11 +494,11 @@ def play_sea(game, batch, seed, plies):
     seas = [Sea(game, ships_of(layout, len(game.fleet))) for layout in state.ships]
     compare_sea(game, state, seas)
     for numbers in plies:
-        options = [sea.legal() or range(game.spec.actions) for sea in seas]
+        options = [sea.legal_action_mask() or range(game.spec.actions) for sea in seas]
         chosen = [
             actions[number % len(actions)] for actions, number in zip(options, numbers, strict=True)
         ]
-        state = game.act(state, torch.tensor(chosen))
+        state = game.apply_action(state, torch.tensor(chosen))
         for sea, action in zip(seas, chosen, strict=True):
             if not sea.done:
                 sea.play(action)
@@ -505,14 +522,14 @@ def test_battleship_plays_and_shows_by_the_book(rows, columns, ships, shots, aim
     except ValueError:
         assume(False)
     plies = [choices[first : first + 3] for first in range(0, len(choices), 3)]
-    play_sea(game, 3, seed, plies[: game.spec.longest + 1])
+    play_sea(game, 3, seed, plies[: game.spec.max_plies + 1])
 
 
 @pytest.mark.parametrize(("rows", "columns", "ships", "shots", "aim"), SEAS)
 def test_many_random_seas_are_cleared_by_the_book(rows, columns, ships, shots, aim):
     draw = random.Random(rows * 10 + columns)
     game = Battleship(rows, columns, ships, shots, aim, show=SHOW)
-    plies = [[draw.randrange(1 << 20) for _ in range(40)] for _ in range(game.spec.longest)]
+    plies = [[draw.randrange(1 << 20) for _ in range(40)] for _ in range(game.spec.max_plies)]
     assert all(sea.done for sea in play_sea(game, 40, 5, plies))
 
 
@@ -533,7 +550,7 @@ def test_sunk_ships_and_first_hits_are_shown_at_the_end_of_their_turn():
         (1, [1, 1], [0, 8]),  # a later hit is no first hit
     ]
     for cell, sunk, first in expected:
-        state = game.act(state, torch.tensor([cell]))
+        state = game.apply_action(state, torch.tensor([cell]))
         planes = game.observe(state)[0]
         torch.testing.assert_close(planes[5].unique(), torch.tensor([2 / 3]))
         torch.testing.assert_close(planes[6].unique(), torch.tensor([1 / 3]))
@@ -550,7 +567,7 @@ def test_first_hits_stay_when_further_ships_are_hit():
     )
     shown = []
     for cell in (2, 4, 1, 0):
-        state = game.act(state, torch.tensor([cell]))
+        state = game.apply_action(state, torch.tensor([cell]))
         shown.append(cells_of(game.observe(state)[0, 3, 0]))
     assert shown == [set(), {4}, {4}, {4}]
 
@@ -566,7 +583,7 @@ def test_drawn_seas_agree_with_the_ships_that_are_shown_as_sunk(listing, monkeyp
     layout = torch.tensor([[0, 1, 1, 0, 0, 0, 2, 0, 0]], dtype=torch.uint8)
     state = replace(game.initial(1, rng()), ships=layout)
     for cell in (1, 0):
-        state = game.act(state, torch.tensor([cell]))
+        state = game.apply_action(state, torch.tensor([cell]))
     assert state.sunk.tolist() == [[False, False]]
     possible = {
         fleet

@@ -59,17 +59,20 @@ def test_a_turned_game_goes_on_as_the_game_does(name):
     state = game.initial(len(turn), rng())
     twin = of_cells(state)
     for ply in range(8):
-        legal = game.legal(state)
-        assert torch.equal(turned.of_actions(legal, turn), game.legal(twin))
+        legal = game.legal_action_mask(state)
+        assert torch.equal(turned.of_actions(legal, turn), game.legal_action_mask(twin))
         assert torch.equal(turned.planes(game.observe(state), turn), game.observe(twin))
-        action = game.pick(state, torch.rand(len(turn), generator=rng(ply)))
-        state, twin = game.act(state, action), game.act(twin, turned.action(action, turn))
+        action = game.sample_legal_action(state, torch.rand(len(turn), generator=rng(ply)))
+        state, twin = (
+            game.apply_action(state, action),
+            game.apply_action(twin, turned.action(action, turn)),
+        )
         assert torch.equal(turned.planes(game.observe(state), turn), game.observe(twin))
         assert torch.equal(state.done, twin.done)
         assert torch.equal(state.score, twin.score)
-        if game.spec.draws:  # the new tile falls on the turned cell
-            u = torch.rand(len(turn), game.spec.draws, generator=rng(ply))
-            state = game.settle(state, u)
+        if game.spec.num_chance_inputs:  # the new tile falls on the turned cell
+            u = torch.rand(len(turn), game.spec.num_chance_inputs, generator=rng(ply))
+            state = game.apply_chance(state, u)
             twin = of_cells(state)
 
 
@@ -87,8 +90,10 @@ def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, pol
     turned = Symmetries(game, "cpu")
     state = game.initial(16, rng())
     for ply in range(3):
-        state = game.act(state, game.pick(state, torch.rand(16, generator=rng(ply))))
-    planes, turn = game.observe(state), turned.draw(16, rng(5))
+        state = game.apply_action(
+            state, game.sample_legal_action(state, torch.rand(16, generator=rng(ply)))
+        )
+    planes, turn = game.observe(state), turned.sample(16, rng(5))
 
     class Turned(type(game)):
         def observe(self, _):
@@ -135,7 +140,7 @@ def test_an_embedding_reads_each_line_by_its_own_cells():
     game = Game2048(2, 3)
     made = {"activation": "relu", "init": "orthogonal", "value": False, "rng": rng()}
     network = Embedding(game, 4, 5, [8], **made)
-    state = game.of(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
+    state = game.from_exponents(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
     content = (network.inputs(game, state).flatten(1).double() @ network._steps).long()[0]
     # Tiles beyond the last mark, 4, count as it.
     rows = [1 + 2 * 5 + 3 * 25, 0 + 4 * 5 + 1 * 25]

@@ -29,7 +29,7 @@ from rlgames.training.run import train
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
-SMALL = ["experiment=tictactoe_expert", "policy.layers=[32]", "search.simulations=16"]
+SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[32]", "search.simulations=16"]
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 
@@ -59,8 +59,8 @@ def games(explorer):
 
 def test_targets_are_the_shares_of_the_visits(explorer):
     state = TICTACTOE.initial(6, rng())
-    state = TICTACTOE.act(state, torch.tensor([0, 1, 2, 3, 4, 5]))
-    action, target = explorer.decide(state, rng(3))
+    state = TICTACTOE.apply_action(state, torch.tensor([0, 1, 2, 3, 4, 5]))
+    action, target = explorer.act_with_target(state, rng(3))
     visits, _ = explorer.search.search(state, rng(3))
     assert torch.equal(target, visits / 16)
     assert torch.allclose(target.sum(1), torch.ones(6))
@@ -77,7 +77,7 @@ def test_moves_are_drawn_in_proportion_to_their_visits(explorer):
             return fixed.repeat(len(state), 1), None
 
     player = SearchSelfPlay(explorer.agent, Found())
-    action, _ = player.decide(TICTACTOE.initial(16_000, rng()), rng(4))
+    action, _ = player.act_with_target(TICTACTOE.initial(16_000, rng()), rng(4))
     share = torch.bincount(action, minlength=9) / 16_000
     assert torch.allclose(share, fixed / 16, atol=0.015)
     assert not share[fixed == 0].any()
@@ -86,7 +86,7 @@ def test_moves_are_drawn_in_proportion_to_their_visits(explorer):
 def test_every_move_of_a_game_carries_its_target(games):
     moves, _ = games
     assert torch.allclose(moves.target.sum(1), torch.ones(len(moves)))
-    assert not (moves.target * ~TICTACTOE.legal(moves.state)).any()
+    assert not (moves.target * ~TICTACTOE.legal_action_mask(moves.state)).any()
 
 
 def test_only_who_searches_tells_a_target(explorer):
@@ -95,8 +95,8 @@ def test_only_who_searches_tells_a_target(explorer):
     moves, _ = play(TICTACTOE, players, 6, rng(2), seating=seating)
     told = moves.target.sum(1)
     assert torch.allclose(told, (moves.player == 0).float())
-    assert torch.equal(moves.of(0).target, moves.target[moves.player == 0])
-    chosen = moves.of_games(torch.tensor([4, 1]))
+    assert torch.equal(moves.by_player(0).target, moves.target[moves.player == 0])
+    chosen = moves.select_games(torch.tensor([4, 1]))
     assert torch.equal(chosen.of(0).target.sum(1).round(), torch.ones(len(chosen.of(0))))
     plain, _ = play(TICTACTOE, [Random(TICTACTOE)], 3, rng())
     assert plain.target is None
@@ -140,7 +140,7 @@ def test_the_loss_is_that_of_visits_and_outcomes():
     with torch.no_grad():
         for weight in learner.policy.parameters():
             weight.zero_()
-    state = TICTACTOE.act(TICTACTOE.initial(2, rng()), torch.tensor([0, 4]))
+    state = TICTACTOE.apply_action(TICTACTOE.initial(2, rng()), torch.tensor([0, 4]))
     target = torch.zeros(2, 9)
     target[:, 1] = 1
     with torch.no_grad():
@@ -152,9 +152,9 @@ def test_the_loss_is_that_of_visits_and_outcomes():
 def test_learning_lowers_the_loss(games):
     """Of games in which the search is sure of the first free cell."""
     moves, results = games
-    first_free = TICTACTOE.legal(moves.state).float().argmax(1)
+    first_free = TICTACTOE.legal_action_mask(moves.state).float().argmax(1)
     sure = replace(moves, target=torch.nn.functional.one_hot(first_free, 9).float())
-    _, learner = made("learner.updates=60", "learner.symmetries=false")
+    _, learner = made("learner.updates_per_batch=60", "learner.symmetries=false")
     first = learner.update(sure, results, 0.0)
     second = learner.update(sure, results, 0.0)
     assert first["target_entropy"] == pytest.approx(0)
@@ -166,10 +166,10 @@ def test_learning_lowers_the_loss(games):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["game=tictactoe", "learner=expert"], "add search=mcts"),
+        (["game=tictactoe", "learner=alphazero"], "add search=mcts"),
         (["game=tictactoe", "search=mcts"], "does not learn from a search"),
-        (["game=2048", "learner=expert", "search=mcts", "policy=table"], "does not teach"),
-        (["experiment=connect4_expert", "search.value=score"], "is not what the run has learnt"),
+        (["game=2048", "learner=alphazero", "search=mcts", "policy=table"], "does not teach"),
+        (["experiment=connect4_alphazero", "search.value=score"], "is not what the run has learnt"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words, said):
@@ -185,7 +185,7 @@ def test_the_same_seed_learns_the_same(tmp_path):
         "games=40",
         "batch=20",
         "eval_games=20",
-        "learner.updates=3",
+        "learner.updates_per_batch=3",
         "solve_seconds=0",
     ]
     runs = [train(load_config("train", [*words, f"out={tmp_path / n}"])) for n in "ab"]
@@ -226,5 +226,7 @@ def test_labels_of_late_positions_are_what_alpha_beta_proves():
 
 @pytest.mark.slow
 def test_tic_tac_toe_becomes_unexploitable(tmp_path):
-    found = train(load_config("train", ["experiment=tictactoe_expert", f"out={tmp_path / 'run'}"]))
+    found = train(
+        load_config("train", ["experiment=tictactoe_alphazero", f"out={tmp_path / 'run'}"])
+    )
     assert found.exploitability == 0

@@ -97,7 +97,7 @@ def test_permuted_rows_have_permuted_greedy_moves_and_values():
 LEARNERS = {
     "actor_critic": ["game=tictactoe"],
     "reinforce": ["game=tictactoe", "learner=reinforce"],
-    "q": ["learner=q", "sampling=epsilon_greedy", "reward=outcome", "game=tictactoe"],
+    "q": ["learner=dqn", "sampling=epsilon_greedy", "reward=outcome", "game=tictactoe"],
     "td": ["game=tictactoe", "policy=table", "learner=td"],
     "td_lambda": ["game=2048", "board=2", "sampling=argmax", "learner=td_lambda"],
 }
@@ -147,7 +147,7 @@ def test_a_bad_weight_is_met_before_the_step(name):
         assert torch.equal(value.nan_to_num(7.0), before[key].nan_to_num(7.0))
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop", "rmsprop_of_matrices"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop", "rmsprop_per_matrix"])
 def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
     made = make_optimizer(optimizer, net, 0.1, 0.9)
@@ -170,7 +170,7 @@ def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
 
 def test_learning_that_breaks_down_ends_in_one_line(typed, tmp_path):
     words = ["game=tictactoe", "games=400", "batch=20", "learner.optimizer=sgd", "lr=100"]
-    done = typed("train", *words, "reward.scale=1000000", "learner.max_norm=null", "out=run")
+    done = typed("train", *words, "reward.scale=1000000", "learner.max_grad_norm=null", "out=run")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "is not a finite number" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -185,7 +185,7 @@ def test_learning_that_breaks_down_ends_in_one_line(typed, tmp_path):
     ],
 )
 def test_the_largest_boards_have_more_positions_than_a_float_can_say(words):
-    assert build_game(load_config("solve", words)).spec.positions == math.inf
+    assert build_game(load_config("solve", words)).spec.max_positions == math.inf
 
 
 def test_the_42nd_stone_can_win():
@@ -193,6 +193,6 @@ def test_the_42nd_stone_can_win():
     state = game.initial(1, rng())
     for column in "116303261511236224441633636444025050050255":
         assert not state.done.any()
-        state = game.act(state, torch.tensor([int(column)]))
+        state = game.apply_action(state, torch.tensor([int(column)]))
     assert (int(state.turn), bool(state.done)) == (42, True)
     assert state.score.tolist() == [[-1.0, 1.0]]

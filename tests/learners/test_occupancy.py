@@ -71,7 +71,7 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
                 chance = 1 / (1 + math.exp(-score[cell]))
                 total -= math.log(chance if ships[cell] else 1 - chance)
                 count += 1
-    truth = game.revealed(results.state).float()
+    truth = game.hidden_hits(results.state).float()
     found = learner.loss(moves, torch.arange(len(moves)), truth)
     assert float(found.detach()) == pytest.approx(total / count, rel=1e-4)
 
@@ -80,7 +80,7 @@ def test_cells_that_were_shot_at_teach_nothing():
     game, _, learner = built("experiment=null", "game=salvo", "board=2", "ships=[2]", "shots=1")
     learner.policy = Scores(4)
     moves, results = play(game, [Random(game)], 5, rng(1))
-    truth = game.revealed(results.state).float()
+    truth = game.hidden_hits(results.state).float()
     for row in range(len(moves)):
         learner.policy.zero_grad()
         learner.loss(moves, torch.tensor([row]), truth).backward()

@@ -44,7 +44,7 @@ GAMES = {
 def test_advantages_are_sums_of_later_errors(name, decay):
     game, scored = GAMES[name]
     moves, results = play(game, [Random(game)], 20, rng(1))
-    reward = Reward(game, scored, discount=0.9).of_moves(moves, results)
+    reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
     found = generalized_advantage(reward, value, moves, 0.9, decay)
     for number in range(moves.games):
@@ -66,7 +66,7 @@ def test_advantages_go_on_beyond_a_window():
     done = reached.state.done
     assert 0 < int(done.sum()) < len(done)
     value, beyond = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
-    reward = Reward(game, scored).of_moves(moves, reached)
+    reward = Reward(game, scored).rewards(moves, reached)
     found = generalized_advantage(reward, value, moves, 0.9, 0.7, beyond)
     for number in range(moves.games):
         ahead, advantage = float(beyond[number]), 0.0
@@ -80,7 +80,7 @@ def test_advantages_go_on_beyond_a_window():
 def test_the_longest_advantage_is_the_return_less_the_value():
     game, scored = GAMES["slide"]
     moves, results = play(game, [Random(game)], 20, rng(1))
-    reward = Reward(game, scored, discount=0.9).of_moves(moves, results)
+    reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
     found = generalized_advantage(reward, value, moves, 0.9, 1.0)
     assert torch.allclose(found, discounted_returns(reward, moves, 0.9) - value, atol=1e-3)
@@ -98,7 +98,7 @@ def test_games_count_once_in_a_standardised_return():
     assert torch.allclose(found, wanted[moves.game], atol=1e-5)
 
 
-def test_rmsprop_of_matrices_scales_by_the_length_of_the_gradient():
+def test_rmsprop_per_matrix_scales_by_the_length_of_the_gradient():
     weight = torch.nn.Parameter(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     optimizer = RmspropPerMatrix([weight], lr=0.1, rho=0.9)
     wanted, scale = weight.detach().clone(), 0.0
@@ -123,7 +123,7 @@ def test_each_stage_has_its_own_network():
     game, policy, _ = built("game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]")
     exponents = torch.zeros(3, 4, 4, dtype=torch.int64)
     exponents[:, 0, 0] = torch.tensor([2, 3, 6])  # tiles of 4, 8 and 64
-    state = game.of(exponents)
+    state = game.from_exponents(exponents)
     scores, value = policy.scores(game, state)
     for row, network in enumerate(policy.stages):
         own, worth = network(game.observe(state[row : row + 1]))
@@ -182,13 +182,13 @@ def test_pictures_are_drawn(tmp_path):
 
 def test_the_clipped_loss_written_out_move_by_move():
     """The second of two epochs: ratios have left 1, and some are clipped."""
-    words = ["game=tictactoe", "learner=actor_critic", "learner.optimizer=sgd", "lr=5"]
-    words += ["learner.symmetries=false", "learner.clip=0.01", "learner.max_norm=null"]
+    words = ["game=tictactoe", "learner=ppo", "learner.optimizer=sgd", "lr=5"]
+    words += ["learner.symmetries=false", "learner.clip_range=0.01", "learner.max_grad_norm=null"]
     words += ["learner.gae_lambda=0.8", "reward.discount=0.9", "policy.layers=[8]"]
-    words += ["learner.entropy=0.05", "learner.entropy_end=null"]
+    words += ["learner.entropy_coef=0.05", "learner.entropy_coef_end=null"]
     game, policy, learner = built(*words, "learner.epochs=2")
     moves, results = play(game, [Agent(game, policy, learner.sampling)], 20, rng(1))
-    inputs, legal = policy.inputs(game, moves.state), game.legal(moves.state)
+    inputs, legal = policy.inputs(game, moves.state), game.legal_action_mask(moves.state)
     rows = torch.arange(len(moves))
 
     def log_p():
@@ -197,7 +197,7 @@ def test_the_clipped_loss_written_out_move_by_move():
 
     with torch.no_grad():
         old, value = log_p()
-        reward = Reward(game, "outcome", discount=0.9).of_moves(moves, results)
+        reward = Reward(game, "outcome", discount=0.9).rewards(moves, results)
         advantage = generalized_advantage(reward, value, moves, 0.9, 0.8)
         wanted = value + advantage
         advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
@@ -232,7 +232,7 @@ def test_turned_boards_teach_what_was_not_played():
         "game=tictactoe",
         "policy.canonical=false",
         "learner.symmetries=true",
-        "learner.entropy=0",
+        "learner.entropy_coef=0",
         "lr=0.01",
     )
     moves, results = play(game, [Random(game)], 400, rng(1))
@@ -240,7 +240,7 @@ def test_turned_boards_teach_what_was_not_played():
     good = results.score[:, 0] > 0
     edge = (opening % 2 == 1) & ~good
     chosen = (((opening == 0) & good) | edge).nonzero()[:, 0]
-    moves = moves.of_games(chosen)
+    moves = moves.select_games(chosen)
     results = type(results)(results.state[chosen], len(moves))
     for _ in range(5):
         learner.update(moves, results, 0.0)

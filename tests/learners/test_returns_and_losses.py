@@ -45,9 +45,9 @@ def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
             fired = min(game.shots, left)
             random_hits = (game.ship_cells - hit) / left
             off = {"nothing": 0, "random_shot": random_hits, "random_turn": random_hits * fired}
-            gain = float(moves.gain[i]) if scored == "gain" else -1.0
+            gain = float(moves.score_delta[i]) if scored == "gain" else -1.0
             rewards[int(moves.state.turn[i])] = gain - off[minus]
-            shot, hit = shot + fired, hit + int(moves.gain[i])
+            shot, hit = shot + fired, hit + int(moves.score_delta[i])
         for i in ids:
             now = int(moves.state.turn[i])
             total = sum(r * 0.5 ** (t - now) for t, r in rewards.items() if t >= now)
@@ -74,9 +74,9 @@ def test_the_step_is_the_documents_estimator(masked):
         f"learner.masked={masked}",
         "learner.optimizer=sgd",
         "learner.baseline=none",
-        "learner.entropy=0",
-        "learner.entropy_end=null",
-        "learner.max_norm=null",
+        "learner.entropy_coef=0",
+        "learner.entropy_coef_end=null",
+        "learner.max_grad_norm=null",
     )
     before = [p.detach().clone() for p in policy.parameters()]
     returns = Reward(game, "gain", "random_shot", 0.5).returns(moves, results)
@@ -84,8 +84,8 @@ def test_the_step_is_the_documents_estimator(masked):
     for i in range(len(moves)):
         logits = policy(game.observe(moves.state[i : i + 1]))[0][0]
         if masked:
-            logits = logits[game.legal(moves.state)[i]]
-            action = int(game.legal(moves.state)[i][: moves.action[i]].sum())
+            logits = logits[game.legal_action_mask(moves.state)[i]]
+            action = int(game.legal_action_mask(moves.state)[i][: moves.action[i]].sum())
         else:
             action = int(moves.action[i])
         total = total + returns[i] * (logits[action] - torch.logsumexp(logits, 0))
@@ -100,7 +100,7 @@ LEARNERS = {
     for name in ("none", "mean", "standardised", "value")
 } | {
     # On a board mirrored at random the ship would lie on either cell.
-    name: ["learner=actor_critic", "learner.symmetries=false", *more]
+    name: ["learner=ppo", "learner.symmetries=false", *more]
     for name, more in {
         "actor_critic": [],
         "actor_critic, half the credit": ["learner.gae_lambda=0.5", "learner.minibatches=2"],
@@ -134,7 +134,7 @@ def test_a_bad_number_stops_before_the_step():
     game, moves, results = some_moves(1, 10, [3])
     policy, taught = learner(game, "game=battleship")
     before = [p.detach().clone() for p in policy.parameters()]
-    moves.gain[3] = math.nan
+    moves.score_delta[3] = math.nan
     taught.reward = Reward(game, "gain")
     with pytest.raises(NonFiniteError):
         taught.update(moves, results, 0.0)
@@ -190,7 +190,7 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
         moves, results = play(game, [Random(game)], 1, rng(seed))
         taught.update(moves, results, 0.0)
         boards = [
-            game.render(game.act(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
+            game.render(game.apply_action(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
             for i in range(len(moves))
         ]
         first = float(results.score[0, 0])
@@ -211,12 +211,12 @@ def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
     game = KInARow(1, 3, 3, gravity=False)
     for asked in ([0.5, 0.5, 0.5], [1.0, 0.0, 0.5]):  # towards the mean of what is asked
         policy, taught = taught_table(game, "game=tictactoe", "reward=outcome")
-        places = policy.places(game, game.initial(3, rng()))
+        places = policy.feature_indices(game, game.initial(3, rng()))
         taught.values.move(places, torch.tensor(asked), 0.5)
         value = 0.0
         for _ in range(3):
             value += 0.5 * (0.5 - value)
-        assert policy.at(places).tolist() == [value] * 3
+        assert policy.lookup(places).tolist() == [value] * 3
 
 
 @pytest.mark.slow
@@ -241,7 +241,7 @@ def test_td_with_gains_plays_2048_as_well_as_can_be():
 def test_seats_are_paid_for_outcomes_as_the_reward_says():
     game = KInARow(3, 3, 3, gravity=False)
     moves, results = play(game, [Random(game)], 200, rng(8))
-    paid = Reward(game, "outcome", win=2, loss=-3, draws=[0.25, 0.75]).of_moves(moves, results)
+    paid = Reward(game, "outcome", win=2, loss=-3, draws=[0.25, 0.75]).rewards(moves, results)
     for row in range(200):
         for seat in (0, 1):
             own = ((moves.game == row) & (moves.seat == seat)).nonzero()[:, 0]
@@ -268,10 +268,10 @@ def test_a_players_moves_alone_can_be_taken_out():
     seating = torch.tensor([[0, 1], [1, 0]] * 20)
     players = [Random(game), Random(game)]
     moves, results = play(game, players, 40, rng(10), seating=seating)
-    mine = moves.of(0)
+    mine = moves.by_player(0)
     assert (mine.seat == mine.game % 2).all()
-    assert len(mine) + len(moves.of(1)) == len(moves) == results.moves
-    assert sum(mine.steps) == len(mine)
+    assert len(mine) + len(moves.by_player(1)) == len(moves) == results.moves
+    assert sum(mine.ply_sizes) == len(mine)
     reward = Reward(game, "outcome", discount=0.5)
     both = reward.returns(moves, results)
     assert torch.allclose(reward.returns(mine, results), both[moves.player == 0])

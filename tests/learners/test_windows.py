@@ -30,9 +30,9 @@ def windows(opened, plies, games):
     while len(played) < games:
         moves, results = opened.play(plies)
         assert moves.games == len(results.state)
-        assert len(moves) == results.moves == sum(moves.steps)
-        assert max(moves.steps) <= opened.batch
-        assert len(moves.steps) == plies
+        assert len(moves) == results.moves == sum(moves.ply_sizes)
+        assert max(moves.ply_sizes) <= opened.batch
+        assert len(moves.ply_sizes) == plies
         under_way += [[] for _ in range(moves.games - len(under_way))]
         rows = zip(moves.game.tolist(), told(moves), strict=True)
         for number, row in rows:
@@ -46,7 +46,7 @@ def windows(opened, plies, games):
 
 def told(moves):
     board = [getattr(moves.state, name) for name in ("tiles", "shot") if hasattr(moves.state, name)]
-    columns = (board[0].tolist(), moves.action.tolist(), moves.gain.tolist())
+    columns = (board[0].tolist(), moves.action.tolist(), moves.score_delta.tolist())
     return list(zip(*columns, strict=True))
 
 
@@ -91,8 +91,8 @@ def test_new_games_take_the_place_of_those_that_end():
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(10):
         moves, results = opened.play(4)
-        assert moves.steps[0] == 64  # no finished row is carried over
-        assert min(moves.steps) >= 32
+        assert moves.ply_sizes[0] == 64  # no finished row is carried over
+        assert min(moves.ply_sizes) >= 32
         assert int((~results.state.done).sum()) <= 64
         assert (results.score[:, 0] >= moves.state.score.amax(0)).any()
     assert opened.begun > 64
@@ -102,17 +102,17 @@ def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
     game = Game2048(2, 2)
     moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=50).play(12)
     assert 0 < int(results.state.done.sum()) < len(results.state)
-    paid = Reward(game, "score").of_moves(moves, results)
+    paid = Reward(game, "score").rewards(moves, results)
     wanted = is_last(moves) & results.state.done[moves.game]
     assert torch.equal(paid, wanted * results.score[moves.game, 0])
 
 
 @pytest.mark.parametrize("gains", [True, False])
-def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains):
+def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_scale):
     """A table on 2×2, a window of one ply, so that every move is a last one."""
     game = Game2048(2, 2)
     words = ["game=2048", "board=2", "policy=table", "learner=td", "experiment=null"]
-    words += ["reward=score" if gains else "reward=grid_sum", "reward.discount=0.9", "lr=1"]
+    words += ["reward=score" if score_scale else "reward=grid_sum", "reward.discount=0.9", "lr=1"]
     cfg = load_config("train", [*words, "reward.scale=1"])
     policy = build_policy(cfg, game, rng())
     assert isinstance(policy, Table)
@@ -123,15 +123,15 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains)
     for _ in range(60):
         policy.values.copy_(old)
         moves, results = opened.play(1)
-        after = game.act(moves.state, moves.action)
+        after = game.apply_action(moves.state, moves.action)
         end = results.state
         if bool(end.done[0]):
-            wanted = 0.0 if gains else float(game.measures(end)["grid_sum"])
+            wanted = 0.0 if score_scale else float(game.measures(end)["grid_sum"])
         else:
             worth = []
-            for action in game.legal(end)[0].nonzero()[:, 0]:
-                next_ = game.act(end, action[None])
-                gain = float(next_.score - end.score) if gains else 0.0
+            for action in game.legal_action_mask(end)[0].nonzero()[:, 0]:
+                next_ = game.apply_action(end, action[None])
+                gain = float(next_.score - end.score) if score_scale else 0.0
                 worth.append(gain + float(policy.value(game, next_)))
             wanted = max(worth)
         learner.update(moves, results, 0.0)
@@ -143,7 +143,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(gains)
     [
         (["game=2048", "learner=reinforce", "window=8"], "whole games"),
         (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
-        (["game=2048", "restarts=0.5"], "add window=N"),
+        (["game=2048", "restart_fraction=0.5"], "add window=N"),
     ],
 )
 def test_windows_are_refused_where_they_do_not_fit(words, error):
@@ -159,8 +159,8 @@ def test_restarts_are_one_move_from_where_an_open_game_stands():
     state = opened.state
     near = set()
     for action in range(10):
-        able = game.legal(state)[:, action] & ~state.done
-        after = game.act(state[able], torch.full((int(able.sum()),), action))
+        able = game.legal_action_mask(state)[:, action] & ~state.done
+        after = game.apply_action(state[able], torch.full((int(able.sum()),), action))
         # A move that would end the game is not made.
         near |= set(positions(after[~after.done])) | set(positions(state[able][after.done]))
     new = restarting_from_pool(opened, 1.0)(0, 500)
@@ -179,7 +179,7 @@ def test_a_restart_does_not_end_at_once():
     before = set(map(tuple, opened.state.tiles[~opened.state.done].tolist()))
     new = restarting_from_pool(opened, 1.0)(0, 2000)
     assert not new.done.any()
-    assert game.possible(new).all()
+    assert game.is_valid(new).all()
     stayed = [tuple(tiles) in before for tiles in new.tiles.tolist()]
     assert 0 < sum(stayed) < 2000
 

@@ -60,7 +60,7 @@ class Checked(Player):
     def choose(self, state, generator):
         action = self.player.choose(state, generator)
         assert action.dtype == torch.int64
-        assert self.game.legal(state).gather(1, action[:, None]).all()
+        assert self.game.legal_action_mask(state).gather(1, action[:, None]).all()
         try:
             likely = self.player.probabilities(state)
         except NotImplementedError:
@@ -68,7 +68,7 @@ class Checked(Player):
         assert torch.allclose(likely.sum(1), torch.ones(len(likely), dtype=torch.float64))
         live = ~state.done
         assert (likely.gather(1, action[:, None])[:, 0] > 0)[live].all()
-        assert not (likely[live] > 0)[~self.game.legal(state)[live]].any()
+        assert not (likely[live] > 0)[~self.game.legal_action_mask(state)[live]].any()
         return action
 
 
@@ -97,7 +97,7 @@ def test_win_or_block_wins_if_it_can_and_stops_a_win_if_it_must(rules):
     kinds = set()
     for row in range(0, len(moves), len(moves) // 100):
         state = moves.state[row : row + 1]
-        legal = game.legal(state)[0].nonzero()[:, 0].tolist()
+        legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
         wins = [a for a in legal if wins_by(game, state, a)]
         saves = [a for a in legal if other_wins_by(game, state, a)]
         expected = wins or saves or legal
@@ -107,8 +107,8 @@ def test_win_or_block_wins_if_it_can_and_stops_a_win_if_it_must(rules):
 
 
 def wins_by(game, state, action):
-    after = game.act(state, torch.tensor([action]))
-    return float(after.score[0, int(state.mover[0])]) > 0
+    after = game.apply_action(state, torch.tensor([action]))
+    return float(after.score[0, int(state.current_seat[0])]) > 0
 
 
 def other_wins_by(game, state, action):
@@ -124,7 +124,7 @@ def other_wins_by(game, state, action):
         cells = [line.split()[1:] for line in swapped.splitlines()[1:]]
     else:
         cells = [line.split() for line in swapped.splitlines()[:-1]]
-    mark = "X" if int(state.mover[0]) == 0 else "O"
+    mark = "X" if int(state.current_seat[0]) == 0 else "O"
     row, column = divmod(action, columns)
     if game.gravity:
         column = action
@@ -153,7 +153,7 @@ def test_corner_prefers_down_then_left():
         (". .\n2 4", "up"),
     ):
         action = Corner(game).choose(game.parse(board), rng())
-        assert game.name_action(None, 0, int(action[0])) == expected
+        assert game.action_to_string(None, 0, int(action[0])) == expected
 
 
 def test_density_on_listed_layouts_shoots_the_likeliest_cell():
@@ -187,7 +187,7 @@ def test_hunt_target_shoots_beside_hits_and_in_line():
 
     def shots(state):
         actions = {int(player.choose(state, rng(seed))[0]) for seed in range(60)}
-        return {game.name_action(state, 0, action) for action in actions}
+        return {game.action_to_string(state, 0, action) for action in actions}
 
     assert shots(one_hit) == {"B1", "A2", "C2", "B3"}
     assert shots(two_hits) == {"A2", "D2"}

@@ -40,7 +40,7 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
     tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 5
     policy = filled(game, tuples, marks)
     exponents = boards(rows, columns, 7)
-    found = policy.value(game, game.of(exponents))
+    found = policy.value(game, game.from_exponents(exponents))
     cells = torch.arange(rows * columns).view(rows, columns)
     views = [cells, cells.flip(0), cells.flip(1), cells.flip(0, 1)]
     if rows == columns:
@@ -63,23 +63,23 @@ def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each
     game = Game2048(4, 4)
     tuples = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 4, 5], [1, 2, 5, 6], [5, 6, 9, 10]]
     policy = Ntuple(game, 1.0, tuples, 14, 0.0)
-    assert policy.places(game, game.of(boards(4, 4, 14))).shape == (200, 8 + 9)
+    assert policy.feature_indices(game, game.from_exponents(boards(4, 4, 14))).shape == (200, 8 + 9)
 
 
 def test_turned_boards_are_worth_the_same():
     game = Game2048(4, 4)
     policy = filled(game, None, 8)
     exponents = boards(4, 4, 8)
-    value = policy.value(game, game.of(exponents))
+    value = policy.value(game, game.from_exponents(exponents))
     for turned in (exponents.flip(1), exponents.flip(2), exponents.transpose(1, 2)):
-        assert torch.allclose(policy.value(game, game.of(turned)), value, rtol=1e-5)
+        assert torch.allclose(policy.value(game, game.from_exponents(turned)), value, rtol=1e-5)
 
 
 def test_places_are_exact_where_floats_of_32_bits_would_not_be():
     game = Game2048(3, 3)
     policy = Ntuple(game, 1.0, [[0, 1, 2, 3, 4, 5, 6, 7]], 9, 0.0)  # 9^8 values
     cells = torch.tensor([7, 8, 7, 6, 5, 4, 3, 2, 0])
-    places = policy.places(game, game.of(cells.view(1, 3, 3)))[0].tolist()
+    places = policy.feature_indices(game, game.from_exponents(cells.view(1, 3, 3)))[0].tolist()
     assert sum(int(cells[n]) * 9**n for n in range(8)) in places
 
 
@@ -98,25 +98,25 @@ def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is
     game = Game2048(3, 3)
     policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, entries=1000)
     exponents = boards(3, 3, 11)
-    met, new = game.of(exponents[:100]), game.of(exponents[100:])
-    claimed, anew = policy.claim(game, met)
+    met, new = game.from_exponents(exponents[:100]), game.from_exponents(exponents[100:])
+    claimed, anew = policy.allocate(game, met)
     assert {*anew.tolist()} == {*claimed[:, 8].tolist()}
     assert claimed.shape == (100, 8 + 1)
     own = dict(zip(least_numbers(exponents[:100]), claimed[:, 8].tolist(), strict=True))
     assert len(set(own.values())) == len(own)
-    assert policy.places(game, met).equal(claimed)
-    again, anew = policy.claim(game, met)
+    assert policy.feature_indices(game, met).equal(claimed)
+    again, anew = policy.allocate(game, met)
     assert again.equal(claimed)
     assert len(anew) == 0
     nowhere = 11**2 + 1000
-    assert policy.places(game, new)[:, 8].tolist() == [
+    assert policy.feature_indices(game, new)[:, 8].tolist() == [
         own.get(number, nowhere) for number in least_numbers(exponents[100:])
     ]
     policy.values[claimed[:, 8]] = 5.0
     assert policy.value(game, met).tolist() == pytest.approx([16.0 + 5.0] * 100)
     assert policy.values[nowhere] == 2.0
-    turned = game.of(exponents[:100].flip(1).transpose(1, 2))
-    assert policy.places(game, turned)[:, 8].equal(claimed[:, 8])
+    turned = game.from_exponents(exponents[:100].flip(1).transpose(1, 2))
+    assert policy.feature_indices(game, turned)[:, 8].equal(claimed[:, 8])
 
 
 def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
@@ -124,15 +124,15 @@ def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
     policy = Ntuple(game, 1.0, [list(range(9))], 11, 7.0, entries=40)
     exponents = boards(3, 3, 11)
     policy.values.fill_(1.0)
-    first, _ = policy.claim(game, game.of(exponents[:150]))
+    first, _ = policy.allocate(game, game.from_exponents(exponents[:150]))
     assert int(first.max()) < 40  # the place after them is for boards that nobody learns
     assert len(first.unique()) >= 35
     for board in exponents[150:]:
-        last = game.of(board[None])
-        assert policy.places(game, last).tolist() == [[40]]
-        claimed, anew = policy.claim(game, last)
+        last = game.from_exponents(board[None])
+        assert policy.feature_indices(game, last).tolist() == [[40]]
+        claimed, anew = policy.allocate(game, last)
         assert anew.tolist() == claimed[0].tolist()
-        assert policy.places(game, last).equal(claimed)
+        assert policy.feature_indices(game, last).equal(claimed)
         assert policy.value(game, last).tolist() == [7.0]
 
 
@@ -228,8 +228,8 @@ def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
     """The exact mean score is 66.964."""
     game = Game2048(2, 2)
     words = ["game=2048", "board=2", "experiment=null", "reward=score", "reward.discount=1"]
-    words += ["policy=ntuple", "policy.start=70", "sampling=argmax"]
-    words += ["learner=td", "learner.rates=coherence", "lr=0.5"]
+    words += ["policy=ntuple", "policy.init_value=70", "sampling=argmax"]
+    words += ["learner=td", "learner.step_size=temporal_coherence", "lr=0.5"]
     cfg = load_config("train", words)
     policy = build_policy(cfg, game, rng())
     learner = build_learner(cfg, game, policy, build_sampling(cfg), rng())
@@ -259,10 +259,10 @@ def mean_of_best(game, policy, after):
     for cell, (tile, share) in itertools.product(empty, [(1, 0.9), (2, 0.1)]):
         tiles = after.tiles.clone()
         tiles[0, cell] = tile
-        state = game.of(tiles.view(1, 2, 3))
+        state = game.from_exponents(tiles.view(1, 2, 3))
         worth = [0.0]
-        for action in (game.legal(state)[0] & ~state.done).nonzero()[:, 0]:
-            then = game.act(state, action[None])
+        for action in (game.legal_action_mask(state)[0] & ~state.done).nonzero()[:, 0]:
+            then = game.apply_action(state, action[None])
             worth.append(float(then.score) + float(policy.value(game, then)))
         wanted += share / len(empty) * max(worth)
     return wanted
@@ -280,8 +280,12 @@ def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(bac
     for _ in range(40):
         policy.values.copy_(old)
         moves, results = opened.play(1)
-        learnt = game.legal(moves.state)[0].nonzero()[:, 0] if backup == "every" else moves.action
-        afterstates = [game.act(moves.state, action[None]) for action in learnt]
+        learnt = (
+            game.legal_action_mask(moves.state)[0].nonzero()[:, 0]
+            if backup == "every"
+            else moves.action
+        )
+        afterstates = [game.apply_action(moves.state, action[None]) for action in learnt]
         wanted = [0.9 * mean_of_best(game, policy, after) for after in afterstates]
         learner.update(moves, results, 0.0)
         found = [float(policy.value(game, after)) for after in afterstates]
@@ -294,20 +298,20 @@ def test_frozen_tuples_stay_and_the_others_take_all_of_an_error():
     game = Game2048(2, 3)
     words = ["board=2", "columns=3", "reward.discount=1"]
     words += ["policy.tuples=[[0,1,2],[0,1,2,3,4,5]]"]
-    policy, learner = expecting(game, *words, "learner.frozen=[0]")
+    policy, learner = expecting(game, *words, "learner.frozen_tuples=[0]")
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
     old = policy.values.clone()
     moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1).play(1)
-    after = game.act(moves.state, moves.action)
+    after = game.apply_action(moves.state, moves.action)
     wanted = mean_of_best(game, policy, after)
     learner.update(moves, results, 0.0)
     assert float(policy.value(game, after)) == pytest.approx(wanted, rel=1e-5)
     moved = (policy.values != old).nonzero()[:, 0].tolist()
-    places = policy.places(game, after)[0]
+    places = policy.feature_indices(game, after)[0]
     assert moved == places[policy.tuple_of == 1].tolist()
 
 
-CROWDED = ["board=3", "policy.tuples=[[0,1],[0,1,2,3,4,5,6,7,8]]", "policy.entries=200"]
+CROWDED = ["board=3", "policy.tuples=[[0,1],[0,1,2,3,4,5,6,7,8]]", "policy.table_size=200"]
 
 
 def crowded(*words):
@@ -320,7 +324,9 @@ def crowded(*words):
 
 def test_frozen_tuples_keep_their_places_where_there_is_no_room():
     game, policy, _ = crowded()
-    _, learner = expecting(game, *CROWDED, "learner.frozen=[1]", backup="sampled", policy=policy)
+    _, learner = expecting(
+        game, *CROWDED, "learner.frozen_tuples=[1]", backup="sampled", policy=policy
+    )
     keys, values = policy.met["1"].keys.clone(), policy.values.clone()
     learner.update(*play(game, [Random(game)], 50, rng(4)), 0.0)
     assert policy.met["1"].keys.equal(keys)
@@ -330,11 +336,11 @@ def test_frozen_tuples_keep_their_places_where_there_is_no_room():
 
 @pytest.mark.parametrize("rates", ["coherence", "counts"])
 def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
-    game, policy, learner = crowded(f"learner.rates={rates}")
+    game, policy, learner = crowded(f"learner.step_size={rates}")
     kept = [getattr(learner.values, name) for name in SharedValues.KEPT[rates]]
     assert all((each[121:-1] != 0).all() for each in kept)
     moves, _ = play(game, [Random(game)], 50, rng(4))
-    _, anew = policy.claim(game, game.act(moves.state, moves.action))
+    _, anew = policy.allocate(game, game.apply_action(moves.state, moves.action))
     learner.values.forget(anew)
     assert len(anew) > 100
     assert all((each[anew] == 0).all() for each in kept)
@@ -342,7 +348,7 @@ def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
 
 def test_more_contents_than_floats_tell_apart_are_refused():
     words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", "learner=td"]
-    words += ["policy.entries=100000", f"policy.tuples=[{list(range(14))}]"]
+    words += ["policy.table_size=100000", f"policy.tuples=[{list(range(14))}]"]
     with pytest.raises(ConfigError, match="at most 13 cells"):
         build_components(load_config("train", words))
 
@@ -353,7 +359,7 @@ def test_more_contents_than_floats_tell_apart_are_refused():
 )
 def test_tuples_that_cannot_be_frozen_are_refused(frozen, error):
     words = ["game=2048", "board=2", "experiment=null", "reward=score", "policy=ntuple"]
-    words += ["policy.tuples=[[0,1],[0,1,2,3]]", "learner=td", f"learner.frozen={frozen}"]
+    words += ["policy.tuples=[[0,1],[0,1,2,3]]", "learner=td", f"learner.frozen_tuples={frozen}"]
     with pytest.raises(ConfigError, match=error):
         build_components(load_config("train", words))
 
@@ -361,7 +367,7 @@ def test_tuples_that_cannot_be_frozen_are_refused(frozen, error):
 def test_exact_means_end_at_the_exact_optimum():
     """2×2, from above: what was never met is worth 70, the best play's mean score is 66.964."""
     game = Game2048(2, 2)
-    policy, learner = expecting(game, "board=2", "reward.discount=1", "policy.start=70")
+    policy, learner = expecting(game, "board=2", "reward.discount=1", "policy.init_value=70")
     opened = GamePool(game, [Agent(game, policy, Argmax())], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(40):
         learner.update(*opened.play(8), 0.0)

@@ -41,7 +41,7 @@ def learner(game, *words):
 
 
 def adp(game, *words):
-    return learner(game, "game=2048", "policy=basis", "learner=adp", *words)
+    return learner(game, "game=2048", "policy=linear", "learner=adp", *words)
 
 
 # Features
@@ -87,11 +87,11 @@ def test_features_agree_with_a_slow_reading_and_with_mirrored_boards(shape):
     rows, columns = shape
     game = Game2048(rows, columns)
     exponents = torch.randint(0, 4, (400, rows, columns), generator=rng(1))
-    found = LinearValue(game, False, THEIRS, 1.0).features(game, game.of(exponents))
+    found = LinearValue(game, False, THEIRS, 1.0).features(game, game.from_exponents(exponents))
     every = LinearValue(game, False, list(FEATURES), 1.0)
     for turned in (exponents.flip(1), exponents.flip(2)):
-        mirrored = every.features(game, game.of(turned))
-        assert torch.allclose(mirrored, every.features(game, game.of(exponents)))
+        mirrored = every.features(game, game.from_exponents(turned))
+        assert torch.allclose(mirrored, every.features(game, game.from_exponents(exponents)))
     for row, board in enumerate(exponents.tolist()):
         most = max(max(line) for line in board)
         wanted = [False] * 4
@@ -121,22 +121,22 @@ def test_the_schema_knows_every_feature():
 
 @pytest.mark.parametrize("gains", [False, True])
 @pytest.mark.parametrize("fours", [0.0, 0.1])
-def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, gains):
+def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale):
     game = Game2048(3, 3, fours=fours)
     moves, _ = play(game, [Random(game)], 4, rng(2))
-    basis = LinearValue(game, gains, list(FEATURES), 1.0)
+    basis = LinearValue(game, score_scale, list(FEATURES), 1.0)
     basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
     found, _ = basis.scores(game, moves.state)
-    legal = game.legal(moves.state)
+    legal = game.legal_action_mask(moves.state)
     for row in range(0, len(moves), 5):
         state = moves.state[row : row + 1]
         for action in legal[row].nonzero()[:, 0].tolist():
-            after = game.act(state, torch.tensor([action]))
-            probability, outcomes = game.chances(after)
-            wanted = float(after.score - state.score) if gains else 0.0
+            after = game.apply_action(state, torch.tensor([action]))
+            probability, outcomes = game.chance_outcomes(after)
+            wanted = float(after.score - state.score) if score_scale else 0.0
             for k in range(probability.shape[1]):
                 outcome = outcomes[k : k + 1]
-                if float(probability[0, k]) and not (gains and bool(outcome.done)):
+                if float(probability[0, k]) and not (score_scale and bool(outcome.done)):
                     wanted += float(probability[0, k]) * float(
                         (basis.features(game, outcome)[0] * basis.weights).sum()
                     )
@@ -172,7 +172,7 @@ def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
     game = Game2048(3, 3)
     policy, taught = adp(
         game, "reward=grid_sum", "lr=0.01",
-        "learner.fit=gradient", f"learner.standardise={standardise}",
+        "learner.fit=gradient", f"learner.standardize={standardise}",
     )  # fmt: skip
     moves, results = play(game, [Random(game)], 20, rng(7))
     features = policy.features(game, moves.state)
@@ -193,7 +193,7 @@ def test_adp_keeps_bad_numbers_from_its_weights(fit):
     game = Game2048(3, 3)
     policy, taught = adp(game, "reward=score", f"learner.fit={fit}")
     moves, results = play(game, [Random(game)], 5, rng(8))
-    moves.gain[3] = math.inf
+    moves.score_delta[3] = math.inf
     with pytest.raises(NonFiniteError):
         taught.update(moves, results, 0.0)
     assert policy.weights.tolist() == [1.0] * 4
@@ -204,7 +204,7 @@ def test_adp_keeps_bad_numbers_from_its_weights(fit):
 
 def remembered(game, *words, games=12, seed=9):
     """Moves of random games, and the learner that would learn from them."""
-    policy, taught = learner(game, "learner=q", "policy.layers=[16]", *words)
+    policy, taught = learner(game, "learner=dqn", "policy.layers=[16]", *words)
     # Scores that differ, so that the best action does.
     for net in (policy, taught.target):
         for p in net.parameters():
@@ -218,7 +218,7 @@ KINDS = {
     "two seats": (KInARow(3, 3, 3, False), ["game=tictactoe", "reward=outcome"]),
     "two seats, gains": (
         KInARow(3, 3, 3, False),
-        ["game=tictactoe", "reward=outcome", "reward.scored=gain"],
+        ["game=tictactoe", "reward=outcome", "reward.scored=score_delta"],
     ),
     "several plies a turn": (
         Battleship(3, 3, [2], 2, "sequential"),
@@ -232,11 +232,11 @@ KINDS = {
 def test_targets_are_those_of_a_naive_loop(kind, rewards):
     game, words = KINDS[kind]
     policy, taught, moves, results = remembered(
-        game, *words, "reward.discount=0.7", f"learner.rewards={rewards}", games=4
+        game, *words, "reward.discount=0.7", f"learner.n_step={rewards}", games=4
     )
     steps = taught.steps_of(moves, results)
     found = taught.wanted(steps, moves.state[steps.following])
-    paid = taught.reward.of_moves(moves, results)
+    paid = taught.reward.rewards(moves, results)
 
     def later(i):
         """The first move after i that its seat made in the same game."""
@@ -255,7 +255,7 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
                 break
         if at is not None:
             seen = game.observe(moves.state[at : at + 1])
-            legal = game.legal(moves.state[at : at + 1])[0].nonzero()[:, 0].tolist()
+            legal = game.legal_action_mask(moves.state[at : at + 1])[0].nonzero()[:, 0].tolist()
             online, target = policy(seen)[0][0].detach(), taught.target(seen)[0][0]
             best = max(legal, key=lambda action: float(online[action]))
             wanted += weight * float(target[best])
@@ -268,7 +268,7 @@ def test_an_illegal_action_never_enters_a_target():
     _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
     steps = taught.steps_of(moves, results)
     after = moves.state[steps.following]
-    legal = game.legal(after)
+    legal = game.legal_action_mask(after)
 
     class Tempting(torch.nn.Module):
         def forward(self, inputs):
@@ -311,7 +311,7 @@ def test_a_ring_keeps_the_latest_moves_and_what_followed_them():
             for i in range(len(moves))
         ]
         latest = {number: rest for number, *rest in added[-40:]}
-        drawn, after = replay.draw_steps(500, rng(seed))
+        drawn, after = replay.sample_transitions(500, rng(seed))
         assert len(replay) == len(latest)
         assert set(drawn.reward.tolist()) == set(latest)
         assert drawn.state.ships is HIDDEN
@@ -330,8 +330,8 @@ def test_q_learns_to_shoot_at_the_ship():
     """Two cells, of which the ship lies on the first or the second: always on the first here."""
     game = Battleship(1, 2, [1])
     policy, taught = learner(
-        game, "game=battleship", "board=2", "ships=[1]", "reward=turns", "learner=q",
-        "policy.layers=[8]", "lr=0.01", "learner.updates=10", "learner.target_step=0.1",
+        game, "game=battleship", "board=2", "ships=[1]", "reward=turns", "learner=dqn",
+        "policy.layers=[8]", "lr=0.01", "learner.updates_per_batch=10", "learner.polyak_tau=0.1",
     )  # fmt: skip
     agent = Agent(game, policy, EpsilonGreedy(0.5))
     first = game.openings(10)[0][[0] * 32]
@@ -362,7 +362,7 @@ def test_q_keeps_bad_numbers_from_its_weights():
     policy, taught, moves, results = remembered(game, "game=battleship", "reward=hits")
     before = [p.detach().clone() for p in policy.parameters()]
     for bad in (math.nan, math.inf):
-        moves.gain[3] = bad
+        moves.score_delta[3] = bad
         with pytest.raises(NonFiniteError):
             taught.update(moves, results, 0.0)
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))
@@ -372,7 +372,7 @@ def test_q_keeps_bad_numbers_from_its_weights():
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
 @pytest.mark.parametrize("game", options("game"))
 def test_q_teaches_both_networks_every_game(game, policy):
-    words = [f"game={game}", "learner=q", f"policy={policy}", "learner.updates=2"]
+    words = [f"game={game}", "learner=dqn", f"policy={policy}", "learner.updates_per_batch=2"]
     rules = build_game(load_config("train", words))
     words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
     network, taught = learner(rules, *words)
@@ -387,17 +387,17 @@ def test_q_teaches_both_networks_every_game(game, policy):
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["game=tictactoe", "policy=basis", "learner=adp"], "2048"),
-        (["game=2048", "policy=basis", "learner=q", "sampling=argmax"], "policy=mlp"),
-        (["game=2048", "policy=basis", "learner=td"], "policy=table"),
-        (["game=2048", "learner=adp"], "policy=basis"),
-        (["game=2048", "policy=table", "learner=q"], "policy=conv"),
-        (["game=tictactoe", "learner=q"], "sampling=epsilon_greedy"),
-        (["game=2048", "policy=basis", "learner=adp"], "sampling=epsilon_greedy"),
-        (["game=2048", "policy=basis", "learner=adp", "policy.features=[]"], "features"),
-        (["game=2048", "policy=basis", "learner=adp", "policy.features=[one,one]"], "once"),
-        (["game=2048", "policy=basis", "learner=adp", "policy.features=[on]"], "one"),
-        (["game=2048", "learner=q", "learner.target_step=0"], "target_step"),
+        (["game=tictactoe", "policy=linear", "learner=adp"], "2048"),
+        (["game=2048", "policy=linear", "learner=dqn", "sampling=argmax"], "policy=mlp"),
+        (["game=2048", "policy=linear", "learner=td"], "policy=table"),
+        (["game=2048", "learner=adp"], "policy=linear"),
+        (["game=2048", "policy=table", "learner=dqn"], "policy=conv"),
+        (["game=tictactoe", "learner=dqn"], "sampling=epsilon_greedy"),
+        (["game=2048", "policy=linear", "learner=adp"], "sampling=epsilon_greedy"),
+        (["game=2048", "policy=linear", "learner=adp", "policy.features=[]"], "features"),
+        (["game=2048", "policy=linear", "learner=adp", "policy.features=[one,one]"], "once"),
+        (["game=2048", "policy=linear", "learner=adp", "policy.features=[on]"], "one"),
+        (["game=2048", "learner=dqn", "learner.polyak_tau=0"], "target_step"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_would(words, hint):
@@ -408,7 +408,7 @@ def test_what_does_not_fit_is_refused_with_what_would(words, hint):
 
 
 def test_a_refusal_is_one_line(rlgames, tmp_path):
-    done = rlgames("train", "game=tictactoe", "policy=basis", "learner=adp", "sampling=argmax")
+    done = rlgames("train", "game=tictactoe", "policy=linear", "learner=adp", "sampling=argmax")
     assert done.returncode == 2
     assert "2048" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -427,13 +427,13 @@ def reached(words, games=2000):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_q_finds_the_optimum_of_case_one(seed, tmp_path):
-    words = ["experiment=ramesh_case1_q", f"seed={seed}", f"out={tmp_path}/run"]
+    words = ["experiment=ramesh_case1_dqn", f"seed={seed}", f"out={tmp_path}/run"]
     assert reached(words, games="all")["moves"]["mean"] == pytest.approx(6.0)
 
 
 @pytest.mark.long
 def test_q_never_loses_tic_tac_toe_to_random_play(tmp_path):
-    report = reached(["experiment=tictactoe_q", f"out={tmp_path}/run"])
+    report = reached(["experiment=tictactoe_dqn", f"out={tmp_path}/run"])
     assert report["loss"]["count"] == 0
 
 
@@ -457,10 +457,10 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     moves, reached = GamePool(game, [Random(game)], 12, rng(1)).play(14)
     open_ = ~reached.state.done
     assert 0 < int(open_.sum()) < 12
-    after = game.act(moves.state, moves.action)
+    after = game.apply_action(moves.state, moves.action)
     value = policy.value(game, after)
     scores = policy.scores(game, reached.state)[0].detach()
-    best = scores.masked_fill(~game.legal(reached.state), -torch.inf)
+    best = scores.masked_fill(~game.legal_action_mask(reached.state), -torch.inf)
     wanted = torch.zeros(len(moves))
     for number in range(12):
         own = (moves.game == number).nonzero()[:, 0].tolist()
@@ -468,7 +468,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
         for place in reversed(range(len(own))):
             wanted[own[place]] = 0.9 * later
             v = float(value.detach()[own[place]])
-            gain = 0.1 * float(moves.gain[own[place]])
+            gain = 0.1 * float(moves.score_delta[own[place]])
             later = gain + (1 - decay) * v + decay * float(wanted[own[place]])
     loss = (value - wanted).square().mean()
     slopes = torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)

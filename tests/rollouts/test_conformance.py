@@ -137,8 +137,8 @@ class Peeking(KInARow):
 
 
 class Endless(KInARow):
-    def act(self, state, action):
-        after = super().act(state, action)
+    def apply_action(self, state, action):
+        after = super().apply_action(state, action)
         return replace(after, done=torch.zeros_like(after.done))
 
 
@@ -149,8 +149,8 @@ class Begun(KInARow):
 
 
 class Greedy(KInARow):
-    def act(self, state, action):
-        return replace(super().act(state, action), score=state.score + 1)
+    def apply_action(self, state, action):
+        return replace(super().apply_action(state, action), score=state.score + 1)
 
 
 class Misread(KInARow):

@@ -81,12 +81,12 @@ def assert_sound(found):
     """Only moves that the rules allow, and finite numbers."""
     game, _ = built(f"game={DAMAGED}")
     moves, score = found.moves, found.results.score
-    assert game.legal(moves.state).gather(1, moves.action[:, None]).all()
+    assert game.legal_action_mask(moves.state).gather(1, moves.action[:, None]).all()
     assert not moves.state.done.any()
-    assert torch.equal(moves.seat, moves.state.mover)
-    assert len(moves.state) == len(moves.action) == len(moves.game) == len(moves.gain)
+    assert torch.equal(moves.seat, moves.state.current_seat)
+    assert len(moves.state) == len(moves.action) == len(moves.game) == len(moves.score_delta)
     assert score.shape == (moves.games, game.spec.seats)
-    assert moves.gain.dtype == score.dtype == torch.float32
+    assert moves.score_delta.dtype == score.dtype == torch.float32
     assert int(moves.game.max()) < moves.games
     assert found.results.state.done.all()
 
@@ -112,16 +112,16 @@ def test_what_was_written_is_read_back(name, tmp_path):
     assert torch.equal(found.state.score, played.score)
     assert torch.equal(recorded.results.turns, results.turns)
     assert torch.equal(game.observe(found.state), game.observe(played))
-    assert torch.equal(game.legal(found.state), game.legal(played))
-    assert torch.equal(found.state.mover, played.mover)
+    assert torch.equal(game.legal_action_mask(found.state), game.legal_action_mask(played))
+    assert torch.equal(found.state.current_seat, played.current_seat)
     assert not found.state.done.any()
     # Sets of cells that differ only in cells without effect have one name.
     names, wanted = (
-        [game.name_action(played, row, int(action)) for row, action in enumerate(actions)]
+        [game.action_to_string(played, row, int(action)) for row, action in enumerate(actions)]
         for actions in (found.action, moves.action[order])
     )
     assert names == wanted
-    assert game.legal(played).gather(1, found.action[:, None]).all()
+    assert game.legal_action_mask(played).gather(1, found.action[:, None]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

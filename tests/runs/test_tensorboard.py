@@ -69,7 +69,7 @@ class Plain(KInARow):
     def render(self, state, row, reveal=False):
         return f"taken so far:\n  {int(state.occupied[row]):b}"
 
-    def name_action(self, state, row, action):
+    def action_to_string(self, state, row, action):
         return f"cell {action}"
 
 
@@ -121,7 +121,7 @@ def test_the_likeliest_cell_is_the_darkest(name):
     weights[2] = 0.8
     thought = Thought(weights, [*map(pictures.percent, weights)], shared=True)
     picture = pictures.diagram(game, state, 0, "", thought)
-    (marks,), aims = game.boards(state, 0), game.aims(state, 0)
+    (marks,), aims = game.boards(state, 0), game.action_cells(state, 0)
     blue = {
         cell: colour_of(picture, marks, *divmod(cell, len(marks[0])))[2]
         for cell in range(aims.shape[1])
@@ -135,8 +135,8 @@ def test_connect_4_stones_fall_to_where_they_are_drawn():
     game = built("connect4")
     state = game.initial(1, rng())
     for cell in (35 + 2, 28 + 2, 21 + 2):
-        assert game.aims(state, 0)[2].nonzero()[:, 0].tolist() == [cell]
-        state = game.act(state, torch.tensor([2]))
+        assert game.action_cells(state, 0)[2].nonzero()[:, 0].tolist() == [cell]
+        state = game.apply_action(state, torch.tensor([2]))
         assert game.boards(state, 0)[0][cell // 7][2] != "."
 
 
@@ -163,7 +163,7 @@ def test_nothing_hidden_shows_before_the_end():
     game = built("salvo_duel")
     (_, gif), moves = shown(game, players=[Random(game), Random(game)])
     with Image.open(io.BytesIO(gif)) as film:
-        assert film.n_frames == len(moves.of(0)) + 1
+        assert film.n_frames == len(moves.by_player(0)) + 1
 
 
 def test_a_run_shows_games_in_tensorboard(tmp_path):
@@ -197,7 +197,7 @@ def test_jobs_are_named_by_what_differs(tmp_path):
 
 
 def test_a_jobs_name_is_a_file_name(tmp_path):
-    odd = ["start=../../etc/passwd", "out='a b'", f"game={'x' * 300}", "e=\n\x00é"]
+    odd = ["init_from=../../etc/passwd", "out='a b'", f"game={'x' * 300}", "e=\n\x00é"]
     for word in odd:
         path = sweep(tmp_path, [word], ["seed=1"]).path(0)
         assert path.parent == tmp_path
@@ -209,8 +209,8 @@ def test_a_jobs_name_is_a_file_name(tmp_path):
 class Misere(KInARow):
     """A line loses, so that no move wins."""
 
-    def act(self, state, action):
-        after = super().act(state, action)
+    def apply_action(self, state, action):
+        after = super().apply_action(state, action)
         return replace(after, score=2 * state.score - after.score)
 
 

@@ -47,7 +47,7 @@ def refused(typed, tmp_path):
         words = ["game=tictactoe", "games=4"]
         said += [
             tell_plainly(typed("eval", *words, "player=random", f"opponent={path}")),
-            tell_plainly(typed("train", *words, f"start={path}", "out=never")),
+            tell_plainly(typed("train", *words, f"init_from={path}", "out=never")),
         ]
         assert not (tmp_path / "never").exists()
         return said[0]
@@ -468,12 +468,12 @@ def test_players_of_a_record_are_shown_plainly(record, typed, tmp_path):
         for move in game["moves"]:
             move["player"] = f"{number}{ESCAPE * 100}"
     assert not isinstance(use([lines[0], *map(json.dumps, games)]), str)
-    words = ["game=tictactoe", "policy=mlp", "demonstrated=1", "demonstrator=nobody"]
+    words = ["game=tictactoe", "policy=mlp", "demos_per_batch=1", "demonstrator=nobody"]
     tell_plainly(typed("train", *words, f"demonstrations={tmp_path / 'record'}"))
 
 
 def test_a_record_that_is_no_file_is_not_waited_for(tmp_path, typed):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
-        words = ["game=tictactoe", "policy=mlp", "demonstrated=1", f"demonstrations={path}"]
+        words = ["game=tictactoe", "policy=mlp", "demos_per_batch=1", f"demonstrations={path}"]
         assert "is not a file" in tell_plainly(typed("train", *words))

@@ -202,7 +202,7 @@ def test_every_position_that_is_met_can_be(words):
     for _ in range(20):
         moves, results = games.play(7)
         for state in (moves.state, results.state, games.state, game.initial(20, rng)):
-            assert game.possible(state).all()
+            assert game.is_valid(state).all()
 
 
 def test_a_metric_with_an_odd_name_is_refused(made):

@@ -19,8 +19,8 @@ def rng(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def agent_of(game, values=None, gains=1.0):
-    policy = Table(game, gains, 0.0)
+def agent_of(game, values=None, score_scale=1.0):
+    policy = Table(game, score_scale, 0.0)
     if values:
         policy.values.copy_(values * torch.rand(len(policy.values), generator=rng(3)))
     return Agent(game, policy, Argmax())
@@ -29,13 +29,13 @@ def agent_of(game, values=None, gains=1.0):
 def slow(game, policy, state, plies, least, discount):
     """Q of the legal actions of one position, by action."""
     found = {}
-    for action in game.legal(state)[0].nonzero()[:, 0].tolist():
-        after = game.act(state, torch.tensor([action]))
-        gained = policy.gains * float(after.score - state.score)
+    for action in game.legal_action_mask(state)[0].nonzero()[:, 0].tolist():
+        after = game.apply_action(state, torch.tensor([action]))
+        gained = policy.score_scale * float(after.score - state.score)
         if plies == 1:
             found[action] = gained + float(policy.value(game, after))
             continue
-        probability, outcomes = game.chances(after)
+        probability, outcomes = game.chance_outcomes(after)
         pairs = [(p, outcomes[k : k + 1]) for k, p in enumerate(probability[0].tolist()) if p]
         likeliest = max(p for p, _ in pairs)
         pairs = [(p, next_) for p, next_ in pairs if p >= least or p == likeliest]
@@ -50,10 +50,10 @@ def slow(game, policy, state, plies, least, discount):
 @pytest.mark.parametrize(("plies", "least"), [(1, 0.0), (2, 0.0), (2, 0.2), (3, 0.04)])
 def test_scores_are_those_of_a_slow_recursion(plies, least):
     game = Game2048(2, 2)
-    agent = agent_of(game, 50.0, gains=0.5)
+    agent = agent_of(game, 50.0, score_scale=0.5)
     state = play(game, [Random(game)], 4, rng())[0].state[::9]
     search = Expectimax(game, agent, plies=plies, least=least, discount=0.9)
-    found, legal = search.scores(state, plies), game.legal(state)
+    found, legal = search.scores(state, plies), game.legal_action_mask(state)
     chosen = search.choose(state, rng())
     for row in range(len(state)):
         wanted = slow(game, agent.policy, state[row : row + 1], plies, least, 0.9)
@@ -72,7 +72,7 @@ def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
     best = torch.zeros(len(openings), dtype=torch.float64)
     live = (~openings.done).nonzero()[:, 0]
     scores = search.scores(openings[live], 20)
-    best[live] = scores.masked_fill(~game.legal(openings[live]), -1).amax(1).double()
+    best[live] = scores.masked_fill(~game.legal_action_mask(openings[live]), -1).amax(1).double()
     optimum = Graph(game, 20, 1 << 28).value([None]).mean
     assert float((probability * best).sum()) == pytest.approx(optimum, rel=1e-6)
 
@@ -85,7 +85,7 @@ def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
     whole = search.choose(state, rng())
     monkeypatch.setattr("rlgames.search.expectimax.CHUNK", 7)
     assert torch.equal(search.choose(state, rng()), whole)
-    assert game.legal(state).gather(1, whole[:, None]).all()
+    assert game.legal_action_mask(state).gather(1, whole[:, None]).all()
 
 
 def test_what_does_not_fit_is_refused():
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="policy=ntuple"):
         Expectimax(game, Random(game))
     with pytest.raises(ValueError, match="reward=score"):
-        Expectimax(game, agent_of(game, gains=0.0))
+        Expectimax(game, agent_of(game, score_scale=0.0))
     other = agent_of(KInARow(3, 3, 3, False, "tictactoe"))
     with pytest.raises(ValueError, match="one seat against the dice"):
         Expectimax(other.game, other)

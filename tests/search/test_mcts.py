@@ -59,8 +59,10 @@ def some_states(game, count=12):
     state, found = game.initial(count, rng(5)), []
     for ply in range(count):
         found.append(state[ply : ply + 1])
-        state = game.act(state, Random(game).choose(state, rng(ply)))
-        state = game.settle(state, torch.rand(count, game.spec.draws, generator=rng(ply)))
+        state = game.apply_action(state, Random(game).choose(state, rng(ply)))
+        state = game.apply_chance(
+            state, torch.rand(count, game.spec.num_chance_inputs, generator=rng(ply))
+        )
     return game.public(type(state).cat(found))
 
 
@@ -69,7 +71,7 @@ def boards():
     """Every board of tic-tac-toe in which somebody has to move, one of those that turning and
     mirroring make of each other, and its best moves."""
     graph = Graph(TICTACTOE, 60, 1 << 30)
-    state = TICTACTOE.unkey(torch.cat([rank.keys for rank in graph.ranks.values()]))
+    state = TICTACTOE.state_from_key(torch.cat([rank.keys for rank in graph.ranks.values()]))
     assert len(state) == 4520
     turned = TICTACTOE.cells(state).flatten(1).long()[:, TICTACTOE.symmetries()]
     numbers = (turned * 3 ** torch.arange(9)).sum(2)
@@ -123,14 +125,14 @@ def position(rows):
 def wins(state, moves):
     """The columns by which the mover wins within so many own moves, whatever the other does."""
     found = set()
-    for action in CONNECT4.legal(state)[0].nonzero()[:, 0].tolist():
-        after = CONNECT4.act(state, torch.tensor([action]))
+    for action in CONNECT4.legal_action_mask(state)[0].nonzero()[:, 0].tolist():
+        after = CONNECT4.apply_action(state, torch.tensor([action]))
         if bool(after.done):
-            if float(after.score[0, int(state.mover)]) > 0:
+            if float(after.score[0, int(state.current_seat)]) > 0:
                 found.add(action)
         elif moves > 1 and not wins(after, 1):
-            replies = CONNECT4.legal(after)[0].nonzero()[:, 0]
-            answers = [CONNECT4.act(after, reply[None]) for reply in replies]
+            replies = CONNECT4.legal_action_mask(after)[0].nonzero()[:, 0]
+            answers = [CONNECT4.apply_action(after, reply[None]) for reply in replies]
             if all(not bool(a.done) and wins(a, moves - 1) for a in answers):
                 found.add(action)
     return found
@@ -138,8 +140,8 @@ def wins(state, moves):
 
 def keeps(state):
     """The columns after which the other cannot win within two moves."""
-    columns = CONNECT4.legal(state)[0].nonzero()[:, 0].tolist()
-    return {a for a in columns if not wins(CONNECT4.act(state, torch.tensor([a])), 2)}
+    columns = CONNECT4.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
+    return {a for a in columns if not wins(CONNECT4.apply_action(state, torch.tensor([a])), 2)}
 
 
 @pytest.mark.parametrize("name", FORCED)
@@ -174,7 +176,7 @@ class OneMind(Player):
 def test_the_hidden_truth_changes_nothing():
     game = Battleship(4, 4, [4])
     layouts, _ = game.openings(100)
-    state = game.public(game.act(layouts, torch.zeros(len(layouts), dtype=torch.int64)))
+    state = game.public(game.apply_action(layouts, torch.zeros(len(layouts), dtype=torch.int64)))
     missed = state[(~state.hit.any(1)).nonzero()[:, 0]]
     search = Mcts(game, Random(game), simulations=50)
     chosen = [search.choose(missed[row : row + 1], rng(3)) for row in range(len(missed))]
@@ -224,11 +226,11 @@ def test_visits_add_up_and_are_legal_and_seeded(name, settings):
     search = with_network(game, simulations=21, rollout=3, **settings)
     action = search.choose(state, rng(1))
     assert torch.equal(action, search.choose(state, rng(1)))
-    assert game.legal(state).gather(1, action[:, None]).all()
+    assert game.legal_action_mask(state).gather(1, action[:, None]).all()
     live = state[(~state.done).nonzero()[:, 0]]
     visits, quality = search.search(live, rng(1))
     assert (visits.sum(1) == 21).all()
-    assert not visits[~game.legal(live)].any()
+    assert not visits[~game.legal_action_mask(live)].any()
     assert ((quality >= 0) & (quality < 1)).all()
     assert torch.equal(action[~state.done], (visits + quality).argmax(1))
 
@@ -252,7 +254,7 @@ def test_small_2048_is_played_almost_as_well_as_can_be():
     graph = Graph(game, 60, 1 << 30)
     keys = torch.cat([rank.keys for rank in graph.ranks.values()])
     action = Mcts(game, Random(game), simulations=200, exploration=4.0).choose(
-        game.unkey(keys), rng()
+        game.state_from_key(keys), rng()
     )
     chosen = dict(zip(keys.tolist(), action.tolist(), strict=True))
 
@@ -383,7 +385,7 @@ def test_searches_that_cannot_be_are_refused_in_one_line(rlgames):
         (["search=mtcs"], "mtcs"),
         (["opponent_search=mtcs"], "mtcs"),
         (["search=mcts", "search.value=score"], "outcome"),
-        (["search=mcts", "search.exploration=0"], "exploration"),
+        (["search=mcts", "search.c_puct=0"], "exploration"),
         (["search=mcts", "player=exact", "game=connect4"], "probabilities"),
         (["opponent_search=mcts", "game=2048"], "alone"),
     ],

@@ -45,8 +45,8 @@ def test_connect_four_has_the_known_numbers_of_positions():
         counts.append(len(state))
         parts = []
         for action in range(7):
-            rows = (game.legal(state)[:, action] & ~state.done).nonzero()[:, 0]
-            parts.append(game.act(state[rows], torch.full((len(rows),), action)))
+            rows = (game.legal_action_mask(state)[:, action] & ~state.done).nonzero()[:, 0]
+            parts.append(game.apply_action(state[rows], torch.full((len(rows),), action)))
         state = type(state).cat(parts)
         _, first = np.unique(game.key(state).numpy(), return_index=True)
         state = state[torch.from_numpy(first)]
@@ -67,8 +67,8 @@ def test_tic_tac_toe_has_255168_games_and_5478_boards():
         state, ways = state[~state.done], ways[~state.done]
         after, later = [], []
         for action in range(9):
-            rows = game.legal(state)[:, action].nonzero()[:, 0]
-            after.append(game.act(state[rows], torch.full((len(rows),), action)))
+            rows = game.legal_action_mask(state)[:, action].nonzero()[:, 0]
+            after.append(game.apply_action(state[rows], torch.full((len(rows),), action)))
             later.append(ways[rows])
         state, ways = type(state).cat(after), torch.cat(later)
     assert (games, boards) == (255_168, 5478)
@@ -156,19 +156,19 @@ def test_2048_by_plain_expectimax():
 
 @pytest.mark.slow
 def test_small_connect_four_by_plain_minimax():
-    def value(columns, rows, mover, line):
+    def value(columns, rows, current_seat, line):
         best = -2
         for column in range(len(columns)):
             if len(columns[column]) == rows:
                 continue
             after = [*columns]
-            after[column] = columns[column] + (mover,)
-            if wins(after, column, mover, line):
+            after[column] = columns[column] + (current_seat,)
+            if wins(after, column, current_seat, line):
                 return 1
-            best = max(best, -value(after, rows, 1 - mover, line))
+            best = max(best, -value(after, rows, 1 - current_seat, line))
         return 0 if best == -2 else best
 
-    def wins(columns, column, mover, line):
+    def wins(columns, column, current_seat, line):
         row = len(columns[column]) - 1
         for across, up in ((1, 0), (0, 1), (1, 1), (1, -1)):
             length = 1
@@ -177,7 +177,7 @@ def test_small_connect_four_by_plain_minimax():
                     c, r = column + sign * step * across, row + sign * step * up
                     if not (0 <= c < len(columns) and 0 <= r < len(columns[c])):
                         break
-                    if columns[c][r] != mover:
+                    if columns[c][r] != current_seat:
                         break
                     length += 1
             if length >= line:

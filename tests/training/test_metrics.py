@@ -21,13 +21,19 @@ RUNS = {
     "reinforce": ["game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK],
     "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
     "td_lambda": [*TILES, *NETWORK, "reward=score", "sampling=argmax"],
-    "adp": [*TILES, "policy=basis", "reward=score", "sampling=epsilon_greedy"],
-    "q": [*SEA, *NETWORK, "sampling=epsilon_greedy", "learner.memory=64", "learner.minibatch=8"],
+    "adp": [*TILES, "policy=linear", "reward=score", "sampling=epsilon_greedy"],
+    "q": [
+        *SEA,
+        *NETWORK,
+        "sampling=epsilon_greedy",
+        "learner.buffer_size=64",
+        "learner.minibatch=8",
+    ],
     "clone": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
     "occupancy": [*SEA, *NETWORK],
     "expert": [
         *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
-        *("learner.memory=50", "reward=outcome"),
+        *("learner.buffer_size=50", "reward=outcome"),
     ],
 }
 """A run for each learner; together they have games of each kind."""

@@ -28,7 +28,7 @@ IDEAS = {
     ],
     "Dedieu and Amar: the Q function": [
         "game=2048",
-        "learner=q",
+        "learner=dqn",
         "sampling=epsilon_greedy",
         "policy.layers=[200,100]",
     ],

@@ -47,15 +47,20 @@ LEARNERS = {
         (["policy=table", "sampling=epsilon_greedy"], ["tictactoe", "connect4", "2048"]),
         (
             [
-                *["policy=ntuple", "sampling=argmax", "learner.rates=coherence"],
-                *["window=4", "restarts=0.5"],
+                *["policy=ntuple", "sampling=argmax", "learner.step_size=temporal_coherence"],
+                *["window=4", "restart_fraction=0.5"],
             ],
             ["2048"],
         ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
-    "adp": [(["policy=basis", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
-    "q": [([*NETWORK, "sampling=epsilon_greedy", "learner.memory=64", "learner.minibatch=8"], ALL)],
+    "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
+    "q": [
+        (
+            [*NETWORK, "sampling=epsilon_greedy", "learner.buffer_size=64", "learner.minibatch=8"],
+            ALL,
+        )
+    ],
     "clone": [
         ([*NETWORK, "teacher=random", "learner.patience=1"], ALL),
         (
@@ -68,7 +73,7 @@ LEARNERS = {
         (
             [
                 *[*NETWORK, "search=mcts", "search.simulations=4", "search.leaf=value"],
-                "learner.memory=50",
+                "learner.buffer_size=50",
             ],
             ALL,
         )
@@ -249,7 +254,7 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     said = typed("resume", "run")
     assert said.returncode == 2
     assert "damaged: its content does not match its checksum" in said.stderr
-    assert "a new run can begin with other weights: start=run/checkpoints/" in said.stderr
+    assert "a new run can begin with other weights: init_from=run/checkpoints/" in said.stderr
     path.write_bytes(data)
     found = Checkpoint.read(path)
     with monkeypatch.context() as patched:
@@ -285,7 +290,7 @@ def test_a_run_of_a_gpu_opens_and_goes_on_on_the_cpu(tmp_path, monkeypatch):
 
 
 def test_a_bad_number_ends_the_run_and_harms_nothing(tmp_path, monkeypatch, typed):
-    count, of_moves = 0, Reward.of_moves
+    count, of_moves = 0, Reward.rewards
 
     def spoilt(self, moves, results):
         nonlocal count

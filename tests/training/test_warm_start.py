@@ -8,7 +8,7 @@ import torch
 from markers import quick
 
 import rlgames as package
-from rlgames.cli import main as cli
+from rlgames.cli import main
 from rlgames.config.compose import load_config, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent
@@ -38,7 +38,7 @@ def built(*words):
 
 def load(*words):
     """A config of training as the command line makes it."""
-    return load_config("train", [cli.path_quoted(word) for word in words])
+    return load_config("train", [main.path_quoted(word) for word in words])
 
 
 def recorded(path, game, rules, games=12, seed=1, players=None):
@@ -79,7 +79,7 @@ def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
     for column in ("seat", "gain", "ends_turn", "player", "game"):
         own, theirs = getattr(moves, column), getattr(again, column)
         assert torch.equal(by_game(own, moves), by_game(theirs, again)), column
-    assert again.steps == moves.steps
+    assert again.ply_sizes == moves.ply_sizes
     assert found.results.moves == results.moves == len(moves)
     tried = 0
     for scored in SCORED:
@@ -172,7 +172,7 @@ def test_joined_games_have_the_returns_that_they_had_apart():
     apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
     joined = one[0].join(two[0])
     assert joined.games == 10
-    assert sum(joined.steps) == len(joined) == len(one[0]) + len(two[0])
+    assert sum(joined.ply_sizes) == len(joined) == len(one[0]) + len(two[0])
     together = by_game(reward.returns(joined, one[1].join(two[1])), joined)
     assert torch.equal(together, torch.cat(apart))
 
@@ -191,7 +191,7 @@ def test_games_are_drawn_whole_and_evenly():
         which = (ended.score == results.score.T).int().argmax(1)
         assert torch.equal(torch.bincount(drawn.game, minlength=count), wanted[which])
         assert torch.equal(
-            torch.zeros(count).index_add_(0, drawn.game, drawn.gain), ended.score[:, 0]
+            torch.zeros(count).index_add_(0, drawn.game, drawn.score_delta), ended.score[:, 0]
         )
         often = torch.bincount(which, minlength=5)
         assert int(often.max() - often.min()) <= 1
@@ -203,7 +203,7 @@ def test_only_the_demonstrators_moves_are_learnt(tmp_path):
     for name, player in (("one", 0), ("other", 1)):
         cfg = load("game=tictactoe", f"demonstrator={name}")
         found = Demonstrations.read(tmp_path / "games", game, cfg, rng()).moves
-        wanted = moves.of(player)
+        wanted = moves.by_player(player)
         assert torch.equal(by_game(found.action, found), by_game(wanted.action, wanted))
         assert set(found.seat.tolist()) == {0, 1}
 
@@ -228,7 +228,14 @@ def last_value(run, name):
 
 @pytest.mark.parametrize("source", quick(["teacher", "record"], "record"))
 def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_path):
-    words = ["game=2048", "board=3", "learner=clone", "policy.layers=[32]", "lr=0.003", *TINY]
+    words = [
+        "game=2048",
+        "board=3",
+        "learner=behavior_cloning",
+        "policy.layers=[32]",
+        "lr=0.003",
+        *TINY,
+    ]
     words += ["games=600", "batch=60", "learner.epochs=2", "eval_every=300"]
     given = "teacher=corner" if source == "teacher" else f"demonstrations='{corner}'"
     run = package.train([*words, given, f"out={tmp_path}/run"])
@@ -247,7 +254,7 @@ def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_p
 def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
     words = ["game=battleship", "board=6", "ships=[2]", "policy.layers=[16]", *TINY, "batch=50"]
     teacher = package.train([*words, "games=200", f"out={tmp_path}/teacher"])
-    words += ["learner=clone", f"teacher={teacher}", "lr=0.01"]
+    words += ["learner=behavior_cloning", f"teacher={teacher}", "lr=0.01"]
     run = package.train([*words, "games=1500", f"out={tmp_path}/clone"])
     assert last_value(run, "eval/agreement") == 1.0
     latest = run / "checkpoints" / "latest.safetensors"
@@ -262,7 +269,7 @@ def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
 
 def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
-    words += ["clone_epochs=15", "demonstrated=3", "lr=0.002", "policy.layers=[32]"]
+    words += ["clone_epochs=15", "demos_per_batch=3", "lr=0.002", "policy.layers=[32]"]
     run = package.train([*words, f"out={tmp_path}/run"])
     lines = read_metrics(run / "metrics.jsonl")
     agreement = [line["clone/agreement"] for line in lines if "clone/agreement" in line]
@@ -287,41 +294,43 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     total = agreed = 0.0
     for row in range(len(moves)):
         scores = policy.scores(game, moves.state[row : row + 1])[0][0]
-        legal = game.legal(moves.state[row : row + 1])[0]
+        legal = game.legal_action_mask(moves.state[row : row + 1])[0]
         chances = (scores.exp() * legal) / (scores.exp() * legal).sum()
         total -= chances[moves.action[row]].log().item()
         agreed += int(chances.argmax()) == int(moves.action[row])
-    found = clone.examine(moves)
+    found = clone.evaluate(moves)
     assert found["loss"] == pytest.approx(total / len(moves), rel=1e-5)
     assert found["agreement"] == pytest.approx(agreed / len(moves))
     for _ in range(3):
         clone.update(moves, results, 0.0)
-    assert clone.examine(moves)["loss"] < found["loss"]
+    assert clone.evaluate(moves)["loss"] < found["loss"]
 
 
 def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
     words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = Checkpoint.read(checkpoint_path(run)).policy
-    policy = build_components(load(*words, f"start={run}")).agent.policy
+    policy = build_components(load(*words, f"init_from={run}")).agent.policy
     assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
     other = build_components(load(*words)).agent.policy
     assert not torch.equal(other.logits.weight, tensors["logits.weight"])
     # A value head is left out, or begins anew.
     bare = build_components(
-        load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
+        load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
     assert torch.equal(bare.logits.weight, tensors["logits.weight"])
     assert not bare.has_value
-    cloned = package.train([*words, "learner=clone", "teacher=random", f"out={tmp_path}/cloned"])
-    policy = build_components(load(*words, f"start={cloned}")).agent.policy
+    cloned = package.train(
+        [*words, "learner=behavior_cloning", "teacher=random", f"out={tmp_path}/cloned"]
+    )
+    policy = build_components(load(*words, f"init_from={cloned}")).agent.policy
     assert torch.equal(policy.logits.weight, load_agent(cloned).policy.logits.weight)
     assert policy.has_value
     # So are those of the networks of a staged policy.
     words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
     run = package.train([*words, f"out={tmp_path}/staged"])
     bare = build_components(
-        load(*words, f"start={run}", "learner=reinforce", "learner.baseline=none")
+        load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
     tensors = Checkpoint.read(checkpoint_path(run)).policy
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
@@ -331,7 +340,7 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
 def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):
     small = ["experiment=hickman", "lr=0.3", *TINY]
     run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
-    words = [*small, f"start={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
+    words = [*small, f"init_from={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
     again = package.train([*words, f"out={tmp_path}/again"])
     lines = [line for line in read_metrics(again / "metrics.jsonl") if "train/draws" in line]
     assert [line["games"] for line in lines] == [20, 40, 60]
@@ -443,10 +452,10 @@ def things(tmp_path_factory):
 
 
 TTT = ["game=tictactoe", "policy.layers=[8]"]
-CLONE = [*TTT, "learner=clone"]
+CLONE = [*TTT, "learner=behavior_cloning"]
 MISFITS = [
-    (["start=nowhere"], "no run at nowhere"),
-    (["start=" + 300 * "x"], "no run at x"),
+    (["init_from=nowhere"], "no run at nowhere"),
+    (["init_from=" + 300 * "x"], "no run at x"),
     ([*TTT, "start=@/text"], "not a readable checkpoint"),
     (["game=connect4", "start=@/run"], "name=tictactoe"),
     ([*TTT, "board=4", "start=@/run"], "board=3"),
@@ -455,32 +464,35 @@ MISFITS = [
     (["experiment=hickman", "start=@/run"], "name=mlp"),
     ([*SEA, "holdout=0.3", "start=@/held"], "holds out"),
     ([*SEA, "holdout=0.2", "seed=1", "start=@/held"], "holds out"),
-    ([*TTT, "demonstrated=2"], "demonstrations=FILE"),
+    ([*TTT, "demos_per_batch=2"], "demonstrations=FILE"),
     ([*TTT, "clone_epochs=2"], "demonstrations=FILE"),
     ([*TTT, "demonstrator=one"], "demonstrations=FILE"),
-    ([*TTT, "demonstrations=nowhere", "demonstrated=2"], "not a file"),
-    ([*TTT, "demonstrations=" + 300 * "x", "demonstrated=2"], "not a file"),
-    ([*TTT, "demonstrations=@/text", "demonstrated=2"], "not a record"),
-    ([*TTT, "demonstrations=@/record"], "demonstrated=N"),
-    ([*TTT, "demonstrations=@/record", "demonstrated=1", "demonstrator=on"], "mean one"),
-    (["game=tictactoe", "board=4", "demonstrations=@/record", "demonstrated=2"], "other rules"),
+    ([*TTT, "demonstrations=nowhere", "demos_per_batch=2"], "not a file"),
+    ([*TTT, "demonstrations=" + 300 * "x", "demos_per_batch=2"], "not a file"),
+    ([*TTT, "demonstrations=@/text", "demos_per_batch=2"], "not a record"),
+    ([*TTT, "demonstrations=@/record"], "demos_per_batch=N"),
+    ([*TTT, "demonstrations=@/record", "demos_per_batch=1", "demonstrator=on"], "mean one"),
+    (["game=tictactoe", "board=4", "demonstrations=@/record", "demos_per_batch=2"], "other rules"),
     (["experiment=hickman", "demonstrations=@/record", "clone_epochs=2"], "policy=mlp"),
     (CLONE, "teacher=NAME"),
-    ([*CLONE, "demonstrations=@/record", "demonstrated=1"], "teacher=NAME"),
+    ([*CLONE, "demonstrations=@/record", "demos_per_batch=1"], "teacher=NAME"),
     ([*CLONE, "teacher=human"], "demonstrations=FILE"),
     ([*CLONE, "teacher=corner"], "2048"),
     ([*CLONE, "teacher=past"], "another player"),
     ([*CLONE, "teacher=@/held"], "trained on salvo"),
     ([*CLONE, "teacher=win_or_block", "demonstrations=@/record"], "not used"),
-    ([*TTT, "teacher=win_or_block"], "learner=clone"),
-    (["game=tictactoe", "learner=clone", "policy=table", "teacher=random"], "policy=mlp"),
+    ([*TTT, "teacher=win_or_block"], "learner=behavior_cloning"),
+    (
+        ["game=tictactoe", "learner=behavior_cloning", "policy=table", "teacher=random"],
+        "policy=mlp",
+    ),
     ([*TTT, "holdout=0.2"], "tictactoe"),
     (["game=2048", "holdout=0.2"], "2048"),
     (["game=salvo_duel", "holdout=0.2"], "salvo_duel"),
     (["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1", "holdout=0.2"], "listed"),
     (["holdout=0.001"], "hold out 0 of"),
     (["holdout=1"], "hold out 120 of"),
-    ([*SEA, "holdout=0.2", "demonstrations=@/record", "demonstrated=1"], "holdout="),
+    ([*SEA, "holdout=0.2", "demonstrations=@/record", "demos_per_batch=1"], "holdout="),
 ]
 
 
@@ -497,9 +509,9 @@ def test_what_does_not_fit_is_refused_before_anything_starts(words, told, things
 @pytest.mark.parametrize(
     "words",
     [
-        [*TTT, "start=a run that is not=there (é)"],
-        [*TTT, "teacher=nobody", "learner=clone"],
-        [*TTT, "demonstrations=@/text", "demonstrated=2"],
+        [*TTT, "init_from=a run that is not=there (é)"],
+        [*TTT, "teacher=nobody", "learner=behavior_cloning"],
+        [*TTT, "demonstrations=@/text", "demos_per_batch=2"],
         ["holdout=2"],
         ["-m", "game=salvo,tictactoe", "holdout=0.2"],
     ],
