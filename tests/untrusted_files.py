@@ -20,14 +20,20 @@ SMALL = ["board=2", "line=2"]
 RUNS = {
     "plain": [*STONES, *NETWORK],
     "past": [*STONES, *SMALL, *NETWORK, "opponent=past", "opponent.every=4"],
-    "q": [*STONES, *SMALL, *NETWORK[:2], "learner=dqn", "sampling=epsilon_greedy"],
+    "dqn": [*STONES, *SMALL, *NETWORK[:2], "learner=dqn", "sampling=epsilon_greedy"],
     "table": [*STONES, *SMALL, "policy=table", "learner=td"],
-    "clone": [*STONES, *SMALL, *NETWORK[:2], "learner=behavior_cloning", "teacher=random"],
+    "behavior_cloning": [
+        *STONES,
+        *SMALL,
+        *NETWORK[:2],
+        "learner=behavior_cloning",
+        "teacher=random",
+    ],
     "open": ["game=2048", "board=2", "columns=2", "policy=ntuple", "learner=td", "window=3"],
     "sea": ["game=salvo", "board=3", "ships=[2]", "shots=2", *NETWORK, "window=2"],
 }
 MORE = {
-    "q": ["learner.buffer_size=64", "learner.minibatch=8", "learner.updates_per_batch=2"],
+    "dqn": ["learner.buffer_size=64", "learner.minibatch=8", "learner.updates_per_batch=2"],
     "open": ["learner.step_size=temporal_coherence", "sampling=argmax"],
     "table": ["sampling=epsilon_greedy"],
     "sea": ["aim=sequential", "sampling=stochastic"],

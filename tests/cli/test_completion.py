@@ -59,7 +59,6 @@ def folder(tmp_path, monkeypatch):
             "rlgames train learner=td learner.step_size=c",
             [
                 "learner.step_size=constant ",
-                "learner.step_size=temporal_coherence ",
                 "learner.step_size=counts ",
             ],
         ),
@@ -133,7 +132,7 @@ def test_parts_of_ones_own_are_completed(own_parts, typed, tmp_path):
         ("game=st", "game=strip "),
         ("game=strip col", "colour="),
         ("game=strip colour=", "colour=grey \ncolour=gold "),
-        ("policy=li", "policy=little "),
+        ("policy=lit", "policy=little "),
         ("experiment=qu", "experiment=quick "),
     ):
         shown = typed("completion", "words", "zsh", f"{line} {begun}").stdout
@@ -161,14 +160,14 @@ def command(tmp_path):
 
 def test_the_function_of_bash_fills_its_reply_quickly(command, folder):
     text = SCRIPTS["bash"] + (
-        "\nCOMP_LINE='rlgames train learner=td learner.step_size=coh'; COMP_POINT=${#COMP_LINE}"
+        "\nCOMP_LINE='rlgames train learner=td learner.step_size=tem'; COMP_POINT=${#COMP_LINE}"
         '\n_rlgames rlgames; printf "<%s>" "${COMPREPLY[@]}"; complete -p rlgames; times'
     )
     done = subprocess.run(
         ["bash", "--norc", "-c", text], env=command, cwd=folder, capture_output=True, text=True
     )
     lines = done.stdout.splitlines()
-    assert lines[0] == "<coherence >complete -o nospace -F _rlgames rlgames"
+    assert lines[0] == "<temporal_coherence >complete -o nospace -F _rlgames rlgames"
     seconds = [float(part) for part in re.findall(r"m([\d.]+)s", lines[2])]
     assert sum(seconds) < 1.5  # 0.1 where nothing else runs
 

@@ -153,7 +153,7 @@ def test_the_help_of_training_fits_on_two_screens():
     [
         (["train", "--help", "gmae=salvo"], "did you mean game?"),
         (["train", "--help", "game=slavo"], "did you mean salvo?"),
-        (["train", "--help", "learner.clp"], "did you mean learner.clip_range?"),
+        (["train", "--help", "learner.clip_rang"], "did you mean learner.clip_range?"),
         (["train", "--help", "learner=td", "learner.clip_range"], "learner.clip_range"),
         (["help", "experimnets"], "did you mean experiments?"),
         (["game"], "did you mean games?"),

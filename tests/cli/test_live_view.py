@@ -115,7 +115,7 @@ def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
     viewer.on_metrics(20, {})
     viewer.on_phase("evaluating")
     assert "20 games, evaluating" in drawn(viewer.view, color_system=None)
-    viewer.done(Path("outputs/a\x1brun"))
+    viewer.on_run_end(Path("outputs/a\x1brun"))
     text = drawn(viewer.view, color_system=None)
     assert "20 games, done, in outputs/a\\x1brun" in text
     assert "evaluating" not in text

@@ -91,8 +91,8 @@ class CountsConfig:
 class Counts(AfterstateValues):
     """A value for each number of stones."""
 
-    def __init__(self, game, gains, entries):
-        super().__init__(gains)
+    def __init__(self, game, score_scale, entries):
+        super().__init__(score_scale)
         self.register_buffer("values", torch.zeros(entries))
 
     def feature_indices(self, game, afterstate):
@@ -137,7 +137,7 @@ class TallierConfig:
 class Tallier(Idle):
     """Teaches values of afterstates only."""
 
-    teaches = AfterstateValues
+    policy_class = AfterstateValues
 
 
 register("learner", "tallier", Tallier, TallierConfig)
@@ -158,7 +158,7 @@ class First(Player):
         self.game, self.last = game, last
 
     def choose(self, state, rng):
-        legal = self.game.legal(state).int()
+        legal = self.game.legal_action_mask(state).int()
         return legal.shape[1] - 1 - legal.flip(1).argmax(1) if self.last else legal.argmax(1)
 
 

@@ -80,13 +80,13 @@ def saving_weights(folder, name):
 
 
 LEARNERS = {
-    "actor_critic": ["learner.minibatches=3", "learner.epochs=2"],
+    "ppo": ["learner.minibatches=3", "learner.epochs=2"],
     "reinforce": ["learner.baseline=standardized"],
-    "q": ["sampling=epsilon_greedy", "learner.buffer_size=100", "learner.minibatch=8"],
+    "dqn": ["sampling=epsilon_greedy", "learner.buffer_size=100", "learner.minibatch=8"],
 }
 
 
-@pytest.mark.parametrize("learner", quick(LEARNERS, "actor_critic", "reinforce"))
+@pytest.mark.parametrize("learner", quick(LEARNERS, "ppo", "reinforce"))
 def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
     prepare = saving_weights(tmp_path, components.LEARNERS[learner])
     words = ["train", *WORDS, f"learner={learner}", *LEARNERS[learner], "out=run"]
@@ -142,7 +142,7 @@ def test_goes_on_exactly(tmp_path):
     both(tmp_path, *words, "out=whole")
 
     def prepare(rank):
-        update, count = components.LEARNERS["actor_critic"].update, 0
+        update, count = components.LEARNERS["ppo"].update, 0
 
         def stopped(self, *args):
             nonlocal count
@@ -151,7 +151,7 @@ def test_goes_on_exactly(tmp_path):
                 os.kill(os.getpid(), signal.SIGTERM)
             return update(self, *args)
 
-        components.LEARNERS["actor_critic"].update = stopped
+        components.LEARNERS["ppo"].update = stopped
 
     ends = Ranks(tmp_path, *words, "out=parted", prepare=prepare).wait()
     assert [code for code, _ in ends] == [143, 143], ends
@@ -202,10 +202,10 @@ def test_learners_say_whether_they_learn_together():
     assert {
         name for name, learner in components.LEARNERS.items() if learner.supports_distributed
     } == {
-        "actor_critic",
+        "ppo",
         "reinforce",
-        "q",
-        "expert",
+        "dqn",
+        "alphazero",
         "td_lambda",
     }
     assert not Learner.supports_distributed

@@ -269,7 +269,7 @@ def test_a_random_stone_falls_as_the_legal_columns_have_it(rows, columns, line):
     for _ in range(rows * columns):
         u, live = torch.rand(200, generator=rng), ~state.done
         action = game.sample_legal_action(state, u)
-        assert torch.equal(action[live], Game.pick(game, state, u)[live])
+        assert torch.equal(action[live], Game.sample_legal_action(game, state, u)[live])
         state = game.apply_action(state, action)
     assert bool(state.done.all())
 

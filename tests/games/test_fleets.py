@@ -177,7 +177,7 @@ def test_agreeing_layouts_are_drawn_equally_often(listing):
     assert 4 <= len(possible) <= 200
     count = 6000
     many = torch.zeros(count, dtype=torch.int64)
-    drawn = (exact if listing else sampled).draw(shot[many], hit[many], 200, rng(11))
+    drawn = (exact if listing else sampled).sample(shot[many], hit[many], 200, rng(11))
     found = Counter(frozenset(by_number(layout, ships)) for layout in drawn)
     names = [frozenset(by_number(layout, ships)) for layout in possible]
     assert set(found) <= set(names)
@@ -210,7 +210,7 @@ def test_draws_also_agree_with_the_number_of_ships_sunk(listing):
     def agrees(row, drawn):
         return sunk_ships(drawn, hit[row], lengths).sum(1) == sunk[row]
 
-    drawn = (exact if listing else sampled).draw(shot, hit, 16, rng(17), agrees)
+    drawn = (exact if listing else sampled).sample(shot, hit, 16, rng(17), agrees)
     assert torch.equal((drawn > 0) & shot, hit)
     assert torch.equal(sunk_ships(drawn, hit, lengths).sum(1), sunk)
 
@@ -221,7 +221,7 @@ def test_a_board_that_no_layout_agrees_with_is_refused(listing):
     _, exact, sampled = posteriors(rows, columns, ships)
     shot = torch.ones(1, 16, dtype=torch.bool)
     with pytest.raises(RuntimeError, match="no layout"):
-        (exact if listing else sampled).draw(shot, ~shot, 8, rng())
+        (exact if listing else sampled).sample(shot, ~shot, 8, rng())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
@@ -251,7 +251,7 @@ def test_the_seed_decides_the_samples():
     posterior = Posterior(10, 10, ships)
     shot, hit = seen_of(sample_layouts(10, 10, ships, 10, rng(21)), 0.3, 22)
     assert torch.equal(*(sample_layouts(10, 10, ships, 10, rng(21)) for _ in range(2)))
-    for ask in (posterior.occupied, posterior.draw):
+    for ask in (posterior.occupied, posterior.sample):
         first, again, other = (ask(shot, hit, 16, rng(seed)) for seed in (23, 23, 24))
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
@@ -338,7 +338,7 @@ def test_rows_are_drawn_independently(listing):
     rows, columns, ships = 2, 3, [2, 2]
     _, exact, sampled = posteriors(rows, columns, ships)
     nothing = torch.zeros(8000, 6, dtype=torch.bool)
-    drawn = (exact if listing else sampled).draw(nothing, nothing, 64, rng(28))
+    drawn = (exact if listing else sampled).sample(nothing, nothing, 64, rng(28))
     names = [frozenset(by_number(layout, ships)) for layout in drawn]
     found = Counter(zip(names[::2], names[1::2], strict=True))
     possible = list(itertools.product(fleets(rows, columns, ships), repeat=2))

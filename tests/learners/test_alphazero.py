@@ -97,7 +97,9 @@ def test_only_who_searches_tells_a_target(explorer):
     assert torch.allclose(told, (moves.player == 0).float())
     assert torch.equal(moves.by_player(0).target, moves.target[moves.player == 0])
     chosen = moves.select_games(torch.tensor([4, 1]))
-    assert torch.equal(chosen.of(0).target.sum(1).round(), torch.ones(len(chosen.of(0))))
+    assert torch.equal(
+        chosen.by_player(0).target.sum(1).round(), torch.ones(len(chosen.by_player(0)))
+    )
     plain, _ = play(TICTACTOE, [Random(TICTACTOE)], 3, rng())
     assert plain.target is None
 
@@ -113,7 +115,7 @@ def test_noise_is_at_the_root_only(monkeypatch, noise):
 
     monkeypatch.setattr(mcts, "SearchTree", Kept)
     state = CONNECT4.initial(5, rng())
-    Mcts(CONNECT4, Random(CONNECT4), simulations=40, noise=noise).search(state, rng())
+    Mcts(CONNECT4, Random(CONNECT4), simulations=40, dirichlet_fraction=noise).search(state, rng())
     forest = kept[0]
     roots, below = forest.prior[:5], forest.prior[5 : forest.count]
     assert torch.allclose(below[below >= 0], torch.tensor(1 / 7))
@@ -123,7 +125,7 @@ def test_noise_is_at_the_root_only(monkeypatch, noise):
 
 def test_noise_is_drawn_from_dirichlets_distribution():
     """Of k equal parameters a the mean is 1/k, the variance (k - 1) / k² / (k a + 1)."""
-    search = Mcts(CONNECT4, Random(CONNECT4), noise=1.0, concentration=10.0)
+    search = Mcts(CONNECT4, Random(CONNECT4), dirichlet_fraction=1.0, dirichlet_total=10.0)
     prior = torch.full((40_000, 7), -torch.inf)
     prior[:, 1:5] = 0.25
     drawn = search._noisy(prior, rng())
@@ -160,7 +162,7 @@ def test_learning_lowers_the_loss(games):
     assert first["target_entropy"] == pytest.approx(0)
     assert second["policy_loss"] < 0.5 * first["policy_loss"]
     assert second["value_loss"] < 0.9 * first["value_loss"]
-    assert second["memory"] == 2 * len(moves)
+    assert second["buffer_size"] == 2 * len(moves)
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,9 @@ def test_permuted_rows_have_permuted_greedy_moves_and_values():
 
 
 LEARNERS = {
-    "actor_critic": ["game=tictactoe"],
+    "ppo": ["game=tictactoe"],
     "reinforce": ["game=tictactoe", "learner=reinforce"],
-    "q": ["learner=dqn", "sampling=epsilon_greedy", "reward=outcome", "game=tictactoe"],
+    "dqn": ["learner=dqn", "sampling=epsilon_greedy", "reward=outcome", "game=tictactoe"],
     "td": ["game=tictactoe", "policy=table", "learner=td"],
     "td_lambda": ["game=2048", "board=2", "sampling=argmax", "learner=td_lambda"],
 }
@@ -123,7 +123,7 @@ def test_a_bad_reward_at_a_later_update_stops_before_the_step(name, monkeypatch)
     for _ in range(2):
         learner.update(moves, results, 0.0)
     before = weights_of(policy)
-    for method in ("of_moves", "returns"):
+    for method in ("rewards", "returns"):
         real = getattr(Reward, method)
         monkeypatch.setattr(
             Reward, method, lambda *of, real=real: real(*of).index_fill(0, ONE, math.nan)
@@ -133,7 +133,7 @@ def test_a_bad_reward_at_a_later_update_stops_before_the_step(name, monkeypatch)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.state_dict().items())
 
 
-@pytest.mark.parametrize("name", ["actor_critic", "reinforce", "q"])
+@pytest.mark.parametrize("name", ["ppo", "reinforce", "dqn"])
 def test_a_bad_weight_is_met_before_the_step(name):
     policy, learner, moves, results = parts(LEARNERS[name])
     learner.update(moves, results, 0.0)

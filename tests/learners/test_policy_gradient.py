@@ -33,7 +33,7 @@ def built(*words):
 
 
 GAMES = {
-    "slide": (Game2048(2, 3), "gain"),
+    "slide": (Game2048(2, 3), "score_delta"),
     "duel of lines": (KInARow(3, 3, 3, False), "outcome"),
     "turns of three shots": (Battleship(4, 4, [4, 2], 3, "sequential"), "turns"),
 }

@@ -30,7 +30,7 @@ def some_moves(*rules, games=30):
     "rules", [(1, 10, [3]), (4, 4, [4, 2], 2, "joint"), (4, 4, [4, 2], 3, "sequential")]
 )
 @pytest.mark.parametrize("minus", ["nothing", "random_shot", "random_turn"])
-@pytest.mark.parametrize("scored", ["gain", "turns"])
+@pytest.mark.parametrize("scored", ["score_delta", "turns"])
 def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
     game, moves, results = some_moves(*rules)
     found = Reward(game, scored, minus, 0.5).returns(moves, results)
@@ -45,7 +45,7 @@ def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
             fired = min(game.shots, left)
             random_hits = (game.ship_cells - hit) / left
             off = {"nothing": 0, "random_shot": random_hits, "random_turn": random_hits * fired}
-            gain = float(moves.score_delta[i]) if scored == "gain" else -1.0
+            gain = float(moves.score_delta[i]) if scored == "score_delta" else -1.0
             rewards[int(moves.state.turn[i])] = gain - off[minus]
             shot, hit = shot + fired, hit + int(moves.score_delta[i])
         for i in ids:
@@ -79,7 +79,7 @@ def test_the_step_is_the_documents_estimator(masked):
         "learner.max_grad_norm=null",
     )
     before = [p.detach().clone() for p in policy.parameters()]
-    returns = Reward(game, "gain", "random_shot", 0.5).returns(moves, results)
+    returns = Reward(game, "score_delta", "random_shot", 0.5).returns(moves, results)
     total = torch.zeros(())
     for i in range(len(moves)):
         logits = policy(game.observe(moves.state[i : i + 1]))[0][0]
@@ -97,12 +97,12 @@ def test_the_step_is_the_documents_estimator(masked):
 
 LEARNERS = {
     name: ["learner=reinforce", f"learner.baseline={name}"]
-    for name in ("none", "mean", "standardised", "value")
+    for name in ("none", "mean", "standardized", "value")
 } | {
     # On a board mirrored at random the ship would lie on either cell.
     name: ["learner=ppo", "learner.symmetries=false", *more]
     for name, more in {
-        "actor_critic": [],
+        "ppo": [],
         "actor_critic, half the credit": ["learner.gae_lambda=0.5", "learner.minibatches=2"],
     }.items()
 }
@@ -135,7 +135,7 @@ def test_a_bad_number_stops_before_the_step():
     policy, taught = learner(game, "game=battleship")
     before = [p.detach().clone() for p in policy.parameters()]
     moves.score_delta[3] = math.nan
-    taught.reward = Reward(game, "gain")
+    taught.reward = Reward(game, "score_delta")
     with pytest.raises(NonFiniteError):
         taught.update(moves, results, 0.0)
     assert all(torch.equal(a, b) for a, b in zip(before, policy.parameters(), strict=True))

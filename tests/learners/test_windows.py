@@ -107,7 +107,7 @@ def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
     assert torch.equal(paid, wanted * results.score[moves.game, 0])
 
 
-@pytest.mark.parametrize("gains", [True, False])
+@pytest.mark.parametrize("score_scale", [True, False])
 def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_scale):
     """A table on 2×2, a window of one ply, so that every move is a last one."""
     game = Game2048(2, 2)

@@ -96,7 +96,7 @@ def least_numbers(exponents):
 def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is_met():
     """Beside a tuple that is looked at from all eight sides, and with room for 1000 boards."""
     game = Game2048(3, 3)
-    policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, entries=1000)
+    policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, table_size=1000)
     exponents = boards(3, 3, 11)
     met, new = game.from_exponents(exponents[:100]), game.from_exponents(exponents[100:])
     claimed, anew = policy.allocate(game, met)
@@ -121,7 +121,7 @@ def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is
 
 def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
     game = Game2048(3, 3)
-    policy = Ntuple(game, 1.0, [list(range(9))], 11, 7.0, entries=40)
+    policy = Ntuple(game, 1.0, [list(range(9))], 11, 7.0, table_size=40)
     exponents = boards(3, 3, 11)
     policy.values.fill_(1.0)
     first, _ = policy.allocate(game, game.from_exponents(exponents[:150]))
@@ -196,13 +196,13 @@ def test_what_a_gain_counts_is_scaled_as_the_reward_is():
     assert torch.allclose(part, one / 100)
 
 
-@pytest.mark.parametrize("rates", ["constant", "coherence"])
+@pytest.mark.parametrize("rates", ["constant", "temporal_coherence"])
 def test_values_move_as_a_slow_loop_moves_them(rates):
     """The mean over those who share a value, and how far by how many they are."""
     game = Game2048(2, 2)
     policy = Ntuple(game, 1.0, [[0, 1], [0, 3]], 4, 8.0)
     assert policy.value(game, game.initial(1, rng())).tolist() == [8.0]
-    shared, coherent = SharedValues(policy, rates), rates == "coherence"
+    shared, coherent = SharedValues(policy, rates), rates == "temporal_coherence"
     values = policy.values.tolist()
     errors, sizes = [0.0] * len(values), [0.0] * len(values)
     for step in range(20):
@@ -334,7 +334,7 @@ def test_frozen_tuples_keep_their_places_where_there_is_no_room():
     assert not policy.values[:121].equal(values[:121])
 
 
-@pytest.mark.parametrize("rates", ["coherence", "counts"])
+@pytest.mark.parametrize("rates", ["temporal_coherence", "counts"])
 def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
     game, policy, learner = crowded(f"learner.step_size={rates}")
     kept = [getattr(learner.values, name) for name in SharedValues.KEPT[rates]]

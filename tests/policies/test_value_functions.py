@@ -9,7 +9,7 @@ import torch
 import rlgames as package
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
-from rlgames.config.option_schemas import BasisConfig
+from rlgames.config.option_schemas import LinearConfig
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
 from rlgames.games.battleship import Battleship
@@ -112,14 +112,14 @@ def test_features_agree_with_a_slow_reading_and_with_mirrored_boards(shape):
 
 
 def test_the_schema_knows_every_feature():
-    item = BasisConfig.__dataclass_fields__["features"]
+    item = LinearConfig.__dataclass_fields__["features"]
     assert item.metadata["of"] == tuple(FEATURES)
 
 
 # Expectations
 
 
-@pytest.mark.parametrize("gains", [False, True])
+@pytest.mark.parametrize("score_scale", [False, True])
 @pytest.mark.parametrize("fours", [0.0, 0.1])
 def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale):
     game = Game2048(3, 3, fours=fours)
@@ -340,14 +340,14 @@ def test_q_learns_to_shoot_at_the_ship():
         metrics = taught.update(moves, results, step / 40)
     scores, _ = policy(game.observe(first[:1]))
     assert scores[0].tolist() == pytest.approx([-1, -2], abs=0.1)
-    assert metrics["memory"] > 1000
+    assert metrics["buffer_size"] > 1000
 
 
 def test_the_target_network_follows_in_steps():
     game = KInARow(3, 3, 3, gravity=False)
     _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
     first = [p.detach().clone() for p in taught.policy.parameters()]
-    taught.target_every, taught.target_step, taught.updates = 3, 0.25, 2
+    taught.target_every, taught.polyak_tau, taught.updates = 3, 0.25, 2
     taught.update(moves, results, 0.0)
     target, online = list(taught.target.parameters()), list(taught.policy.parameters())
     assert all(torch.equal(a, b) for a, b in zip(first, target, strict=True))
@@ -397,7 +397,7 @@ def test_q_teaches_both_networks_every_game(game, policy):
         (["game=2048", "policy=linear", "learner=adp", "policy.features=[]"], "features"),
         (["game=2048", "policy=linear", "learner=adp", "policy.features=[one,one]"], "once"),
         (["game=2048", "policy=linear", "learner=adp", "policy.features=[on]"], "one"),
-        (["game=2048", "learner=dqn", "learner.polyak_tau=0"], "target_step"),
+        (["game=2048", "learner=dqn", "learner.polyak_tau=0"], "polyak_tau"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_would(words, hint):
@@ -438,7 +438,7 @@ def test_q_never_loses_tic_tac_toe_to_random_play(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "least"), [("adp", 2), ("adp_tuned", 12), ("q", 3)])
+@pytest.mark.parametrize(("name", "least"), [("adp", 2), ("adp_tuned", 12), ("dqn", 3)])
 def test_2048_by_values_against_random_play(name, least, tmp_path):
     report = reached([f"experiment=dedieu_amar_{name}", f"out={tmp_path}/run"])
     assert report["score"]["mean"] >= least * report["reference"]["random"]
@@ -481,7 +481,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
 
 def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
-    for more, said in ((["reward=grid_sum"], "gains"), (["sampling=stochastic"], "logits")):
+    for more, said in ((["reward=grid_sum"], "score_scale"), (["sampling=stochastic"], "logits")):
         cfg = load_config("train", [*words, *more])
         game = build_game(cfg)
         policy = build_policy(cfg, game, rng())

@@ -3,23 +3,18 @@
 import json
 import os
 import random
-from functools import cache
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorded_games import GAMES, built, players_of, record
 
 from rlgames.config.catalogue import options
-from rlgames.config.compose import load_config, to_plain
-from rlgames.factory.components import build_game
-from rlgames.players.player import Random
 from rlgames.rollouts import records
-from rlgames.rollouts.play import play
 from rlgames.rollouts.records import BadRecord
 
 NAMES = options("game")
-GAMES = 6
 DAMAGED = "tictactoe"
 """The game whose record is damaged: its lines are short."""
 
@@ -30,26 +25,6 @@ often = settings(
 
 def rng(seed=0):
     return torch.Generator().manual_seed(seed)
-
-
-@cache
-def built(*words):
-    """A game and its rules."""
-    chosen = load_config("solve", list(words))
-    return build_game(chosen), to_plain(chosen)["game"]
-
-
-def players_of(game):
-    return [f"player {seat}" for seat in range(game.spec.seats)]
-
-
-def record(path, *words, games=GAMES, seed=0):
-    """Random games of some rules appended to a record; returns them as they were played."""
-    game, rules = built(*words)
-    players = [Random(game) for _ in range(game.spec.seats)]
-    moves, results = play(game, players, games, rng(seed))
-    records.write(path, game, rules, players_of(game), moves, results)
-    return moves, results
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +81,7 @@ def test_what_was_written_is_read_back(name, tmp_path):
         for of in (moves, recorded.moves)
     )
     played, found = moves.state[order], recorded.moves._rows(again, recorded.moves.game, GAMES)
-    for column in ("seat", "player", "gain", "ends_turn"):
+    for column in ("seat", "player", "score_delta", "ends_turn"):
         assert torch.equal(getattr(found, column), getattr(moves, column)[order]), column
     assert torch.equal(found.state.turn, played.turn)
     assert torch.equal(found.state.score, played.score)

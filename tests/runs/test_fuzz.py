@@ -18,9 +18,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorded_games import built
+from recorded_games import record as recorded
 from safetensors import SafetensorError
-from test_records import built
-from test_records import record as recorded
 from untrusted_files import bounded, forge, plain_header, trained
 
 from rlgames.config.compose import from_plain
@@ -62,7 +62,7 @@ ODD += [
     "../..",
     "_",
 ]
-ODD += ["mlp", "table", "ntuple", "2048", "salvo", "run", "q", "td", "past", "exact", "human"]
+ODD += ["mlp", "table", "ntuple", "2048", "salvo", "run", "dqn", "td", "past", "exact", "human"]
 
 
 def names(value):

@@ -370,7 +370,7 @@ ODD = {
     "key": {ESCAPE: 1, "policy": {"name": "mlp", ESCAPE: 1}},
     "seed": {"seed": -1},
     "threads": {"threads": 10**9},
-    "memory": {"learner": {"name": "q", "memory": 10**9}},
+    "memory": {"learner": {"name": "dqn", "buffer_size": 10**9}},
     "teacher": {"opponent": {"name": "run", "path": ESCAPE}, "policy__layers": [3]},
 }
 

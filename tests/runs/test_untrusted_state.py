@@ -10,7 +10,7 @@ import shutil
 import pytest
 import torch
 from processes import flat
-from test_records import built
+from recorded_games import built
 from untrusted_files import RUNS, tell_plainly, trained
 
 from rlgames.commands.resume import resume_command
@@ -145,19 +145,19 @@ REFUSED = [
     ("past", "players/1/copies/0/progress", math.nan),
     ("past", "players/1/copies/0/policy/logits.bias", filled(math.nan)),
     ("past", "players/1/due", -5),
-    *[("q", "learner/memory/begun", value) for value in (-1, 10**6, 1.5, None)],
-    ("q", "learner/memory/columns", {}),
-    ("q", "learner/memory/columns", [torch.zeros(3)]),
-    ("q", "learner/memory/columns/1", filled(7)),
-    *[("q", f"learner/memory/columns/{n}", reshaped) for n in range(10)],
-    *[("q", f"learner/memory/columns/{n}", filled(-1)) for n in (1, 4, 5, 6)],
-    ("q", "learner/memory/columns/6", filled(9)),
-    ("q", "learner/memory/columns/7", filled(math.nan)),
-    ("q", "learner/target", {}),
-    ("q", "learner/target/logits.bias", filled(math.inf)),
-    ("q", "learner/taken", "x"),
-    ("clone", "learner/lowest", math.nan),
-    ("clone", "learner/since", -1),
+    *[("dqn", "learner/memory/begun", value) for value in (-1, 10**6, 1.5, None)],
+    ("dqn", "learner/memory/columns", {}),
+    ("dqn", "learner/memory/columns", [torch.zeros(3)]),
+    ("dqn", "learner/memory/columns/1", filled(7)),
+    *[("dqn", f"learner/memory/columns/{n}", reshaped) for n in range(10)],
+    *[("dqn", f"learner/memory/columns/{n}", filled(-1)) for n in (1, 4, 5, 6)],
+    ("dqn", "learner/memory/columns/6", filled(9)),
+    ("dqn", "learner/memory/columns/7", filled(math.nan)),
+    ("dqn", "learner/target", {}),
+    ("dqn", "learner/target/logits.bias", filled(math.inf)),
+    ("dqn", "learner/taken", "x"),
+    ("behavior_cloning", "learner/lowest", math.nan),
+    ("behavior_cloning", "learner/since", -1),
     ("open", "learner/values/errors", reshaped),
     ("open", "learner/values/sizes", filled(math.nan)),
     *[("open", f"{OPENED}/state/tiles", filled(tile)) for tile in (200, 0, 6, 5)],
@@ -327,12 +327,12 @@ def test_no_pipe_in_a_run_is_waited_for(name, run, typed):
     assert "is a link or no plain file" in tell_plainly(typed("resume", "run", "games=16"))
 
 
-@pytest.mark.parametrize("part", ["memory", "minibatch", "eval_games", "batch"])
+@pytest.mark.parametrize("part", ["buffer_size", "minibatch", "eval_games", "batch"])
 def test_more_memory_than_there_is_is_refused(part, made, monkeypatch):
     """With games= a stranger may ask for 10^12 games; memory for them is counted first."""
-    _, cfg, found = made("q")
+    _, cfg, found = made("dqn")
     cfg = copy.deepcopy(cfg)
     cfg.games, node = 10**12, cfg if part in cfg else cfg.learner
-    node[part] = {"memory": 10**12, "minibatch": 10**10}.get(part, 10**11)
+    node[part] = {"buffer_size": 10**12, "minibatch": 10**10}.get(part, 10**11)
     with pytest.raises(ConfigError, match=f"{part}=.* GiB"):
         build_components(cfg, found)

@@ -52,7 +52,7 @@ def test_scores_are_those_of_a_slow_recursion(plies, least):
     game = Game2048(2, 2)
     agent = agent_of(game, 50.0, score_scale=0.5)
     state = play(game, [Random(game)], 4, rng())[0].state[::9]
-    search = Expectimax(game, agent, plies=plies, least=least, discount=0.9)
+    search = Expectimax(game, agent, plies=plies, min_probability=least, discount=0.9)
     found, legal = search.scores(state, plies), game.legal_action_mask(state)
     chosen = search.choose(state, rng())
     for row in range(len(state)):

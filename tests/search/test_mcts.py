@@ -28,7 +28,7 @@ from rlgames.solvers.graph import Graph
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
-THOROUGH = {"simulations": 1500, "parallel": 4, "exploration": 3.0}
+THOROUGH = {"simulations": 1500, "num_parallel": 4, "c_puct": 3.0}
 SMALL = {
     "battleship": ["board=6", "ships=[2]"],
     "salvo": ["board=3", "ships=[2,2]"],
@@ -89,7 +89,7 @@ def plays_best(boards, fewest, settings):
 
 
 def test_tic_tac_toe_is_played_perfectly_from_five_stones_on(boards):
-    assert not plays_best(boards, 5, {"simulations": 200, "parallel": 4, "exploration": 3.0})
+    assert not plays_best(boards, 5, {"simulations": 200, "num_parallel": 4, "c_puct": 3.0})
 
 
 @pytest.mark.slow
@@ -100,8 +100,8 @@ def test_every_board_of_tic_tac_toe_is_played_perfectly(boards):
 @pytest.mark.slow
 def test_the_fading_bonus_forgets_good_moves_unless_it_is_huge(boards):
     """Its sum over visits is finite in effect: as for 2048, weights of about 1 are too small."""
-    assert plays_best(boards, 5, {**THOROUGH, "rule": "fading", "exploration": 1.0})
-    assert not plays_best(boards, 5, {**THOROUGH, "rule": "fading", "exploration": 30.0})
+    assert plays_best(boards, 5, {**THOROUGH, "rule": "fading", "c_puct": 1.0})
+    assert not plays_best(boards, 5, {**THOROUGH, "rule": "fading", "c_puct": 30.0})
 
 
 FORCED = {
@@ -253,7 +253,7 @@ def test_small_2048_is_played_almost_as_well_as_can_be():
     game = Game2048(2, 2)
     graph = Graph(game, 60, 1 << 30)
     keys = torch.cat([rank.keys for rank in graph.ranks.values()])
-    action = Mcts(game, Random(game), simulations=200, exploration=4.0).choose(
+    action = Mcts(game, Random(game), simulations=200, c_puct=4.0).choose(
         game.state_from_key(keys), rng()
     )
     chosen = dict(zip(keys.tolist(), action.tolist(), strict=True))
@@ -288,7 +288,7 @@ def test_luck_in_one_visit_does_not_draw_all_descents_under_way():
     forest = SearchTree(1, 50, 4, torch.device("cpu"))
     forest.prior[0] = 0.25
     forest.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
-    search = Mcts(game, Random(game), exploration=2.0)
+    search = Mcts(game, Random(game), c_puct=2.0)
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
     count = torch.bincount(search._pick(forest, root, bounds.expand(12, 2)), minlength=4)
     assert int(count[0]) == int(count.max()) < 12
@@ -385,7 +385,7 @@ def test_searches_that_cannot_be_are_refused_in_one_line(rlgames):
         (["search=mtcs"], "mtcs"),
         (["opponent_search=mtcs"], "mtcs"),
         (["search=mcts", "search.value=score"], "outcome"),
-        (["search=mcts", "search.c_puct=0"], "exploration"),
+        (["search=mcts", "search.c_puct=0"], "c_puct"),
         (["search=mcts", "player=exact", "game=connect4"], "probabilities"),
         (["opponent_search=mcts", "game=2048"], "alone"),
     ],

@@ -176,7 +176,7 @@ def signalled(place, name, number, count=3, times=1):
 PLACES = {
     "playing": (Collector, "play"),
     "learning": (Ppo, "update"),
-    "evaluating": (Evaluator, "examine"),
+    "evaluating": (Evaluator, "evaluate"),
     "logging": (RunLog, "add"),
     "saving": (checkpoint, "save_file"),
     "drawing": (Evaluator, "draw"),

@@ -17,21 +17,21 @@ NETWORK = ["policy=mlp", "policy.layers=[4]"]
 SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
 RUNS = {
-    "actor_critic": [*SEA, *NETWORK, "holdout=0.2"],
+    "ppo": [*SEA, *NETWORK, "holdout=0.2"],
     "reinforce": ["game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK],
     "td": ["game=tictactoe", "reward=outcome", "policy=table", "sampling=epsilon_greedy"],
     "td_lambda": [*TILES, *NETWORK, "reward=score", "sampling=argmax"],
     "adp": [*TILES, "policy=linear", "reward=score", "sampling=epsilon_greedy"],
-    "q": [
+    "dqn": [
         *SEA,
         *NETWORK,
         "sampling=epsilon_greedy",
         "learner.buffer_size=64",
         "learner.minibatch=8",
     ],
-    "clone": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
+    "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
     "occupancy": [*SEA, *NETWORK],
-    "expert": [
+    "alphazero": [
         *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
         *("learner.buffer_size=50", "reward=outcome"),
     ],

@@ -35,7 +35,7 @@ ALL = ["battleship", "salvo", "salvo_duel", "tictactoe", "connect4", "2048"]
 TWO = ["salvo_duel", "tictactoe", "connect4"]
 LEARNERS = {
     "reinforce": [(NETWORK, ALL)],
-    "actor_critic": [
+    "ppo": [
         ([*NETWORK, "learner.minibatches=2", "learner.epochs=2"], ALL),
         (
             [*NETWORK, "window=4", "batch=5", "sampling=epsilon_greedy"],
@@ -55,13 +55,13 @@ LEARNERS = {
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
-    "q": [
+    "dqn": [
         (
             [*NETWORK, "sampling=epsilon_greedy", "learner.buffer_size=64", "learner.minibatch=8"],
             ALL,
         )
     ],
-    "clone": [
+    "behavior_cloning": [
         ([*NETWORK, "teacher=random", "learner.patience=1"], ALL),
         (
             ["policy=conv", "policy.channels=[2]", "teacher=random", "opponent=past", "lr=0.3"],
@@ -69,7 +69,7 @@ LEARNERS = {
         ),
     ],
     "occupancy": [(NETWORK, ["battleship", "salvo_duel"])],
-    "expert": [
+    "alphazero": [
         (
             [
                 *[*NETWORK, "search=mcts", "search.simulations=4", "search.leaf=value"],
@@ -298,7 +298,7 @@ def test_a_bad_number_ends_the_run_and_harms_nothing(tmp_path, monkeypatch, type
         return of_moves(self, moves, results) * (math.nan if count == 4 else 1)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Reward, "of_moves", spoilt)
+        patched.setattr(Reward, "rewards", spoilt)
         said = typed("train", *SALVO, "out=run")
     assert said.returncode == 3
     last = said.stderr.splitlines()[-1]

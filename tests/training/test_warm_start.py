@@ -76,7 +76,7 @@ def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
     game, rules = built(*words)
     moves, results, found = recorded(tmp_path / "games", game, rules)
     again = found.moves
-    for column in ("seat", "gain", "ends_turn", "player", "game"):
+    for column in ("seat", "score_delta", "ends_turn", "player", "game"):
         own, theirs = getattr(moves, column), getattr(again, column)
         assert torch.equal(by_game(own, moves), by_game(theirs, again)), column
     assert again.ply_sizes == moves.ply_sizes
@@ -184,7 +184,7 @@ def test_games_are_drawn_whole_and_evenly():
     wanted = torch.bincount(moves.game)
     assert len(results.score.unique()) == 5
     for count in (3, 5, 12):
-        drawn, ended = source.draw(count)
+        drawn, ended = source.sample(count)
         assert drawn.games == count == len(ended.state)
         assert ended.moves == len(drawn)
         # Their final scores tell these games apart.
@@ -456,14 +456,14 @@ CLONE = [*TTT, "learner=behavior_cloning"]
 MISFITS = [
     (["init_from=nowhere"], "no run at nowhere"),
     (["init_from=" + 300 * "x"], "no run at x"),
-    ([*TTT, "start=@/text"], "not a readable checkpoint"),
-    (["game=connect4", "start=@/run"], "name=tictactoe"),
-    ([*TTT, "board=4", "start=@/run"], "board=3"),
-    (["game=tictactoe", "policy.layers=[9]", "start=@/run"], r"layers=\[8\]"),
-    ([*TTT, "policy.activation=tanh", "start=@/run"], "activation=relu"),
-    (["experiment=hickman", "start=@/run"], "name=mlp"),
-    ([*SEA, "holdout=0.3", "start=@/held"], "holds out"),
-    ([*SEA, "holdout=0.2", "seed=1", "start=@/held"], "holds out"),
+    ([*TTT, "init_from=@/text"], "not a readable checkpoint"),
+    (["game=connect4", "init_from=@/run"], "name=tictactoe"),
+    ([*TTT, "board=4", "init_from=@/run"], "board=3"),
+    (["game=tictactoe", "policy.layers=[9]", "init_from=@/run"], r"layers=\[8\]"),
+    ([*TTT, "policy.activation=tanh", "init_from=@/run"], "activation=relu"),
+    (["experiment=hickman", "init_from=@/run"], "name=mlp"),
+    ([*SEA, "holdout=0.3", "init_from=@/held"], "holds out"),
+    ([*SEA, "holdout=0.2", "seed=1", "init_from=@/held"], "holds out"),
     ([*TTT, "demos_per_batch=2"], "demonstrations=FILE"),
     ([*TTT, "clone_epochs=2"], "demonstrations=FILE"),
     ([*TTT, "demonstrator=one"], "demonstrations=FILE"),

@@ -1,0 +1,37 @@
+"""Records of random games, for the tests that read them back or damage them."""
+
+from functools import cache
+
+import torch
+
+from rlgames.config.compose import load_config, to_plain
+from rlgames.factory.components import build_game
+from rlgames.players.player import Random
+from rlgames.rollouts import records
+from rlgames.rollouts.play import play
+
+GAMES = 6
+
+
+def rng(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@cache
+def built(*words):
+    """A game and its rules."""
+    chosen = load_config("solve", list(words))
+    return build_game(chosen), to_plain(chosen)["game"]
+
+
+def players_of(game):
+    return [f"player {seat}" for seat in range(game.spec.seats)]
+
+
+def record(path, *words, games=GAMES, seed=0):
+    """Random games of some rules appended to a record; returns them as they were played."""
+    game, rules = built(*words)
+    players = [Random(game) for _ in range(game.spec.seats)]
+    moves, results = play(game, players, games, rng(seed))
+    records.write(path, game, rules, players_of(game), moves, results)
+    return moves, results
