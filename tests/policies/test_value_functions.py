@@ -347,11 +347,11 @@ def test_the_target_network_follows_in_steps():
     game = KInARow(3, 3, 3, gravity=False)
     _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
     first = [p.detach().clone() for p in taught.policy.parameters()]
-    taught.target_every, taught.polyak_tau, taught.updates = 3, 0.25, 2
+    taught.target_every, taught.polyak_tau, taught.updates_per_batch = 3, 0.25, 2
     taught.update(moves, results, 0.0)
     target, online = list(taught.target.parameters()), list(taught.policy.parameters())
     assert all(torch.equal(a, b) for a, b in zip(first, target, strict=True))
-    taught.updates = 1
+    taught.updates_per_batch = 1
     taught.update(moves, results, 0.0)
     for begun, old, new in zip(first, target, online, strict=True):
         assert torch.allclose(old, begun + 0.25 * (new - begun), atol=1e-7)
@@ -481,7 +481,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
 
 def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
-    for more, said in ((["reward=grid_sum"], "score_scale"), (["sampling=stochastic"], "logits")):
+    for more, said in ((["reward=grid_sum"], "gains"), (["sampling=stochastic"], "logits")):
         cfg = load_config("train", [*words, *more])
         game = build_game(cfg)
         policy = build_policy(cfg, game, rng())
