@@ -2,7 +2,7 @@
 
 from functools import cache
 
-import torch
+from helpers import rng
 
 from rlgames.config.compose import load_config, to_plain
 from rlgames.factory.components import build_game
@@ -11,10 +11,6 @@ from rlgames.rollouts import records
 from rlgames.rollouts.play import play
 
 GAMES = 6
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @cache

@@ -5,6 +5,7 @@ from itertools import chain
 
 import pytest
 import torch
+from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference_rules import LinesBook, SlideBook
@@ -25,10 +26,6 @@ LINES = [
     (5, 1, 3, True),
 ]
 SLIDES = [(4, 4), (3, 3), (2, 4), (4, 2), (1, 4), (3, 2), (4, 3)]
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def compare(game, state, books, cells):

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.fleets import sample_layouts
@@ -24,10 +25,6 @@ GAMES = [
     (3, 3, [2], 4, "sequential"),
     (10, 10, [5, 4, 3, 3, 2], 5, "sequential"),
 ]
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def same(left, right):

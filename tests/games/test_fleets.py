@@ -5,16 +5,13 @@ from collections import Counter
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.games.battleship import sunk_ships
 from rlgames.games.fleets import Posterior, enumerate_layouts, placements, sample_layouts
 
 FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
 SMALL = (4, 4, [3, 2, 2])
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def lines(rows, columns, length):

@@ -9,6 +9,7 @@ import random
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -16,10 +17,6 @@ from rlgames.games.k_in_a_row import KInARow
 INSTALL = "the other engines are not installed: pip install -c constraints.txt '.[engines]'"
 UP, RIGHT, DOWN, LEFT = range(4)
 FOURS = 0.1
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def allowed(game, state):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference_rules import DuelBook, SalvoBook
@@ -33,10 +34,6 @@ SEAS = [
     (2, 4, [1, 2, 1], 1, "auto"),
 ]
 SHOW = ["sunk", "first_hit", "sizes"]
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def cells_of(marks):

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
@@ -29,10 +30,6 @@ GAMES = {
     "salvo, cell by cell": (Battleship(4, 4, [4, 2], 3, "sequential"), 8),
     "a game that declares none": (SalvoDuel(4, 4, [2]), 1),
 }
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -31,10 +32,6 @@ TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[32]", "search.simulations=16"]
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def made(*words):

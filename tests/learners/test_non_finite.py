@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from helpers import rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,10 +21,6 @@ from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
 RULES = [Stochastic(), Stochastic(0.01), Stochastic(1e6), EpsilonGreedy(0.3), Argmax()]
 ONE = torch.tensor([1])
 EXTREMES = [0.0, -0.0, 1.0, 1e38, -1e38, 3.4e38, -3.4e38, math.inf, -math.inf, math.nan]
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 @st.composite

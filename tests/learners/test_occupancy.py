@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from helpers import rng
 from torch import nn
 
 from rlgames.config.compose import load_config
@@ -15,10 +16,6 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.policy import Network
 from rlgames.rollouts.play import play
 from rlgames.sampling import Argmax
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 class Scores(Network):

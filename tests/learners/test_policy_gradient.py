@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from helpers import rng
 
 import rlgames
 from rlgames.config.compose import load_config
@@ -18,10 +19,6 @@ from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
 from rlgames.rollouts.play import GamePool, play
 from rlgames.sampling import distance_to_certainty
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def built(*words):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.config.compose import load_config
 from rlgames.factory.components import build_learner, build_policy, build_sampling
@@ -15,10 +16,6 @@ from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import play
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def some_moves(*rules, games=30):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -18,10 +19,6 @@ from rlgames.sampling import Argmax
 from rlgames.training.collector import restarting_from_pool
 from rlgames.training.components import build_components
 from rlgames.training.run import train
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def windows(opened, plies, games):

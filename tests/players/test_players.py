@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.config import compose
 from rlgames.config.catalogue import options
@@ -28,10 +29,6 @@ SMALL = {
     "connect4": ["rows=4", "columns=4", "line=3"],
     "2048": ["board=2"],
 }
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def every_pair():

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -16,10 +17,6 @@ from rlgames.policies.ntuple import Ntuple, default_tuples
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, play
 from rlgames.sampling import Argmax
 from rlgames.training.components import build_components
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def filled(game, tuples, marks=16):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers import rng
 
 import rlgames as package
 from rlgames.config.catalogue import options
@@ -26,10 +27,6 @@ from rlgames.sampling import EpsilonGreedy
 from rlgames.training.components import check_components
 
 THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def learner(game, *words):

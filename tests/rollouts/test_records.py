@@ -23,10 +23,6 @@ often = settings(
 )
 
 
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 @pytest.fixture(scope="module")
 def undamaged(tmp_path_factory):
     """The lines of a good record."""

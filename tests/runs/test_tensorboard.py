@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from helpers import rng
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -34,10 +35,6 @@ GAMES = {
     "connect4": [],
     "2048": ["board=3"],
 }
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def built(name):

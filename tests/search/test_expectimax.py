@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.config.compose import load_config
 from rlgames.factory.components import build_search
@@ -13,10 +14,6 @@ from rlgames.rollouts.play import play
 from rlgames.sampling import Argmax
 from rlgames.search.expectimax import Expectimax
 from rlgames.solvers.graph import Graph
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def agent_of(game, values=None, score_scale=1.0):

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+from helpers import rng
 
 import rlgames as package
 from rlgames.commands.arena import arena_command
@@ -36,10 +37,6 @@ SMALL = {
     "connect4": ["rows=4", "columns=4", "line=3"],
     "2048": ["board=2"],
 }
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def game_of(name):

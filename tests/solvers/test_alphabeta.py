@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -14,10 +15,6 @@ from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.graph import Graph
 
 RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6, 4), (4, 3, 1)]
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def some_positions(game, games=60, seed=1):

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from helpers import rng
 
 from rlgames.evaluation.arena import ratings
 from rlgames.games.battleship import Battleship
@@ -23,10 +24,6 @@ TICTACTOE = KInARow(3, 3, 3, gravity=False)
 @pytest.fixture(scope="module")
 def graph():
     return Graph(TICTACTOE, 60, 1 << 30)
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def shares(values):

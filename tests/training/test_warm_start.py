@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from helpers import rng
 from markers import quick
 
 import rlgames as package
@@ -25,10 +26,6 @@ from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
 from rlgames.training.collector import Demonstrations
 from rlgames.training.components import build_components, check_components
-
-
-def rng(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def built(*words):
