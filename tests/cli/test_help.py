@@ -183,7 +183,7 @@ def test_words_beside_help_name_what_is_told(typed):
         "game=connect4",
         "learner=td",
     ]
-    assert explained(shown, "rows") == ("6", "cells in a column a whole number, 1 to 61")
+    assert explained(shown, "rows") == ("6", "number of rows a whole number, 1 to 61")
     assert "a whole number" in explained(shown, "batch")[1]
     assert "experiment=connect4" in shown
     assert "learner=reinforce" in typed("train", "--help", "experiment=landy").stdout
