@@ -1,11 +1,11 @@
-"""What the documents show is run: for each of them block after block, in one empty folder.
+"""Runs the code blocks of the documents: each document block by block, in one empty folder.
 
-A file name behind ```python makes a block a file; other python shares its names with the next.
-A comment before a block says what is done otherwise here:
+A file name after ```python writes the block to that file. All other python blocks share their
+variables. A comment before a block changes what the tests do with it:
 
-    <!-- tests add: games=200 -->                these words, to commands that train
-    <!-- tests type: q -->                       this, to a command that asks
-    <!-- tests leave this out: a server -->      nothing, for this reason
+    <!-- tests add: games=200 -->      add these words to commands that train
+    <!-- tests type: q -->             type this into an interactive command
+    <!-- tests skip: a server -->      skip the block, for this reason
 """
 
 import os
@@ -26,49 +26,49 @@ from rlgames.sweeps import jobs
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NEEDS = {"other-tools": ("gymnasium", "pettingzoo", "onnx", "onnxruntime", "onnxscript")}
-"""The packages that a document speaks of."""
+"""The packages that a document needs."""
 
 BLOCK = re.compile(
-    r"(?:<!-- tests (?P<how>add|type|leave this out): (?P<what>[^\n]*) -->\n)?"
+    r"(?:<!-- tests (?P<how>add|type|skip): (?P<what>[^\n]*) -->\n)?"
     r"```(?P<kind>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
 
 def blocks(path, kinds=("sh", "python")):
-    found = BLOCK.finditer(path.read_text(encoding="utf-8"))
-    return [block for block in found if block["kind"] in kinds]
+    matches = BLOCK.finditer(path.read_text(encoding="utf-8"))
+    return [block for block in matches if block["kind"] in kinds]
 
 
 def commands(block):
-    """The lines of a block of sh, as words."""
+    """The commands of a shell block, each split into words."""
     lines = block["text"].replace("\\\n", " ").splitlines()
     split = [shlex.split(line, comments=True) for line in lines]
     return [words for words in split if words]
 
 
-def run(document, folder, brief):
-    """Do what a document shows. brief: with the words that are added for the tests."""
+def run_document(document, folder, shortened):
+    """Run all blocks of a document. shortened: add the words that keep training short."""
     os.chdir(folder)
     sys.path.insert(0, str(folder))
-    names = {"__name__": "__main__"}
+    variables = {"__name__": "__main__"}
     for block in blocks(document):
-        if block["how"] == "leave this out":
+        if block["how"] == "skip":
             continue
         if block["name"]:
             Path(block["name"]).write_text(block["text"], encoding="utf-8")
         elif block["kind"] == "python":
-            exec(compile(block["text"], f"{document.name}", "exec"), names)
+            exec(compile(block["text"], f"{document.name}", "exec"), variables)
         else:
             for words in commands(block):
-                assert words[0] == "rlgames", f"{words[0]} cannot be run here: say why"
-                added = block["what"].split() if block["how"] == "add" and brief else []
+                assert words[0] == "rlgames", f"{words[0]} cannot run here: skip it and say why"
+                added = block["what"].split() if block["how"] == "add" and shortened else []
                 typed = block["what"] if block["how"] == "type" else ""
-                type_words(folder, words[1:] + added * (words[1] in ("train", "resume")), typed)
+                run_command(folder, words[1:] + added * (words[1] in ("train", "resume")), typed)
 
 
-def type_words(folder, words, typed):
-    """Run a command, which has to succeed, typed being what it reads."""
+def run_command(folder, words, typed):
+    """Run a command with the typed text as standard input; it must succeed."""
 
     def prepare():
         jobs.start_process = Forked
@@ -77,17 +77,17 @@ def type_words(folder, words, typed):
             lines.seek(0)
             os.dup2(lines.fileno(), 0)
 
-    done = Process(folder, *words, prepare=prepare, apart=True).ended(600)
-    assert done.returncode == 0, f"rlgames {shlex.join(words)}\n{done.stdout}{done.stderr}"
+    result = Process(folder, *words, prepare=prepare, apart=True).ended(600)
+    assert result.returncode == 0, f"rlgames {shlex.join(words)}\n{result.stdout}{result.stderr}"
 
 
-def in_a_fork(act, *arguments):
-    """Call a function where what it imports and registers is forgotten."""
+def run_in_fork(function, *arguments):
+    """Call a function in a forked process, so that its imports and registrations do not persist."""
     sys.stdout.flush()
     pid = os.fork()
     if not pid:
         try:
-            act(*arguments)
+            function(*arguments)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -99,26 +99,26 @@ def in_a_fork(act, *arguments):
 
 
 @pytest.mark.parametrize("name", ["tutorial", "adding-a-game", "notebook"])
-def test_what_a_document_shows_works(name, tmp_path):
-    assert in_a_fork(run, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0
+def test_code_blocks_run(name, tmp_path):
+    assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tutorial", "adding-a-game", "other-tools"])
-def test_what_a_document_shows_works_as_printed(name, tmp_path):
+def test_code_blocks_run_as_printed(name, tmp_path):
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
-    assert in_a_fork(run, ROOT / "docs" / f"{name}.md", tmp_path, False) == 0
+    assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, False) == 0
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
-def test_commands_that_are_shown_are_known(document):
-    """Whatever is not run: its command exists, and its words make a config."""
+def test_shown_commands_exist_and_compose(document):
+    """Commands that no test runs exist at least, and their overrides compose to a config."""
     for block in blocks(document, ["sh"]):
         for words in commands(block):
             if words[0] != "rlgames" or "--help" in words:
                 continue
             assert words[1] in main.COMMANDS, words
-            of_own = any(word.startswith("plugins=") for word in words)
-            if words[1] in ("train", "solve") and not {"-m"} & {*words} and not of_own:
+            has_plugins = any(word.startswith("plugins=") for word in words)
+            if words[1] in ("train", "solve") and not {"-m"} & {*words} and not has_plugins:
                 load_config(words[1], [main.path_quoted(word) for word in words[2:]])
