@@ -24,7 +24,7 @@ from rlgames.config.compose import load_config
 from rlgames.sweeps import jobs
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NEEDS = {"other-tools": ("gymnasium", "pettingzoo", "onnx", "onnxruntime", "onnxscript")}
 """The packages that a document needs."""
 
@@ -111,7 +111,14 @@ def test_code_blocks_run_as_printed(name, tmp_path):
     assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, False) == 0
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_code_block_is_closed(document):
+    """A block without its end would be skipped silently."""
+    fences = re.findall(r"^```", document.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(fences) % 2 == 0
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_shown_commands_exist_and_compose(document):
     """Commands that no test runs exist at least, and their overrides compose to a config."""
     for block in blocks(document, ["sh"]):
