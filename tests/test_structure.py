@@ -18,7 +18,7 @@ ROOMS = [
     ["drawing", "sampling", "solvers", "policies"],
     ["players"],
     ["rollouts", "search"],
-    ["rewards"],
+    ["rewards", "reward_terms"],
     ["learners"],
     ["config"],
     ["runs"],

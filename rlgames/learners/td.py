@@ -171,7 +171,7 @@ class Td(Learner):
                 target = mean_over_chance(self.game, afterstate[now], best)
             else:
                 target = next_gain[own] + next_value[own]
-            if self.reward.at_the_end:
+            if self.reward.is_final:
                 target = torch.where(ends_game[now], paid[now], target)
             else:
                 next_gain[own] = paid[now]

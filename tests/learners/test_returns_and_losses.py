@@ -1,6 +1,8 @@
 """Returns, losses, sampling: against naive loops and exact values."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -272,3 +274,12 @@ def test_a_players_moves_alone_can_be_taken_out():
     reward = Reward(game, "outcome", discount=0.5)
     both = reward.returns(moves, results)
     assert torch.allclose(reward.returns(mine, results), both[moves.player == 0])
+
+
+def test_every_reward_term_is_described_without_importing_torch():
+    script = (
+        "import sys; from rlgames.reward_terms import SCORED, SUBTRACTED; "
+        "assert all(term.description for term in [*SCORED.values(), *SUBTRACTED.values()]); "
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

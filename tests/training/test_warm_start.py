@@ -16,7 +16,8 @@ from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.players.player import Agent, Random
-from rlgames.rewards import SCORED, Reward
+from rlgames.reward_terms import SCORED, SUBTRACTED
+from rlgames.rewards import Reward
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.play import play
@@ -80,7 +81,7 @@ def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
     assert found.results.moves == results.moves == len(moves)
     tried = 0
     for scored in SCORED:
-        for minus in ("nothing", "random_shot", "random_turn"):
+        for minus in SUBTRACTED:
             try:
                 reward = Reward(game, scored, minus, 0.9)
             except ValueError:
