@@ -58,8 +58,8 @@ class Labels:
 
     def _ours(self, board: Board) -> tuple[str, int, str] | None:
         search = AlphaBeta(ROWS, COLUMNS, LINE)  # a table from before would hide how far it looks
-        found = search.best(*board, self.seconds)
-        if not found.exact:
+        result = search.search(*board, self.seconds)
+        if not result.is_proven:
             return None
         outcomes = ""
         for column in range(COLUMNS):
@@ -67,13 +67,14 @@ class Labels:
             if after is None:
                 outcomes += "."
                 continue
-            value, exact = 0, True
+            value = 0
             if after[1] != FULL:
-                value, exact = search.value(*after, self.seconds)
-            if not exact:
-                return None
+                reply = search.search(*after, self.seconds)
+                if not reply.is_proven:
+                    return None
+                value = reply.value
             outcomes += "+=-"[value + 1]
-        return outcomes, found.plies, "ours"
+        return outcomes, result.depth, "ours"
 
     def _theirs(self, moves: list[int]) -> tuple[str, int, str]:
         score = self._solver.score_all_moves(self._bitbully.Board.from_moves(moves))

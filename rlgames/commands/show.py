@@ -23,7 +23,7 @@ from rlgames.policies.policy import ValueFunction
 from rlgames.rollouts.trace import describe_ending
 from rlgames.sampling import NonFiniteError
 from rlgames.search.mcts import Mcts
-from rlgames.solvers.position import Exact, exact_worth
+from rlgames.solvers.position import PositionValue, solve_position
 
 LONGEST = 1 << 16
 """No board is written in more characters."""
@@ -35,7 +35,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
     exact}]}, the likeliest action first and null for what is not known. value: what the player
     expects to come of the position, in units of its reward. score: what it thinks an action is
-    worth, where it values what moves lead to. exact: see solvers.position.Exact; unit: turns,
+    worth, where it values what moves lead to. exact: see solvers.position; unit: turns,
     points or outcome.
     """
     cfg = config_for_run("show", run, overrides)
@@ -65,7 +65,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         except (NonFiniteError, ValueError) as error:
             raise ConfigError(f"{report['player']} cannot tell: {sanitized(error)}") from None
     try:
-        exact = exact_worth(game, state, cfg.solve_seconds)
+        exact = solve_position(game, state, cfg.solve_seconds)
     except ValueError as error:
         raise ConfigError(f"state= cannot be: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
@@ -78,7 +78,7 @@ def _actions(
     state: State,
     likely: Tensor | None,
     scores: Tensor | None,
-    exact: Exact | None,
+    exact: PositionValue | None,
 ) -> list[dict[str, Any]]:
     legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
     found = [

@@ -208,7 +208,7 @@ def afterstate_values(
         assert moves is not None
         states = [moves.state]
     else:
-        states = [game.state_from_key(rank.keys) for rank in graph.ranks.values()]
+        states = [game.state_from_key(layer.keys) for layer in graph.layers.values()]
     found: dict[tuple[int, bool], float] = {}
     for state in states:
         legal = game.legal_action_mask(state)

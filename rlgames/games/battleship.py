@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.fleets import TABLE_CELLS, Posterior, enumerate_layouts, sample_layouts
-from rlgames.games.game import HIDDEN, Game, Spec, State, num_fillings
+from rlgames.games.game import HIDDEN, ExactSolver, Game, Spec, State, num_fillings
 from rlgames.games.symmetry import board_symmetries
 
 SAMPLES = 64
@@ -293,6 +293,10 @@ class Battleship(Game[BattleshipState]):
         order = targets.unique(dim=0, return_inverse=True)[1].argsort()
         turned = [targets[:, cells.argsort()] for cells in self.symmetries()]
         return torch.stack([order[t.unique(dim=0, return_inverse=True)[1]] for t in turned])
+
+    @property
+    def exact_solver(self) -> ExactSolver | None:
+        return None if "sunk" in self.show else "belief"
 
     def layouts(self) -> Tensor | None:
         """Bool [L, N]: every layout of the fleet once, or None where there are too many to list."""

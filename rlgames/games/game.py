@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -145,6 +145,8 @@ class Spec:
 
 S = TypeVar("S", bound=State)
 
+ExactSolver = Literal["graph", "alpha_beta", "belief"]
+
 
 class Game(ABC, Generic[S]):
     """One instance is one set of rules; it holds constant tables and no position."""
@@ -218,6 +220,16 @@ class Game(ABC, Generic[S]):
     def state_from_key(self, key: Tensor) -> S:
         """Live positions from their keys, int64 [B], with a score of 0; the inverse of key."""
         raise NotImplementedError(f"positions of {self.spec.name} have no key")
+
+    @property
+    def exact_solver(self) -> ExactSolver | None:
+        """The exact solver that fits these rules, on boards that are small enough; None: none does.
+
+        "graph" lists all positions; "alpha_beta" searches k in a row with gravity, whose positions
+        can be listed too; "belief" solves battleship with hits and misses only.
+        """
+        can_list = self.spec.has_exact_key and not self.spec.hidden
+        return "graph" if can_list else None
 
     def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
         """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""

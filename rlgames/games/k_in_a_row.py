@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board
-from rlgames.games.game import Game, Spec, State
+from rlgames.games.game import ExactSolver, Game, Spec, State
 from rlgames.games.subsets import MAX_SET_SIZE
 from rlgames.games.symmetry import board_symmetries
 
@@ -226,6 +226,10 @@ class KInARow(Game[KInARowState]):
         # A seat's stones: the mover's own, also in a finished row, where mover is the loser.
         seat = torch.where(own, state.current_seat[:, None], 1 - state.current_seat[:, None])
         return ((seat + 1) * taken).view(-1, self.rows, self.columns)
+
+    @property
+    def exact_solver(self) -> ExactSolver | None:
+        return "alpha_beta" if self.gravity else super().exact_solver
 
     def is_valid(self, state: KInARowState) -> Tensor:
         stones = self._on(state.occupied).sum(1)

@@ -1,8 +1,8 @@
-"""Players that play the exact optimum, as far as their budget reaches."""
+"""Players that play optimally, within the budget of their solver."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -15,57 +15,58 @@ from rlgames.players.player import Player
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
 from rlgames.solvers.alphabeta import AlphaBeta
-from rlgames.solvers.belief import BeliefSolution, solve_belief
+from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import MOST_POSITIONS, Graph
-from rlgames.solvers.optimum import on_cpu
+from rlgames.solvers.graph import MAX_POSITIONS, Graph
+from rlgames.solvers.optimum import on_cpu, solve_battleship
 
 
 class GraphPlayer(UniformOver):
-    """Any of the best moves, by the values of all positions: minimax, or expectimax with dice."""
+    """Any of the best actions, by the values of all positions: minimax, or expectimax with dice."""
 
     def __init__(self, game: Game[Any], graph: Graph) -> None:
         self.game, self._graph = game, graph
-        self._values = graph.value([None] * game.spec.seats)
+        self._solution = graph.solve([None] * game.spec.seats)
 
     def options(self, state: State) -> Tensor:
-        return self._graph.best(self._values, state.to("cpu")).to(state.done.device)
+        best = self._graph.best_actions(self._solution, state.to("cpu"))
+        return best.to(state.done.device)
 
 
 class AlphaBetaPlayer(Player):
-    """The best columns by alpha-beta search; where it cannot tell, the one with most threats.
+    """The best columns by alpha-beta search; where nothing is proven, the one with most threats.
 
-    seconds: the most time for a move. asked, proven: how many moves it made, and how many of them
-    are proven to be best.
+    seconds: the limit for each move. num_moves, num_proven: how many moves it has made, and how
+    many of them are proven to be best.
     """
 
     is_stateful = True
 
     def __init__(self, game: KInARow, seconds: float) -> None:
         self.game, self._seconds = game, seconds
-        self._search = AlphaBeta(game.rows, game.columns, game.line)
-        self.asked = self.proven = 0
+        self._alpha_beta = AlphaBeta(game.rows, game.columns, game.line)
+        self.num_moves = self.num_proven = 0
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
         options = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
         for row in (~state.done).nonzero()[:, 0].tolist():
             own, occupied = int(state.own[row]), int(state.occupied[row])
-            found = self._search.best(own, occupied, self._seconds)
-            columns = found.columns
-            if not found.exact:
-                columns = [self._search.favourite(own, occupied, columns)]
+            result = self._alpha_beta.search(own, occupied, self._seconds)
+            columns = result.columns
+            if not result.is_proven:
+                columns = [self._alpha_beta.preferred(own, occupied, columns)]
             options[row] = False
             options[row, columns] = True
-            self.asked += 1
-            self.proven += found.exact
+            self.num_moves += 1
+            self.num_proven += result.is_proven
         return sample_uniform(options.to(state.done.device), rng)
 
     def statistics(self) -> dict[str, float]:
-        return {"proven_moves": self.proven / self.asked} if self.asked else {}
+        return {"proven_moves": self.num_proven / self.num_moves} if self.num_moves else {}
 
 
 class BeliefPlayer(Player):
-    """The best shots of battleship, given what has been seen."""
+    """The best shots of battleship, given the hits and misses so far."""
 
     deterministic = True
 
@@ -77,7 +78,7 @@ class BeliefPlayer(Player):
         live = (~state.done).nonzero()[:, 0].cpu()
         shot, hit = (np.asarray(field.cpu()[live]) for field in (state.shot, state.hit))
         cells = torch.from_numpy(self._solution.choose(shot, hit))
-        # The turn's choice stands while its cells are aimed at one after another.
+        # Within a turn the same cells are chosen; those already aimed at are left out.
         cells &= ~state.aimed.cpu()[live]
         action[live] = self.game.action_at(state.to("cpu")[live], cells)
         return action.to(state.done.device)
@@ -86,30 +87,19 @@ class BeliefPlayer(Player):
 def exact_player(
     game: Game[Any], seconds: float, memory_gb: float, move_seconds: float = 0.1
 ) -> Player:
-    """The player that fits the game; raises ValueError where the budget does not reach.
+    """The optimal player of a game. Raises ValueError beyond the budget.
 
-    seconds, memory_gb: for working out all positions before the first move. move_seconds: for
-    each move of Connect 4 where they are too many.
+    seconds, memory_gb: limits for solving the game before the first move. move_seconds: the limit
+    for each move of Connect 4 on boards with too many positions.
     """
     memory = int(memory_gb * 2**30)
     game = on_cpu(game)
     try:
-        if isinstance(game, Battleship):
-            layouts = game.layouts()
-            if layouts is None or "sunk" in game.show:
-                raise OutOfBudget("too many layouts, or sunk ships are told")
-            ones = np.ones(len(layouts))
-            found = solve_belief(
-                np.asarray(layouts.cpu()),
-                ones,
-                game.shots,
-                game.symmetries().numpy(),
-                seconds,
-                memory,
-            )
-            return BeliefPlayer(game, found)
-        if isinstance(game, KInARow) and game.gravity and game.spec.max_positions > MOST_POSITIONS:
-            return AlphaBetaPlayer(game, move_seconds)
+        if game.exact_solver == "belief":
+            battleship = cast(Battleship, game)
+            return BeliefPlayer(battleship, solve_battleship(battleship, seconds, memory))
+        if game.exact_solver == "alpha_beta" and game.spec.max_positions > MAX_POSITIONS:
+            return AlphaBetaPlayer(cast(KInARow, game), move_seconds)
         return GraphPlayer(game, Graph(game, seconds, memory))
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None

@@ -1,4 +1,4 @@
-"""The exact optimum of a game, by whichever solver fits it."""
+"""The exact optimum of a game, by the solver that the game names."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import copy
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game
-from rlgames.solvers.belief import solve_belief
+from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import MOST_POSITIONS, Graph
+from rlgames.solvers.graph import MAX_POSITIONS, Graph
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """value: expected turns of battleship, otherwise seat 0's expected final score, when everybody
-    plays as well as can be. states: positions valued, symmetric ones counted once where the
-    solver makes use of that. seconds: wall-clock time."""
+    """The value of a game when every seat plays optimally.
+
+    value: expected turns of battleship, otherwise the expected final score of seat 0. states:
+    positions valued, where symmetric ones may count once. seconds: wall-clock time.
+    """
 
     value: float
     states: int
@@ -27,44 +31,44 @@ class Optimum:
 
 
 def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Optimum | None:
-    """None where the budget or the method does not reach it."""
-    if not seconds:
+    """The optimum, or None where no solver fits or the budget does not suffice."""
+    if not seconds or game.exact_solver is None:
         return None
     start = time.perf_counter()
     memory = int(memory_gb * 2**30)
     game = on_cpu(game)
     try:
-        if isinstance(game, Battleship):
-            layouts = game.layouts()
-            # The solver knows of hits and misses only.
-            if layouts is None or "sunk" in game.show:
-                return None
-            weights = [1] * len(layouts)
-            found = solve_belief(
-                layouts.cpu().numpy(),
-                weights,
-                game.shots,
-                game.symmetries().numpy(),
-                seconds,
-                memory,
-            )
-            return Optimum(found.optimal, found.states, found.seconds)
+        if game.exact_solver == "belief":
+            solution = solve_battleship(cast(Battleship, game), seconds, memory)
+            return Optimum(solution.optimal, solution.states, solution.seconds)
         graph = Graph(game, seconds, memory)
-        value = graph.value([None] * game.spec.seats).mean
+        value = graph.solve([None] * game.spec.seats).mean
     except (OutOfBudget, ValueError):
         return None
     return Optimum(value, graph.positions, time.perf_counter() - start)
 
 
+def solve_battleship(game: Battleship, seconds: float, memory_bytes: int) -> BeliefSolution:
+    """The optimal play of battleship. Raises OutOfBudget beyond the limits and for fleets whose
+    layouts are too many to list, ValueError for boards that are too large."""
+    layouts = game.layouts()
+    if layouts is None:
+        raise OutOfBudget("the fleet has too many layouts")
+    cells = np.asarray(layouts.cpu())
+    symmetries = game.symmetries().numpy()
+    return solve_belief(cells, np.ones(len(cells)), game.shots, symmetries, seconds, memory_bytes)
+
+
 def solver_reach(game: Game[Any]) -> str:
-    """What find_optimum works out, given time and memory: "yes" for these rules, "smaller boards"
-    of this game only, or "no" where no solver fits the game."""
-    if isinstance(game, Battleship):
-        fits, listed = "sunk" not in game.show, game.layouts() is not None
+    """What find_optimum reaches, given time and memory: "yes" for these rules, "smaller boards" of
+    this game only, or "no" where no solver fits the game."""
+    if game.exact_solver is None:
+        return "no"
+    if game.exact_solver == "belief":
+        is_small = cast(Battleship, game).layouts() is not None
     else:
-        fits = game.spec.has_exact_key and not game.spec.hidden
-        listed = fits and game.spec.max_positions <= MOST_POSITIONS
-    return "no" if not fits else "yes" if listed else "smaller boards"
+        is_small = game.spec.max_positions <= MAX_POSITIONS
+    return "yes" if is_small else "smaller boards"
 
 
 def on_cpu(game: Game[Any]) -> Game[Any]:
@@ -73,12 +77,12 @@ def on_cpu(game: Game[Any]) -> Game[Any]:
 
 
 def find_graph(
-    game: Game[Any], seconds: float, memory_gb: float = 4.0, most_positions: float = math.inf
+    game: Game[Any], seconds: float, memory_gb: float = 4.0, max_positions: float = math.inf
 ) -> Graph | None:
-    """All positions of a game without hidden information, or None where the budget ends first."""
+    """All positions of a game without hidden information, or None beyond the budget."""
     if not seconds:
         return None
     try:
-        return Graph(on_cpu(game), seconds, int(memory_gb * 2**30), most_positions)
+        return Graph(on_cpu(game), seconds, int(memory_gb * 2**30), max_positions)
     except (OutOfBudget, ValueError):
         return None

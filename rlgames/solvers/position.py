@@ -1,4 +1,4 @@
-"""The exact worth of one position and of each action there, by whichever solver fits the game."""
+"""The exact value of one position and of each of its actions, by the solver that fits the game."""
 
 from __future__ import annotations
 
@@ -6,161 +6,164 @@ import itertools
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from rlgames.games.battleship import Battleship, BattleshipState
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.solvers.alphabeta import AlphaBeta
-from rlgames.solvers.belief import solve_belief
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import MOST_POSITIONS, Graph
-from rlgames.solvers.optimum import on_cpu
+from rlgames.solvers.graph import MAX_POSITIONS, Graph
+from rlgames.solvers.optimum import on_cpu, solve_battleship
 
-MOST_TURNS = 20_000
-"""So many sets of cells are compared at most where the cells of a turn are aimed at one by one."""
+MAX_SALVOS = 20_000
+"""The most ways to complete a turn that are compared where its cells are chosen one by one."""
 
 
 @dataclass(frozen=True)
-class Exact:
-    """What a position is worth to whoever moves when everybody plays as well as can be, from here
-    on: battleship's turns, this one counted, the score to be gained, or +1, 0 and -1 for a game
-    that is won, drawn and lost. actions: of each, None where it is not legal or not known."""
+class PositionValue:
+    """What a position is worth to the seat to move when every seat plays optimally from here on.
+
+    value: the turns of battleship, including this one; the score still to be gained; or +1, 0 and
+    -1 for a game that is won, drawn and lost. None where it is unknown. actions: the same for each
+    action, None where it is illegal or unknown.
+    """
 
     value: float | None
     actions: list[float | None]
 
 
-def exact_worth(
+def solve_position(
     game: Game[Any], state: State, seconds: float, memory_gb: float = 4.0
-) -> Exact | None:
-    """Of one live public position; None where budget and methods do not reach.
+) -> PositionValue | None:
+    """The value of one live public position; None where no solver fits or the budget runs out.
 
     Raises ValueError for a position that no play leads to.
     """
-    if not seconds:
+    if not seconds or game.exact_solver is None:
         return None
     game, memory = on_cpu(game), int(memory_gb * 2**30)
     try:
-        if isinstance(game, Battleship):
-            return _by_beliefs(game, state, seconds, memory)  # type: ignore[arg-type]
-        if isinstance(game, KInARow) and game.gravity:
-            found = _by_search(game, state, seconds)  # type: ignore[arg-type]
-            if found.value is not None or game.spec.max_positions > MOST_POSITIONS:
-                return found
-        if game.spec.hidden or not game.spec.has_exact_key:
-            return None
+        if game.exact_solver == "belief":
+            return _by_beliefs(
+                cast(Battleship, game), cast(BattleshipState, state), seconds, memory
+            )
+        if game.exact_solver == "alpha_beta":
+            result = _by_search(cast(KInARow, game), cast(KInARowState, state), seconds)
+            if result.value is not None or game.spec.max_positions > MAX_POSITIONS:
+                return result
         return _by_positions(game, state, seconds, memory)
     except OutOfBudget:
         return None
 
 
-def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) -> Exact:
-    """All positions that can follow are listed."""
+def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) -> PositionValue:
+    """Solve by listing all positions that can follow."""
     legal = game.legal_action_mask(state)[0].nonzero()[:, 0]
     before = state[torch.zeros_like(legal)]
     probability, after = game.chance_outcomes(game.apply_action(before, legal))
-    worth = (after.score[:, 0] - state.score[0, 0]).double()
+    value = (after.score[:, 0] - state.score[0, 0]).double()
     live = (probability.flatten() > 0) & ~after.done
     if bool(live.any()):
         graph = Graph(game, seconds, memory, roots=after[live])
-        values = graph.value([None] * game.spec.seats)
-        worth[live] += graph.worth(values, after[live])
-    # What cannot be has a probability of 0, and a worth that means nothing.
-    worth = torch.where(probability.flatten() > 0, worth, 0.0)
-    side = 1 - 2 * int(state.current_seat[0])
-    means = side * (probability * worth.view_as(probability)).sum(1)
+        solution = graph.solve([None] * game.spec.seats)
+        value[live] += graph.state_values(solution, after[live])
+    # The value of an outcome of probability 0 is meaningless and may not be finite.
+    value = torch.where(probability.flatten() > 0, value, 0.0)
+    sign = 1 - 2 * int(state.current_seat[0])
+    means = sign * (probability * value.view_as(probability)).sum(1)
     actions: list[float | None] = [None] * game.spec.actions
     for action, mean in zip(legal.tolist(), means.tolist(), strict=True):
         actions[action] = mean
-    return Exact(float(means.max()), actions)
+    return PositionValue(float(means.max()), actions)
 
 
-def _by_search(game: KInARow, state: KInARowState, seconds: float) -> Exact:
-    """Alpha-beta search of what each action leads to, as far as there is time."""
+def _by_search(game: KInARow, state: KInARowState, seconds: float) -> PositionValue:
+    """Solve by alpha-beta search of what each action leads to, within the time."""
     search = AlphaBeta(game.rows, game.columns, game.line)
     legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
-    end = time.perf_counter() + seconds
+    deadline = time.perf_counter() + seconds
     actions: list[float | None] = [None] * game.spec.actions
     for number, action in enumerate(legal):
         after = game.apply_action(state, torch.tensor([action]))
         if bool(after.done[0]):
             actions[action] = float(after.score[0, int(state.current_seat[0])])
             continue
-        share = max(0.0, end - time.perf_counter()) / (len(legal) - number)
-        value, proven = search.value(int(after.own[0]), int(after.occupied[0]), share)
-        actions[action] = -float(value) if proven else None
-    known = [worth for worth in actions if worth is not None]
-    sure = len(known) == len(legal) or 1.0 in known
-    return Exact(max(known) if sure else None, actions)
+        share = max(0.0, deadline - time.perf_counter()) / (len(legal) - number)
+        result = search.search(int(after.own[0]), int(after.occupied[0]), share)
+        actions[action] = -float(result.value) if result.is_proven else None
+    known = [value for value in actions if value is not None]
+    is_proven = len(known) == len(legal) or 1.0 in known
+    return PositionValue(max(known) if is_proven else None, actions)
 
 
-def _by_beliefs(game: Battleship, state: BattleshipState, seconds: float, memory: int) -> Exact:
-    """Each turn that can be made: the mean over all layouts that agree with what was seen."""
-    layouts = game.layouts()
-    if layouts is None or "sunk" in game.show:
-        raise OutOfBudget("too many layouts, or sunk ships are told")
-    every = np.asarray(layouts)
+def _by_beliefs(
+    game: Battleship, state: BattleshipState, seconds: float, memory: int
+) -> PositionValue:
+    """Solve each possible turn: the mean over all layouts that agree with the hits and misses."""
     try:
-        solution = solve_belief(
-            every, np.ones(len(every)), game.shots, game.symmetries().numpy(), seconds, memory
-        )
+        solution = solve_battleship(game, seconds, memory)
     except ValueError as error:  # more cells than beliefs have numbers for
         raise OutOfBudget(str(error)) from None
+    layouts = np.asarray(game.layouts())
     shot, hit, aimed = (np.asarray(field[0]) for field in (state.shot, state.hit, state.aimed))
-    agree = every[(every[:, shot] == hit[shot]).all(1)]
-    if not len(agree):
+    agreeing = layouts[(layouts[:, shot] == hit[shot]).all(1)]
+    if not len(agreeing):
         raise ValueError("no layout of the fleet agrees with these hits and misses")
-    turns = _turns(game, shot, aimed)
-    # A turn and one of its results in each row.
-    results = [np.unique(agree[:, cells], axis=0, return_counts=True) for cells in turns]
-    rows = sum(len(found) for found, _ in results)
+    salvos = _salvos(game, shot, aimed)
+    # One row for each salvo and each of its results.
+    results = [np.unique(agreeing[:, cells], axis=0, return_counts=True) for cells in salvos]
+    rows = sum(len(patterns) for patterns, _ in results)
     shots, hits = np.tile(shot, (rows, 1)), np.tile(hit, (rows, 1))
     row = 0
-    for cells, (found, _) in zip(turns, results, strict=True):
-        part = slice(row, row + len(found))
-        shots[part, cells], hits[part, cells] = True, found
-        row += len(found)
-    left = np.where(hits.sum(1) == game.ship_cells, 0.0, solution.value(shots, hits))
-    worth, row = [], 0
-    for found, count in results:
-        worth.append(1.0 + float((left[row : row + len(found)] * count).sum()) / len(agree))
-        row += len(found)
-    return Exact(min(worth), _of_actions(game, state, turns, worth))
+    for cells, (patterns, _) in zip(salvos, results, strict=True):
+        part = slice(row, row + len(patterns))
+        shots[part, cells], hits[part, cells] = True, patterns
+        row += len(patterns)
+    turns_left = np.where(hits.sum(1) == game.ship_cells, 0.0, solution.value(shots, hits))
+    values, row = [], 0
+    for patterns, counts in results:
+        total = float((turns_left[row : row + len(patterns)] * counts).sum())
+        values.append(1.0 + total / len(agreeing))
+        row += len(patterns)
+    return PositionValue(min(values), _action_values(game, state, salvos, values))
 
 
-def _turns(game: Battleship, shot: np.ndarray[Any, Any], aimed: np.ndarray[Any, Any]) -> list[Any]:
+def _salvos(
+    game: Battleship, shot: NDArray[np.bool_], aimed: NDArray[np.bool_]
+) -> list[NDArray[np.int64]]:
     """The cells of each turn that can be completed from here, int64 [shots].
 
-    Raises OutOfBudget where they are too many.
+    Raises OutOfBudget where there are too many.
     """
     free = np.flatnonzero(~shot & ~aimed)
-    more = min(game.shots, int((~shot).sum())) - int(aimed.sum())
-    if math.comb(len(free), more) > MOST_TURNS:
+    missing = min(game.shots, int((~shot).sum())) - int(aimed.sum())
+    if math.comb(len(free), missing) > MAX_SALVOS:
         raise OutOfBudget("too many ways to shoot")
-    begun = np.flatnonzero(aimed)
+    chosen = np.flatnonzero(aimed)
     return [
-        np.concatenate([begun, np.array(cells, np.int64)])
-        for cells in itertools.combinations(free.tolist(), more)
+        np.concatenate([chosen, np.array(cells, np.int64)])
+        for cells in itertools.combinations(free.tolist(), missing)
     ]
 
 
-def _of_actions(
-    game: Battleship, state: BattleshipState, turns: list[Any], worth: list[float]
+def _action_values(
+    game: Battleship, state: BattleshipState, salvos: list[NDArray[np.int64]], values: list[float]
 ) -> list[float | None]:
-    """The best turn that each action can begin."""
+    """The value of the best salvo that each action can begin."""
     actions: list[float | None] = [None] * game.spec.actions
-    for cells, value in zip(turns, worth, strict=True):
+    for cells, value in zip(salvos, values, strict=True):
         if game.sequential:
-            own = [cell for cell in cells.tolist() if not bool(state.aimed[0, cell])]
+            beginnings = [cell for cell in cells.tolist() if not bool(state.aimed[0, cell])]
         else:
-            wanted = torch.zeros(1, game.num_cells, dtype=torch.bool)
-            wanted[0, cells] = True
-            own = [int(game.action_at(state, wanted)[0])]
-        for action in own:
-            before = actions[action]
-            actions[action] = value if before is None else min(before, value)
+            target = torch.zeros(1, game.num_cells, dtype=torch.bool)
+            target[0, cells] = True
+            beginnings = [int(game.action_at(state, target)[0])]
+        for action in beginnings:
+            best = actions[action]
+            actions[action] = value if best is None else min(best, value)
     return actions

@@ -59,7 +59,7 @@ class Evaluator:
         if game.spec.seats == 2:
             self.opponent = build_player(cfg.eval_opponent, cfg, game)
             if game.spec.has_exact_key and not game.spec.hidden and cfg.device == "cpu":
-                self.graph = find_graph(game, 60, most_positions=MAX_GRAPH_POSITIONS)
+                self.graph = find_graph(game, 60, max_positions=MAX_GRAPH_POSITIONS)
         usual = {"turns": "turns", "score": "score", "outcome": "points"}[game.spec.goal]
         self.figure = usual
         self._shown = 0

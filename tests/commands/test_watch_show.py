@@ -170,7 +170,7 @@ def test_a_state_that_cannot_be_gets_one_line(game, state, hint, typed):
 def test_the_beginning_is_worth_what_solve_says(words):
     game = game_of(*words)
     state = game.public(game.initial(1, torch.Generator()))
-    exact = position.exact_worth(game, state, 30)
+    exact = position.solve_position(game, state, 30)
     assert exact.value == pytest.approx(find_optimum(game, 30).value)
     best = min if game.spec.goal == "turns" else max
     assert best(each for each in exact.actions if each is not None) == exact.value
@@ -179,7 +179,7 @@ def test_the_beginning_is_worth_what_solve_says(words):
 def test_the_openings_of_2048_are_worth_what_solve_says():
     game = game_of("game=2048", "board=1", "columns=3")
     states, weight = game.openings(1000)
-    worth = [position.exact_worth(game, states[n : n + 1], 30).value for n in range(len(states))]
+    worth = [position.solve_position(game, states[n : n + 1], 30).value for n in range(len(states))]
     expected = float((torch.tensor(worth, dtype=torch.float64) * weight).sum())
     assert expected == pytest.approx(find_optimum(game, 30).value)
 
@@ -189,13 +189,13 @@ def test_a_shot_is_worth_the_mean_of_what_it_shows(aim):
     """One turn on, and averaged over the layouts, the worth is one turn less."""
     game = game_of("game=salvo", "board=3", "ships=[2]", f"aim={aim}")
     states, _ = game.openings(1000)
-    exact = position.exact_worth(game, game.public(states[:1]), 30)
+    exact = position.solve_position(game, game.public(states[:1]), 30)
     action = exact.actions.index(min(exact.actions))
     after = game.apply_action(states, torch.full((len(states),), action))
     left = []
     for row in range(len(after)):
         part = game.public(after[row : row + 1])
-        left.append(0.0 if bool(part.done[0]) else position.exact_worth(game, part, 30).value)
+        left.append(0.0 if bool(part.done[0]) else position.solve_position(game, part, 30).value)
     made = 1 if aim == "joint" else 0
     assert sum(left) / len(left) + made == pytest.approx(exact.value)
 

@@ -70,7 +70,7 @@ def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
     live = (~openings.done).nonzero()[:, 0]
     scores = search.scores(openings[live], 20)
     best[live] = scores.masked_fill(~game.legal_action_mask(openings[live]), -1).amax(1).double()
-    optimum = Graph(game, 20, 1 << 28).value([None]).mean
+    optimum = Graph(game, 20, 1 << 28).solve([None]).mean
     assert float((probability * best).sum()) == pytest.approx(optimum, rel=1e-6)
 
 

@@ -68,13 +68,13 @@ def boards():
     """Every board of tic-tac-toe in which somebody has to move, one of those that turning and
     mirroring make of each other, and its best moves."""
     graph = Graph(TICTACTOE, 60, 1 << 30)
-    state = TICTACTOE.state_from_key(torch.cat([rank.keys for rank in graph.ranks.values()]))
+    state = TICTACTOE.state_from_key(torch.cat([layer.keys for layer in graph.layers.values()]))
     assert len(state) == 4520
     turned = TICTACTOE.cells(state).flatten(1).long()[:, TICTACTOE.symmetries()]
     numbers = (turned * 3 ** torch.arange(9)).sum(2)
     state = state[(numbers[:, 0] == numbers.min(1).values).nonzero()[:, 0]]
     assert len(state) == 627
-    return state, graph.best(graph.value([None, None]), state)
+    return state, graph.best_actions(graph.solve([None, None]), state)
 
 
 def plays_best(boards, fewest, settings):
@@ -249,7 +249,7 @@ def test_rows_are_searched_each_by_itself(monkeypatch):
 def test_small_2048_is_played_almost_as_well_as_can_be():
     game = Game2048(2, 2)
     graph = Graph(game, 60, 1 << 30)
-    keys = torch.cat([rank.keys for rank in graph.ranks.values()])
+    keys = torch.cat([layer.keys for layer in graph.layers.values()])
     action = Mcts(game, Random(game), simulations=200, c_puct=4.0).choose(
         game.state_from_key(keys), rng()
     )
@@ -259,7 +259,7 @@ def test_small_2048_is_played_almost_as_well_as_can_be():
         found = torch.tensor([chosen[key] for key in game.key(state).tolist()])
         return torch.nn.functional.one_hot(found, 4)
 
-    best, found = (graph.value([one]).mean for one in (None, decider))
+    best, found = (graph.solve([one]).mean for one in (None, decider))
     assert best == pytest.approx(66.964, abs=1e-3)
     assert 0.99 * best < found <= best
 

@@ -26,50 +26,50 @@ def some_positions(game, games=60, seed=1):
 def test_best_columns_are_those_of_full_minimax(rules):
     game = KInARow(*rules, gravity=True)
     graph = Graph(game, 60, 2 << 30)
-    values = graph.value([None, None])
+    solution = graph.solve([None, None])
     state = some_positions(game)
-    expected = graph.best(values, state)
+    expected = graph.best_actions(solution, state)
     search = AlphaBeta(*rules)
     for row in range(len(state)):
-        found = search.best(int(state.own[row]), int(state.occupied[row]), 60)
-        assert found.exact
+        result = search.search(int(state.own[row]), int(state.occupied[row]), 60)
+        assert result.is_proven
         best = expected[row].nonzero()[:, 0].tolist()
-        if found.value == 1:
-            assert set(found.columns) <= set(best)
+        if result.value == 1:
+            assert set(result.columns) <= set(best)
         else:
-            assert found.columns == best
+            assert result.columns == best
 
 
-def test_the_empty_board_is_worth_what_the_graph_says():
+def test_the_value_of_the_empty_board_agrees_with_the_graph():
     for rules in RULES:
         graph = Graph(KInARow(*rules, gravity=True), 60, 2 << 30)
-        value, exact = AlphaBeta(*rules).value(0, 0, 60)
-        assert exact
-        assert value == graph.value([None, None]).mean
+        result = AlphaBeta(*rules).search(0, 0, 60)
+        assert result.is_proven
+        assert result.value == graph.solve([None, None]).mean
 
 
 def test_an_open_three_wins():
     board = ". . . . . . .\n" * 4 + ". . O O . . .\n. . X X . . .\n1 2 3 4 5 6 7"
     state = KInARow(6, 7, 4, gravity=True).parse(board)
-    found = AlphaBeta(6, 7, 4).best(int(state.own[0]), int(state.occupied[0]), 20)
-    assert found.exact
-    assert found.value == 1
-    assert set(found.columns) <= {1, 4}
+    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 20)
+    assert result.is_proven
+    assert result.value == 1
+    assert set(result.columns) <= {1, 4}
 
 
 def test_a_short_budget_is_kept_and_owned_up_to():
     start = time.perf_counter()
-    found = AlphaBeta(6, 7, 4).best(0, 0, 0.05)
+    result = AlphaBeta(6, 7, 4).search(0, 0, 0.05)
     assert time.perf_counter() - start < 2
-    assert not found.exact
-    assert found.columns == list(range(7))
+    assert not result.is_proven
+    assert result.columns == list(range(7))
 
 
 def test_moves_that_lose_at_once_are_left_out_whatever_the_budget():
     game = KInARow(6, 7, 4, gravity=True)
     state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
-    found = AlphaBeta(6, 7, 4).best(int(state.own[0]), int(state.occupied[0]), 0.2)
-    assert found.columns == [3]
+    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 0.2)
+    assert result.columns == [3]
 
 
 def test_mirrored_positions_have_mirrored_columns():
@@ -79,7 +79,7 @@ def test_mirrored_positions_have_mirrored_columns():
         mirrored = "\n".join(line[::-1] for line in game.render(state, row).splitlines()[:-1])
         other = game.parse(mirrored + "\n1 2 3 4 5")
         one, two = (
-            AlphaBeta(4, 5, 4).best(int(s.own[i]), int(s.occupied[i]), 60)
+            AlphaBeta(4, 5, 4).search(int(s.own[i]), int(s.occupied[i]), 60)
             for s, i in ((state, row), (other, 0))
         )
         assert one.value == two.value
@@ -90,41 +90,42 @@ def test_no_column_that_loses_at_once_even_without_any_time(monkeypatch):
     monkeypatch.setattr(alphabeta, "CHECK_EVERY", 1)
     game = KInARow(6, 7, 4, gravity=True)
     state = game.parse(". . . . . . .\n" * 5 + "X X X . . O O\n1 2 3 4 5 6 7")
-    found = AlphaBeta(6, 7, 4).best(int(state.own[0]), int(state.occupied[0]), 0)
-    assert found.columns == [3]
-    assert not found.exact
+    result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]), 0)
+    assert result.columns == [3]
+    assert not result.is_proven
 
 
 def test_a_win_at_once_and_a_double_threat_need_no_time():
     game = KInARow(6, 7, 4, gravity=True)
     empty, names = ". . . . . . .\n", "\n1 2 3 4 5 6 7"
     wins = game.parse(empty * 5 + "X X X . O O O" + names)
-    found = AlphaBeta(6, 7, 4).best(int(wins.own[0]), int(wins.occupied[0]), 0)
-    assert (found.columns, found.value, found.exact) == ([3], 1, True)
+    result = AlphaBeta(6, 7, 4).search(int(wins.own[0]), int(wins.occupied[0]), 0)
+    assert (result.columns, result.value, result.is_proven) == ([3], 1, True)
     lost = game.parse(empty * 4 + ". O O . . . .\n. X X X . . ." + names)
-    found = AlphaBeta(6, 7, 4).best(int(lost.own[0]), int(lost.occupied[0]), 0)
-    assert (found.columns, found.value, found.exact) == (list(range(7)), -1, True)
+    result = AlphaBeta(6, 7, 4).search(int(lost.own[0]), int(lost.occupied[0]), 0)
+    assert (result.columns, result.value, result.is_proven) == (list(range(7)), -1, True)
 
 
 def test_a_full_board_is_a_draw():
     board = (1 << 2) - 1
-    assert AlphaBeta(2, 1, 4).value(0, board, 1) == (0, True)
+    result = AlphaBeta(2, 1, 4).search(0, board, 1)
+    assert (result.value, result.is_proven) == (0, True)
 
 
 @pytest.mark.parametrize("most", [1, 100])
 def test_a_table_that_is_dropped_changes_no_value(most, monkeypatch):
     monkeypatch.setattr(alphabeta, "CHECK_EVERY", 8)
     whole = AlphaBeta(4, 5, 4)
-    expected = [whole.best(*position, 60) for position in some_bits()]
-    monkeypatch.setattr(alphabeta, "MOST_ENTRIES", most)
+    expected = [whole.search(*position, 60) for position in some_bits()]
+    monkeypatch.setattr(alphabeta, "MAX_TABLE_ENTRIES", most)
     search = AlphaBeta(4, 5, 4)
-    for position, found in zip(some_bits(), expected, strict=True):
-        again = search.best(*position, 60)
-        assert (again.value, again.exact) == (found.value, found.exact)
-        # Which of the winning columns are found first does depend on the table.
-        assert again.value == 1 or again.columns == found.columns
+    for position, result in zip(some_bits(), expected, strict=True):
+        again = search.search(*position, 60)
+        assert (again.value, again.is_proven) == (result.value, result.is_proven)
+        # Which of the winning columns it finds first does depend on the table.
+        assert again.value == 1 or again.columns == result.columns
         # Between two looks: a position each, and those on the way back from the last one.
-        assert len(search._proven) + len(search._drawn) <= most + 8 + 20
+        assert len(search._proven) + len(search._zero) <= most + 8 + 20
 
 
 def some_bits():
@@ -145,12 +146,13 @@ def test_late_positions_against_plain_lists():
             tuple(own >> (7 * c + r) & 1 for r in range(6) if occupied >> (7 * c + r) & 1)
             for c in range(7)
         )
-        assert AlphaBeta(6, 7, 4).value(own, occupied, 60) == (minimax(board), True)
+        result = AlphaBeta(6, 7, 4).search(own, occupied, 60)
+        assert (result.value, result.is_proven) == (minimax(board), True)
 
 
 @cache
 def minimax(board):
-    """The worth to the seat to move. board: columns from the bottom up, 1 for its stones."""
+    """The value to the seat to move. board: columns from the bottom up, 1 for its stones."""
     best = None
     for place, column in enumerate(board):
         if len(column) == 6:
@@ -159,10 +161,10 @@ def minimax(board):
         if makes_four(after, place, len(column)):
             return 1
         turned = tuple(tuple(1 - stone for stone in each) for each in after)
-        worth = -minimax(turned)
-        if worth == 1:
+        value = -minimax(turned)
+        if value == 1:
             return 1
-        best = worth if best is None else max(best, worth)
+        best = value if best is None else max(best, value)
     return 0 if best is None else best
 
 

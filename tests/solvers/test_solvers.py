@@ -26,12 +26,12 @@ def graph():
     return Graph(TICTACTOE, 60, 1 << 30)
 
 
-def shares(values):
-    """Won, drawn and lost by the first seat."""
+def shares(solution):
+    """The shares of games that the first seat wins, draws and loses."""
     return (
-        (values.decided + values.mean) / 2,
-        1 - values.decided,
-        (values.decided - values.mean) / 2,
+        (solution.mean_abs + solution.mean) / 2,
+        1 - solution.mean_abs,
+        (solution.mean_abs - solution.mean) / 2,
     )
 
 
@@ -74,17 +74,17 @@ def test_tic_tac_toe_has_255168_games_and_5478_boards():
 def test_tic_tac_toe_in_exact_fractions(graph):
     randomly = Random(TICTACTOE).probabilities
     perfect = exact_player(TICTACTOE, 60, 1).probabilities
-    assert shares(graph.value([randomly, randomly])) == pytest.approx(
+    assert shares(graph.solve([randomly, randomly])) == pytest.approx(
         (737 / 1260, 8 / 63, 1 - 737 / 1260 - 8 / 63)
     )
-    won, drawn, lost = shares(graph.value([perfect, randomly]))
+    won, drawn, lost = shares(graph.solve([perfect, randomly]))
     assert (won, lost) == pytest.approx((75257 / 77760, 0))
-    lost, drawn, won = shares(graph.value([randomly, perfect]))
+    lost, drawn, won = shares(graph.solve([randomly, perfect]))
     assert (won, lost) == pytest.approx((2645 / 3402, 0))
-    assert shares(graph.value([None, randomly]))[0] == pytest.approx(191 / 192)
-    lost, drawn, won = shares(graph.value([randomly, None]))
+    assert shares(graph.solve([None, randomly]))[0] == pytest.approx(191 / 192)
+    lost, drawn, won = shares(graph.solve([randomly, None]))
     assert (won, lost) == pytest.approx((881 / 945, 7 / 945))
-    assert shares(graph.value([None, None])) == (0, 1, 0)
+    assert shares(graph.solve([None, None])) == (0, 1, 0)
     assert drawn == pytest.approx(1 - won - lost)
 
 
