@@ -1,7 +1,85 @@
-"""What several tests build: generators of random numbers."""
+"""What many tests build: random generators, small games, policies with their learners, text."""
+
+import io
+from typing import Any
 
 import torch
+from omegaconf import DictConfig
+from rich.console import Console, RenderableType
+
+from rlgames.config.compose import load_config, to_plain
+from rlgames.factory import components
+from rlgames.games.game import Game
+from rlgames.learners.learner import Learner
+from rlgames.players.player import Agent
+from rlgames.policies.policy import Policy
+
+SMALL_RULES = {
+    "battleship": ["board=6", "ships=[2]"],
+    "salvo": ["board=3", "ships=[2,2]"],
+    "salvo_duel": ["board=3", "ships=[2]"],
+    "connect4": ["rows=4", "columns=4", "line=3"],
+    "2048": ["board=2"],
+}
 
 
 def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def make_game(*overrides: str) -> Game[Any]:
+    """The game of a config, such as `game=2048 board=3`."""
+    return components.build_game(load_config("solve", list(overrides)))
+
+
+def make_game_and_rules(*overrides: str) -> tuple[Game[Any], dict[str, Any]]:
+    """The same, with the config's rules as records of games store them."""
+    cfg = load_config("solve", list(overrides))
+    return components.build_game(cfg), to_plain(cfg)["game"]
+
+
+def make_small_game(name: str) -> Game[Any]:
+    return make_game(f"game={name}", *SMALL_RULES.get(name, []))
+
+
+def make_learner(
+    game: Game[Any], *overrides: str, seeds: tuple[int, int] = (3, 4)
+) -> tuple[Policy, Learner]:
+    """The policy and the learner of a training config, for this game.
+
+    seeds: of the policy's weights and of the learner.
+    """
+    agent, learner = _agent_and_learner(load_config("train", list(overrides)), game, seeds)
+    return agent.policy, learner
+
+
+def make_agent(
+    *overrides: str, seeds: tuple[int, int] = (3, 4)
+) -> tuple[Game[Any], Agent, Learner]:
+    """The game of a training config, its agent and its learner."""
+    cfg = load_config("train", list(overrides))
+    game = components.build_game(cfg)
+    return game, *_agent_and_learner(cfg, game, seeds)
+
+
+def _agent_and_learner(
+    cfg: DictConfig, game: Game[Any], seeds: tuple[int, int]
+) -> tuple[Agent, Learner]:
+    policy, sampling = (
+        components.build_policy(cfg, game, rng(seeds[0])),
+        components.build_sampling(cfg),
+    )
+    learner = components.build_learner(cfg, game, policy, sampling, rng(seeds[1]))
+    return Agent(game, policy, sampling), learner
+
+
+def rendered(
+    renderable: RenderableType, width: int = 80, encoding: str = "utf-8", **settings: Any
+) -> str:
+    """What a terminal of this width and encoding receives."""
+    file = io.TextIOWrapper(io.BytesIO(), encoding)
+    console = Console(file=file, width=width, force_terminal=True, **settings)
+    console.print(renderable)
+    file.flush()
+    assert isinstance(file.buffer, io.BytesIO)
+    return file.buffer.getvalue().decode(encoding)

@@ -2,10 +2,9 @@
 
 from functools import cache
 
+import helpers
 from helpers import rng
 
-from rlgames.config.compose import load_config, to_plain
-from rlgames.factory.components import build_game
 from rlgames.players.player import Random
 from rlgames.rollouts import records
 from rlgames.rollouts.play import play
@@ -13,11 +12,7 @@ from rlgames.rollouts.play import play
 GAMES = 6
 
 
-@cache
-def built(*words):
-    """A game and its rules."""
-    chosen = load_config("solve", list(words))
-    return build_game(chosen), to_plain(chosen)["game"]
+make_game_and_rules = cache(helpers.make_game_and_rules)
 
 
 def players_of(game):
@@ -26,7 +21,7 @@ def players_of(game):
 
 def record(path, *words, games=GAMES, seed=0):
     """Random games of some rules appended to a record; returns them as they were played."""
-    game, rules = built(*words)
+    game, rules = make_game_and_rules(*words)
     players = [Random(game) for _ in range(game.spec.seats)]
     moves, results = play(game, players, games, rng(seed))
     records.write(path, game, rules, players_of(game), moves, results)

@@ -1,7 +1,6 @@
 """The live view of a training: what it shows, in any width, and how it ends."""
 
 import fcntl
-import io
 import json
 import os
 import pty
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from helpers import rendered
 
 from rlgames.cli import display, live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
@@ -45,11 +44,8 @@ VIEW = ProgressView(
 
 
 def drawn(view, width=80, encoding="utf-8", **settings):
-    file = io.TextIOWrapper(io.BytesIO(), encoding)
-    console = Console(file=file, width=width, height=24, force_terminal=True, **settings)
-    console.print(RenderedView(lambda: view, lambda: 100.0))
-    file.flush()
-    return file.buffer.getvalue().decode(encoding)
+    page = RenderedView(lambda: view, lambda: 100.0)
+    return rendered(page, width, encoding, height=24, **settings)
 
 
 def test_a_curve_lies_between_random_play_and_the_optimum():

@@ -8,10 +8,9 @@ import termios
 import time
 
 import pytest
+from helpers import make_game_and_rules
 from processes import Terminal
 
-from rlgames.config.compose import load_config, to_plain
-from rlgames.factory.components import build_game
 from rlgames.rollouts import records
 
 ASKS = "your move (h for help): "
@@ -47,9 +46,8 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
     assert players[2 - seat] == "opponent"
     score = {"you win": 1, "you lose": -1, "a draw": 0}[text]
     assert lines[1]["score"][seat - 1] == score
-    cfg = load_config("solve", ["game=tictactoe"])
-    path, rules = tmp_path / "my games.jsonl", to_plain(cfg)["game"]
-    read = records.read(path, build_game(cfg), rules).moves
+    path = tmp_path / "my games.jsonl"
+    read = records.read(path, *make_game_and_rules("game=tictactoe")).moves
     assert len(read) == len(players)
     assert float(read.score_delta[read.seat == seat - 1].sum()) == score
 

@@ -8,20 +8,15 @@ import sys
 
 import pytest
 import torch
+from helpers import make_game
 
 import rlgames as package
 from rlgames.config.catalogue import options
-from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game
 from rlgames.solvers import position
 from rlgames.solvers.optimum import find_optimum
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=2"]}
 SMALL |= {"salvo_duel": ["board=3", "ships=[2,1]"]}
-
-
-def game_of(*words):
-    return build_game(load_config("solve", words))
 
 
 @pytest.mark.parametrize("name", options("game"))
@@ -168,7 +163,7 @@ def test_a_state_that_cannot_be_gets_one_line(game, state, hint, typed):
     ],
 )
 def test_the_beginning_is_worth_what_solve_says(words):
-    game = game_of(*words)
+    game = make_game(*words)
     state = game.public(game.initial(1, torch.Generator()))
     exact = position.solve_position(game, state, 30)
     assert exact.value == pytest.approx(find_optimum(game, 30).value)
@@ -177,7 +172,7 @@ def test_the_beginning_is_worth_what_solve_says(words):
 
 
 def test_the_openings_of_2048_are_worth_what_solve_says():
-    game = game_of("game=2048", "board=1", "columns=3")
+    game = make_game("game=2048", "board=1", "columns=3")
     states, weight = game.openings(1000)
     worth = [position.solve_position(game, states[n : n + 1], 30).value for n in range(len(states))]
     expected = float((torch.tensor(worth, dtype=torch.float64) * weight).sum())
@@ -187,7 +182,7 @@ def test_the_openings_of_2048_are_worth_what_solve_says():
 @pytest.mark.parametrize("aim", ["joint", "sequential"])
 def test_a_shot_is_worth_the_mean_of_what_it_shows(aim):
     """One turn on, and averaged over the layouts, the worth is one turn less."""
-    game = game_of("game=salvo", "board=3", "ships=[2]", f"aim={aim}")
+    game = make_game("game=salvo", "board=3", "ships=[2]", f"aim={aim}")
     states, _ = game.openings(1000)
     exact = position.solve_position(game, game.public(states[:1]), 30)
     action = exact.actions.index(min(exact.actions))
@@ -201,7 +196,7 @@ def test_a_shot_is_worth_the_mean_of_what_it_shows(aim):
 
 
 def test_searching_and_listing_agree():
-    game = game_of("game=connect4", "rows=3", "columns=3", "line=3")
+    game = make_game("game=connect4", "rows=3", "columns=3", "line=3")
     rng = torch.Generator().manual_seed(0)
     state = game.initial(20, rng)
     for _ in range(3):

@@ -1,36 +1,28 @@
 """Boards as they are drawn: every game, every width, without colour and in ASCII."""
 
-import io
 import re
 
 import pytest
 import torch
-from rich.console import Console
+from helpers import make_game, rendered, rng
 
 from rlgames.config.catalogue import options
-from rlgames.config.compose import load_config
 from rlgames.drawing.terminal import Diagram
-from rlgames.factory.components import build_game
 from rlgames.players.player import Random
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
 
 
-def game_of(name):
-    words = [f"game={name}", *SMALL.get(name, ())]
-    return build_game(load_config("solve", words))
-
-
 def after(game, plies):
     """A public position, random moves from the start, and the full one before it."""
-    rng = torch.Generator().manual_seed(1)
-    state = before = game.initial(1, rng)
+    generator = rng(1)
+    state = before = game.initial(1, generator)
     for _ in range(plies):
         before = state
-        state = game.apply_action(state, Random(game).choose(game.public(state), rng))
+        state = game.apply_action(state, Random(game).choose(game.public(state), generator))
         if game.spec.num_chance_inputs:
             state = game.apply_chance(
-                state, torch.rand(1, game.spec.num_chance_inputs, generator=rng)
+                state, torch.rand(1, game.spec.num_chance_inputs, generator=generator)
             )
     return game.public(state), before
 
@@ -42,25 +34,17 @@ def shares(game, state):
     return weight / weight.sum()
 
 
-def drawn(board, width=80, encoding="utf-8", **settings):
-    file = io.TextIOWrapper(io.BytesIO(), encoding)
-    console = Console(file=file, width=width, force_terminal=True, **settings)
-    console.print(board)
-    file.flush()
-    return file.buffer.getvalue().decode(encoding)
-
-
 GAMES = options("game")
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_every_board_is_found_and_no_line_is_too_long(name):
-    game = game_of(name)
+    game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, before = after(game, 3)
     board = Diagram(game, state, shares(game, state), game.public(before))
     assert board.boards
     for width in (120, 80, 40, 20):
-        text = drawn(board, width, color_system=None)
+        text = rendered(board, width, color_system=None)
         assert max(map(len, text.splitlines())) <= width
         for row in board.boards[0]:
             assert all(mark in text for mark in row if mark != ".")
@@ -68,26 +52,26 @@ def test_every_board_is_found_and_no_line_is_too_long(name):
 
 @pytest.mark.parametrize("name", GAMES)
 def test_a_board_needs_no_colour_and_no_more_than_ascii(name):
-    game = game_of(name)
+    game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, _ = after(game, 2)
     board = Diagram(game, state, shares(game, state))
     colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
-    assert not re.search(colours, drawn(board, no_color=True, color_system="truecolor"))
-    assert drawn(board, encoding="ascii", color_system=None).isascii()
+    assert not re.search(colours, rendered(board, no_color=True, color_system="truecolor"))
+    assert rendered(board, encoding="ascii", color_system=None).isascii()
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "connect4", "salvo_duel"])
 def test_percentages_on_the_board_add_up(name):
-    game = game_of(name)
+    game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, _ = after(game, 2)
     board = Diagram(game, state, shares(game, state))
-    told = [int(text) for text in re.findall(r"(\d+)%", drawn(board, color_system=None))]
+    told = [int(text) for text in re.findall(r"(\d+)%", rendered(board, color_system=None))]
     assert abs(sum(told) - 100) <= len(told) / 2 + 1
     assert max(told) == round(100 * max(board.shares))
 
 
 def test_sets_of_cells_are_added_up_in_each_cell():
-    game = game_of("salvo")
+    game = make_game("game=salvo", *SMALL["salvo"])
     state, _ = after(game, 1)
     board = Diagram(game, state, shares(game, state))
     assert sum(board.on_cells()) == pytest.approx(game.shots)
@@ -100,15 +84,15 @@ def test_sets_of_cells_are_added_up_in_each_cell():
 
 
 def test_the_last_move_is_marked():
-    game = game_of("tictactoe")
+    game = make_game("game=tictactoe")
     state, before = after(game, 2)
-    assert drawn(Diagram(game, state), color_system=None).count("[") == 0
-    text = drawn(Diagram(game, state, since=before), color_system=None)
+    assert rendered(Diagram(game, state), color_system=None).count("[") == 0
+    text = rendered(Diagram(game, state, since=before), color_system=None)
     assert re.findall(r"\[ *(.) *\]", text) == ["O"]
 
 
 def test_the_likeliest_moves_add_up():
-    game = game_of("salvo")
+    game = make_game("game=salvo", *SMALL["salvo"])
     state, _ = after(game, 0)
     moves = Diagram(game, state, shares(game, state)).likeliest()
     assert sum(share for _, share in moves) == pytest.approx(1)
@@ -117,7 +101,7 @@ def test_the_likeliest_moves_add_up():
 
 
 def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
-    class Spoken(type(game_of("tictactoe"))):
+    class Spoken(type(make_game("game=tictactoe"))):
         def boards(self, state, row, reveal=False):
             return []
 
@@ -126,14 +110,14 @@ def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
 
     game = Spoken(3, 3, 3, gravity=False)
     state, _ = after(game, 2)
-    text = drawn(Diagram(game, state, shares(game, state)), color_system=None)
+    text = rendered(Diagram(game, state, shares(game, state)), color_system=None)
     assert "[bold]2 stones lie" in text
     assert len(re.findall(r"[ABC][123] .*%", text)) == 7
 
 
 def test_a_board_is_read_without_its_labels_too():
     for name in ("tictactoe", "connect4", "2048"):
-        game = game_of(name)
+        game = make_game(f"game={name}", *SMALL.get(name, ()))
         state, _ = after(game, 3)
         text = game.render(state, 0)
         bare = "\n".join(" ".join(row) for row in game.boards(state, 0)[0])

@@ -5,12 +5,12 @@ import re
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_agent, rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.factory.components import build_game, build_policy
 from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent
@@ -102,12 +102,9 @@ LEARNERS = {
 
 def parts(words):
     """A game, a policy, its learner, and the moves and results of a few games of its own."""
-    cfg = load_config("train", words)
-    game = build_game(cfg)
-    policy, sampling = build_policy(cfg, game, rng()), build_sampling(cfg)
-    learner = build_learner(cfg, game, policy, sampling, rng(1))
-    moves, results = play(game, [Agent(game, policy, sampling)], 8, rng(2))
-    return policy, learner, moves, results
+    game, agent, learner = make_agent(*words, seeds=(0, 1))
+    moves, results = play(game, [agent], 8, rng(2))
+    return agent.policy, learner, moves, results
 
 
 def weights_of(policy):

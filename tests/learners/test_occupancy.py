@@ -4,12 +4,10 @@ import math
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_agent, make_learner, rng
 from torch import nn
 
-from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
 from rlgames.games.battleship import Battleship
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Agent, Random
@@ -31,18 +29,6 @@ class Scores(Network):
         return self.all.expand(len(inputs), -1), None
 
 
-def built(*words):
-    cfg = load_config("train", [*words, "learner=occupancy"])
-    game = build_game(cfg)
-    policy = build_policy(cfg, game, rng(3))
-    sampling = build_sampling(cfg)
-    return (
-        game,
-        Agent(game, policy, sampling),
-        build_learner(cfg, game, policy, sampling, rng(4)),
-    )
-
-
 @pytest.mark.parametrize(
     "game",
     [
@@ -52,10 +38,8 @@ def built(*words):
     ],
 )
 def test_the_loss_counts_each_open_cell_of_each_position_once(game):
-    words = ["experiment=null", "game=salvo", "shots=1"]
-    cfg = load_config("train", [*words, "learner=occupancy"])
-    policy = Scores(game.spec.actions)
-    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+    _, learner = make_learner(game, "experiment=null", "game=salvo", "shots=1", "learner=occupancy")
+    learner.policy = policy = Scores(game.spec.actions)
     moves, results = play(game, [Random(game)], 6, rng(1))
     score = policy.all.tolist()
     total = count = 0
@@ -74,7 +58,9 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
 
 
 def test_cells_that_were_shot_at_teach_nothing():
-    game, _, learner = built("experiment=null", "game=salvo", "board=2", "ships=[2]", "shots=1")
+    game, _, learner = make_agent(
+        "experiment=null", "game=salvo", "shots=1", "board=2", "ships=[2]", "learner=occupancy"
+    )
     learner.policy = Scores(4)
     moves, results = play(game, [Random(game)], 5, rng(1))
     truth = game.hidden_hits(results.state).float()
@@ -101,7 +87,7 @@ def test_cells_that_were_shot_at_teach_nothing():
 )
 def test_scores_become_the_exact_posterior(words, games):
     words = [*words, "experiment=null", "lr=0.01", "learner.lr_end=0", "learner.minibatch=128"]
-    game, agent, learner = built(*words)
+    game, agent, learner = make_agent(*words, "learner=occupancy")
     generator = rng(5)
     for played in range(0, games, 250):
         moves, results = play(game, [agent], 250, generator)
@@ -117,7 +103,9 @@ def test_scores_become_the_exact_posterior(words, games):
 
 
 def test_axial_layers_turn_and_mirror_scores_with_the_board():
-    game, agent, _ = built("experiment=null", "game=salvo", "shots=1", "policy=axial")
+    game, agent, _ = make_agent(
+        "experiment=null", "game=salvo", "shots=1", "policy=axial", "learner=occupancy"
+    )
     inputs = torch.rand(5, *game.spec.observation, generator=rng(1))
     scores, _ = agent.policy(inputs)
     for turned in torch.as_tensor(game.symmetries()):
@@ -138,4 +126,4 @@ def test_axial_layers_turn_and_mirror_scores_with_the_board():
 )
 def test_misfits_are_refused(words, said):
     with pytest.raises(ConfigError, match=said):
-        built(*words, "experiment=null")
+        make_agent(*words, "experiment=null", "learner=occupancy")

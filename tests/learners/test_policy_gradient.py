@@ -4,30 +4,19 @@ import json
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_agent, rng
 
 import rlgames
-from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import certainty_by_move
-from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.gradient import RmspropPerMatrix
-from rlgames.players.player import Agent, Random
+from rlgames.players.player import Random
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
 from rlgames.rollouts.play import GamePool, play
 from rlgames.sampling import distance_to_certainty
-
-
-def built(*words):
-    cfg = load_config("train", list(words))
-    game = build_game(cfg)
-    policy = build_policy(cfg, game, rng(3))
-    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
-    return game, policy, learner
-
 
 GAMES = {
     "slide": (Game2048(2, 3), "score_delta"),
@@ -84,7 +73,7 @@ def test_the_longest_advantage_is_the_return_less_the_value():
 
 
 def test_games_count_once_in_a_standardised_return():
-    game, _, learner = built("experiment=dedieu_amar_stochastic")
+    game, _, learner = make_agent("experiment=dedieu_amar_stochastic")
     moves, results = play(game, [Random(game)], 10, rng(1))
     returns = learner.reward.returns(moves, results)
     sums = game.measures(results.state)["grid_sum"]
@@ -108,8 +97,8 @@ def test_rmsprop_per_matrix_scales_by_the_length_of_the_gradient():
 
 
 def test_the_papers_network_has_three_matrices_and_no_more():
-    _, policy, _ = built("experiment=dedieu_amar_stochastic")
-    assert [tuple(weight.shape) for weight in policy.parameters()] == [
+    _, agent, _ = make_agent("experiment=dedieu_amar_stochastic")
+    assert [tuple(weight.shape) for weight in agent.policy.parameters()] == [
         (200, 256),
         (100, 200),
         (4, 100),
@@ -117,19 +106,21 @@ def test_the_papers_network_has_three_matrices_and_no_more():
 
 
 def test_each_stage_has_its_own_network():
-    game, policy, _ = built("game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]")
+    game, agent, _ = make_agent(
+        "game=2048", "policy=staged", "policy.layers=[8]", "policy.at=[8,64]"
+    )
     exponents = torch.zeros(3, 4, 4, dtype=torch.int64)
     exponents[:, 0, 0] = torch.tensor([2, 3, 6])  # tiles of 4, 8 and 64
     state = game.from_exponents(exponents)
-    scores, value = policy.scores(game, state)
-    for row, network in enumerate(policy.stages):
+    scores, value = agent.policy.scores(game, state)
+    for row, network in enumerate(agent.policy.stages):
         own, worth = network(game.observe(state[row : row + 1]))
         assert torch.allclose(scores[row], own[0])
         assert torch.allclose(value[row], worth[0])
     (scores[0].sum() + value[0]).backward()
     learnt = [
         any(w.grad is not None and bool(w.grad.any()) for w in n.parameters())
-        for n in policy.stages
+        for n in agent.policy.stages
     ]
     assert learnt == [True, False, False]
 
@@ -140,25 +131,25 @@ def test_each_stage_has_its_own_network():
 )
 def test_stages_that_cannot_be_are_refused(word, said):
     with pytest.raises(ConfigError, match=said):
-        built("game=2048", "policy=staged", word)
+        make_agent("game=2048", "policy=staged", word)
 
 
 def test_stages_fit_other_games_by_turn():
-    game, policy, learner = built(
+    game, agent, learner = make_agent(
         "game=tictactoe", "policy=staged", "policy.by=turn", "policy.at=[3]"
     )
-    moves, results = play(game, [Agent(game, policy, learner.sampling)], 8, rng())
+    moves, results = play(game, [agent], 8, rng())
     learner.update(moves, results, 0.0)
 
 
 def test_distance_to_certainty():
     probability = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0], [0.7, 0.1, 0.1, 0.1]])
     assert distance_to_certainty(probability).tolist() == pytest.approx([1.5, 0.0, 0.6])
-    game, policy, learner = built("experiment=dedieu_amar_stochastic")
-    doubt = certainty_by_move(game, policy, rng())
+    game, agent, learner = make_agent("experiment=dedieu_amar_stochastic")
+    doubt = certainty_by_move(game, agent.policy, rng())
     # New networks are nearly indifferent; moves that cannot be made leave fewer than four.
     assert 1.0 < float(doubt.mean()) <= 1.5
-    moves, results = play(game, [Agent(game, policy, learner.sampling)], 10, rng())
+    moves, results = play(game, [agent], 10, rng())
     logged = learner.update(moves, results, 0.0)["distance_to_certainty"]
     assert logged == pytest.approx(float(doubt.mean()), abs=0.1)
 
@@ -183,13 +174,13 @@ def test_the_clipped_loss_written_out_move_by_move():
     words += ["learner.symmetries=false", "learner.clip_range=0.01", "learner.max_grad_norm=null"]
     words += ["learner.gae_lambda=0.8", "reward.discount=0.9", "policy.layers=[8]"]
     words += ["learner.entropy_coef=0.05", "learner.entropy_coef_end=null"]
-    game, policy, learner = built(*words, "learner.epochs=2")
-    moves, results = play(game, [Agent(game, policy, learner.sampling)], 20, rng(1))
-    inputs, legal = policy.inputs(game, moves.state), game.legal_action_mask(moves.state)
+    game, agent, learner = make_agent(*words, "learner.epochs=2")
+    moves, results = play(game, [agent], 20, rng(1))
+    inputs, legal = agent.policy.inputs(game, moves.state), game.legal_action_mask(moves.state)
     rows = torch.arange(len(moves))
 
     def log_p():
-        scores, value = policy(inputs)
+        scores, value = agent.policy(inputs)
         return scores.masked_fill(~legal, -torch.inf).log_softmax(1), value
 
     with torch.no_grad():
@@ -198,7 +189,7 @@ def test_the_clipped_loss_written_out_move_by_move():
         advantage = generalized_advantage(reward, value, moves, 0.9, 0.8)
         wanted = value + advantage
         advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
-    weights = list(policy.parameters())
+    weights = list(agent.policy.parameters())
     twin = [p.detach().clone() for p in weights]
     learner.update(moves, results, 0.0)
     learnt = [p.detach().clone() for p in weights]
@@ -225,7 +216,7 @@ def test_the_clipped_loss_written_out_move_by_move():
 
 def test_turned_boards_teach_what_was_not_played():
     """One corner opens games that are won, no edge does: the other corners are learnt as well."""
-    game, policy, learner = built(
+    game, agent, learner = make_agent(
         "game=tictactoe",
         "policy.canonical=false",
         "learner.symmetries=true",
@@ -242,5 +233,5 @@ def test_turned_boards_teach_what_was_not_played():
     for _ in range(5):
         learner.update(moves, results, 0.0)
     start = game.initial(1, rng())
-    p = policy.scores(game, start)[0].detach().softmax(1)[0]
+    p = agent.policy.scores(game, start)[0].detach().softmax(1)[0]
     assert min(p[corner] for corner in (0, 2, 6, 8)) > 2 * max(p[edge] for edge in (1, 3, 5, 7))

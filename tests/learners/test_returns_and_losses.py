@@ -6,10 +6,8 @@ import sys
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_learner, rng
 
-from rlgames.config.compose import load_config
-from rlgames.factory.components import build_learner, build_policy, build_sampling
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -54,10 +52,7 @@ def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
 
 
 def learner(game, *overrides):
-    cfg = load_config("train", ["policy.layers=[8]", *overrides])
-    policy = build_policy(cfg, game, rng(3))
-    sampling = build_sampling(cfg)
-    return policy, build_learner(cfg, game, policy, sampling, rng(4))
+    return make_learner(game, "policy.layers=[8]", *overrides)
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -175,10 +170,7 @@ def test_epsilon_fades():
 
 
 def taught_table(game, *words):
-    cfg = load_config("train", ["policy=table", "learner=td", *words])
-    policy = build_policy(cfg, game, rng())
-    sampling = build_sampling(cfg)
-    return policy, build_learner(cfg, game, policy, sampling, rng())
+    return make_learner(game, "policy=table", "learner=td", *words, seeds=(0, 0))
 
 
 def test_td_walks_back_through_each_seats_boards_as_hickman_does():

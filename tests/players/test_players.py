@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_small_game, rng
 
 from rlgames.config import compose
 from rlgames.config.catalogue import options
@@ -22,21 +22,13 @@ from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
 from rlgames.rollouts.play import play
 
-SMALL = {
-    "battleship": ["board=6", "ships=[2]"],
-    "salvo": ["board=3", "ships=[2,2]"],
-    "salvo_duel": ["board=3", "ships=[2]"],
-    "connect4": ["rows=4", "columns=4", "line=3"],
-    "2048": ["board=2"],
-}
-
 
 def every_pair():
     """Each scripted player with each game that it says it plays."""
     names = [name for name in PLAYERS if name != "human"]  # it has tests of its own
     nodes = {name: compose.load_config("eval", [f"player={name}"]).player for name in names}
     for name in options("game"):
-        game = build_game(compose.load_config("solve", [f"game={name}", *SMALL.get(name, [])]))
+        game = make_small_game(name)
         for player, node in nodes.items():
             try:
                 sitting = PLAYERS[player](game, **arguments(node))

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_learner, rng
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -227,9 +227,7 @@ def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
     words = ["game=2048", "board=2", "experiment=null", "reward=score", "reward.discount=1"]
     words += ["policy=ntuple", "policy.init_value=70", "sampling=argmax"]
     words += ["learner=td", "learner.step_size=temporal_coherence", "lr=0.5"]
-    cfg = load_config("train", words)
-    policy = build_policy(cfg, game, rng())
-    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng())
+    policy, learner = make_learner(game, *words, seeds=(0, 0))
     agent = Agent(game, policy, Argmax())
     opened = GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(40):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import make_learner, rng
 
 import rlgames as package
 from rlgames.config.catalogue import options
@@ -30,11 +30,7 @@ THEIRS = ["corner", "vertical", "horizontal", "diagonal"]
 
 
 def learner(game, *words):
-    """A policy and its learner, as a config makes them."""
-    cfg = load_config("train", ["experiment=null", "sampling=epsilon_greedy", *words])
-    policy = build_policy(cfg, game, rng(3))
-    taught = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
-    return policy, taught
+    return make_learner(game, "experiment=null", "sampling=epsilon_greedy", *words)
 
 
 def adp(game, *words):

@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import get_origin, get_type_hints
 
+import helpers
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
@@ -14,7 +15,7 @@ from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
-from rlgames.factory.components import arguments, build_game
+from rlgames.factory.components import arguments
 from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -24,9 +25,7 @@ from rlgames.rollouts.play import play
 NAMES = options("game")
 
 
-@cache
-def built(*words):
-    return build_game(load_config("solve", list(words)))
+make_game = cache(helpers.make_game)
 
 
 def rules_of_experiments():
@@ -70,13 +69,13 @@ def some_rules(draw, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_games_follow_their_contract(name):
-    follows_its_contract(built(f"game={name}"))
+    follows_its_contract(make_game(f"game={name}"))
 
 
 @pytest.mark.slow
 def test_games_of_experiments_follow_their_contract():
     for words in rules_of_experiments():
-        game = built(*words)
+        game = make_game(*words)
         follows_its_contract(game)
         reveals_the_same(game)
 
@@ -88,28 +87,28 @@ def test_games_of_experiments_follow_their_contract():
 def test_any_rules_follow_the_contract_or_are_refused(name, data):
     words = data.draw(some_rules(name))
     try:
-        built(*words)
+        make_game(*words)
     except ConfigError:
         assume(False)
-    follows_its_contract(built(*words), batch=6, seed=data.draw(st.integers(0, 1000)))
+    follows_its_contract(make_game(*words), batch=6, seed=data.draw(st.integers(0, 1000)))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("one", CHECKS[1:], ids=lambda one: one.__name__)
 def test_games_conform(one, name):
-    one(built(f"game={name}"))
+    one(make_game(f"game={name}"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_revealed_is_the_same_through_a_game(name):
-    reveals_the_same(built(f"game={name}"))
+    reveals_the_same(make_game(f"game={name}"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(text=st.text(alphabet=" .oxXOab+#|123ABC,:\n-", max_size=80))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_other_texts_are_refused(name, text):
-    game = built(f"game={name}")
+    game = make_game(f"game={name}")
     try:
         found = game.parse(text)
     except ValueError:
@@ -120,7 +119,7 @@ def test_other_texts_are_refused(name, text):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hidden_truth_is_out_of_reach(name):
-    game = built(f"game={name}")
+    game = make_game(f"game={name}")
     public = game.public(game.initial(2, torch.Generator()))
     for hidden in [f.name for f in fields(type(public)) if getattr(public, f.name) is HIDDEN]:
         with pytest.raises(PermissionError):
@@ -177,7 +176,7 @@ def test_a_game_that_breaks_the_contract_is_found_out(kind, told):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", NAMES)
 def test_games_run_on_a_gpu(name):
-    game = built(f"game={name}").to("cuda")
+    game = make_game(f"game={name}").to("cuda")
     generator = torch.Generator("cuda").manual_seed(0)
     _, results = play(game, [Random(game)], 50, generator)
     assert results.state.done.all()

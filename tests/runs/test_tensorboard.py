@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import make_game, rng
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.config.compose import load_config
 from rlgames.core.signals import Interrupts
 from rlgames.drawing import pictures
 from rlgames.drawing.pictures import Thought
@@ -35,10 +34,6 @@ GAMES = {
     "connect4": [],
     "2048": ["board=3"],
 }
-
-
-def built(name):
-    return components.build_game(load_config("solve", [f"game={name}", *GAMES[name]]))
 
 
 @pytest.mark.parametrize("numbers", [(99, 1000), (1000, 99)])
@@ -88,7 +83,7 @@ def shown(game, logits=True, players=None):
 @pytest.mark.parametrize("logits", [True, False])
 @pytest.mark.parametrize("name", [*GAMES, "plain"])
 def test_every_game_is_shown_move_by_move(name, logits):
-    game = Plain(2, 2, 2, False) if name == "plain" else built(name)
+    game = Plain(2, 2, 2, False) if name == "plain" else make_game(f"game={name}", *GAMES[name])
     (stills, gif), moves = shown(game, logits)
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
@@ -112,7 +107,7 @@ def colour_of(picture, marks, row, column):
 
 @pytest.mark.parametrize("name", ["battleship", "tictactoe", "connect4", "salvo"])
 def test_the_likeliest_cell_is_the_darkest(name):
-    game = built(name)
+    game = make_game(f"game={name}", *GAMES[name])
     state = game.public(game.initial(1, rng()))
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
@@ -129,7 +124,7 @@ def test_the_likeliest_cell_is_the_darkest(name):
 
 
 def test_connect_4_stones_fall_to_where_they_are_drawn():
-    game = built("connect4")
+    game = make_game("game=connect4")
     state = game.initial(1, rng())
     for cell in (35 + 2, 28 + 2, 21 + 2):
         assert game.action_cells(state, 0)[2].nonzero()[:, 0].tolist() == [cell]
@@ -138,7 +133,7 @@ def test_connect_4_stones_fall_to_where_they_are_drawn():
 
 
 def test_arrows_show_the_likeliest_direction():
-    game = built("2048")
+    game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
     picture = pictures.diagram(game, state, 0, "", Thought(weights, [""] * 4, shared=True))
@@ -157,7 +152,7 @@ def test_a_long_game_leaves_frames_out():
 
 def test_nothing_hidden_shows_before_the_end():
     """In salvo_duel the other's moves would show their ships."""
-    game = built("salvo_duel")
+    game = make_game("game=salvo_duel", *GAMES["salvo_duel"])
     (_, gif), moves = shown(game, players=[Random(game), Random(game)])
     with Image.open(io.BytesIO(gif)) as film:
         assert film.n_frames == len(moves.by_player(0)) + 1

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_small_game, rng
 
 import rlgames as package
 from rlgames.commands.arena import arena_command
@@ -15,7 +15,7 @@ from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import evaluate
-from rlgames.factory.components import build_game, build_search
+from rlgames.factory.components import build_search
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -30,17 +30,6 @@ from rlgames.solvers.graph import Graph
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 THOROUGH = {"simulations": 1500, "num_parallel": 4, "c_puct": 3.0}
-SMALL = {
-    "battleship": ["board=6", "ships=[2]"],
-    "salvo": ["board=3", "ships=[2,2]"],
-    "salvo_duel": ["board=3", "ships=[2]"],
-    "connect4": ["rows=4", "columns=4", "line=3"],
-    "2048": ["board=2"],
-}
-
-
-def game_of(name):
-    return build_game(load_config("solve", [f"game={name}", *SMALL.get(name, [])]))
 
 
 def with_network(game, **settings):
@@ -202,7 +191,7 @@ def test_a_tree_promises_no_more_than_what_is_seen_allows():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", options("game"))
 def test_search_beats_what_guides_it(name):
-    game = game_of(name)
+    game = make_small_game(name)
     random = Random(game)
     search = Mcts(game, random, simulations=64)
     if game.spec.seats == 2:
@@ -218,7 +207,7 @@ def test_search_beats_what_guides_it(name):
 @pytest.mark.parametrize("settings", [{}, {"rule": "fading", "depth": 2}, {"leaf": "value"}])
 @pytest.mark.parametrize("name", options("game"))
 def test_visits_add_up_and_are_legal_and_seeded(name, settings):
-    game = game_of(name)
+    game = make_small_game(name)
     state = some_states(game)
     search = with_network(game, simulations=21, rollout=3, **settings)
     action = search.choose(state, rng(1))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_game, make_game_and_rules, make_learner, rng
 from markers import quick
 
 import rlgames as package
@@ -13,7 +13,7 @@ from rlgames.cli import main
 from rlgames.config.compose import load_config, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent
-from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.factory.components import build_game
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.players.player import Agent, Random
 from rlgames.reward_terms import SCORED, SUBTRACTED
@@ -27,11 +27,6 @@ from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
 from rlgames.training.collector import Demonstrations
 from rlgames.training.components import build_components, check_components
-
-
-def built(*words):
-    cfg = load_config("solve", list(words))
-    return build_game(cfg), to_plain(cfg)["game"]
 
 
 def load(*words):
@@ -71,7 +66,7 @@ def by_game(column, moves):
     ids=" ".join,
 )
 def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
-    game, rules = built(*words)
+    game, rules = make_game_and_rules(*words)
     moves, results, found = recorded(tmp_path / "games", game, rules)
     again = found.moves
     for column in ("seat", "score_delta", "ends_turn", "player", "game"):
@@ -93,7 +88,7 @@ def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
 
 
 def test_a_score_or_an_end_that_does_not_fit_is_refused(tmp_path):
-    game, rules = built("game=2048", "board=2")
+    game, rules = make_game_and_rules("game=2048", "board=2")
     path = tmp_path / "games"
     recorded(path, game, rules, games=3)
     head, *lines = path.read_text().splitlines()
@@ -111,21 +106,15 @@ def test_a_score_or_an_end_that_does_not_fit_is_refused(tmp_path):
 
 
 def test_how_a_board_is_encoded_is_no_rule(tmp_path):
-    game, rules = built("game=2048", "board=2")
+    game, rules = make_game_and_rules("game=2048", "board=2")
     recorded(tmp_path / "games", game, rules, games=3)
-    other = built("game=2048", "board=2", "encoding=exponents", "target=8")
+    other = make_game_and_rules("game=2048", "board=2", "encoding=exponents", "target=8")
     assert records.read(tmp_path / "games", *other).moves.games == 3
     with pytest.raises(records.BadRecord, match="other rules"):
-        records.read(tmp_path / "games", *built("game=2048", "board=2", "fours=0"))
+        records.read(tmp_path / "games", *make_game_and_rules("game=2048", "board=2", "fours=0"))
 
 
 # ---------------------------------------------------------------- in a batch
-
-
-def taught(game, *words):
-    cfg = load_config("train", list(words))
-    policy = build_policy(cfg, game, rng(3))
-    return policy, build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +131,7 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
     cfg = load_config("train", words)
     game, rules = build_game(cfg), to_plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
-    small += ["learner.minibatches=1"] if cfg.learner.name == "actor_critic" else []
+    small += ["learner.minibatches=1"] if cfg.learner.name == "ppo" else []
     players = [Random(game)]
     first, ended = play(game, players, 5, rng(1))
     later, ended_later = play(game, players, 4, rng(2))
@@ -152,9 +141,9 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
     )
     public = FinalStates(game.public(ended.state), ended.moves)
     more = FinalStates(game.public(ended_later.state), ended_later.moves)
-    policy, learner = taught(game, *small)
+    policy, learner = make_learner(game, *small)
     wanted = learner.update(first.join(later), public.join(more), 0.0)
-    other, learner = taught(game, *small)
+    other, learner = make_learner(game, *small)
     found = learner.update(
         first.join(demonstrations.moves), public.join(demonstrations.results), 0.0
     )
@@ -164,7 +153,7 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
 
 
 def test_joined_games_have_the_returns_that_they_had_apart():
-    game, _ = built("game=connect4")
+    game = make_game("game=connect4")
     one, two = (play(game, [Random(game)], games, rng(games)) for games in (7, 3))
     reward = Reward(game, "outcome", discount=0.9)
     apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
@@ -176,7 +165,7 @@ def test_joined_games_have_the_returns_that_they_had_apart():
 
 
 def test_games_are_drawn_whole_and_evenly():
-    game, _ = built("game=2048", "board=3")
+    game = make_game("game=2048", "board=3")
     moves, results = play(game, [Random(game)], 5, rng(2))
     source = Demonstrations(moves, results, rng(2))
     wanted = torch.bincount(moves.game)
@@ -196,7 +185,7 @@ def test_games_are_drawn_whole_and_evenly():
 
 
 def test_only_the_demonstrators_moves_are_learnt(tmp_path):
-    game, rules = built("game=tictactoe")
+    game, rules = make_game_and_rules("game=tictactoe")
     moves, _, _ = recorded(tmp_path / "games", game, rules)
     for name, player in (("one", 0), ("other", 1)):
         cfg = load("game=tictactoe", f"demonstrator={name}")
@@ -283,9 +272,9 @@ def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
 
 
 def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
-    game, _ = built("game=tictactoe")
+    game = make_game("game=tictactoe")
     moves, results = play(game, [Random(game)], 8, rng(1))
-    policy, _ = taught(
+    policy, _ = make_learner(
         game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
     )
     clone = BehaviorCloning(game, policy, None, None, rng(), lr=0.01)
@@ -375,7 +364,7 @@ def test_layouts_that_are_held_out_are_never_met(tmp_path):
 
 
 def test_the_seed_alone_decides_what_is_held_out():
-    game, _ = built("game=salvo")
+    game = make_game("game=salvo")
     first, again, other = (split_layouts(game, 0.2, seed) for seed in (0, 0, 1))
     assert torch.equal(first.held_out.ships, again.held_out.ships)
     assert not torch.equal(first.held_out.ships, other.held_out.ships)
@@ -415,7 +404,7 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     for count in (30, 60):
         done = rlgames(*words, "format=json")
         assert done.returncode == 0, done.stderr
-        game, rules = built("game=tictactoe")
+        game, rules = make_game_and_rules("game=tictactoe")
         found = records.read(tmp_path / name, game, rules)
         assert found.moves.games == count
         assert found.players == ["win_or_block", "random"]
@@ -444,7 +433,7 @@ def things(tmp_path_factory):
     small = ["games=20", "batch=10", "policy.layers=[8]", *TINY]
     package.train(["game=tictactoe", *small, f"out={folder}/run"])
     package.train([*SEA, "games=20", "batch=10", "holdout=0.2", f"out={folder}/held"])
-    recorded(folder / "record", *built("game=tictactoe"), games=4)
+    recorded(folder / "record", *make_game_and_rules("game=tictactoe"), games=4)
     (folder / "text").write_text("hello")
     return folder
 
