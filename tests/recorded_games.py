@@ -7,7 +7,7 @@ from helpers import rng
 
 from rlgames.players.player import Random
 from rlgames.rollouts import records
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 
 GAMES = 6
 
@@ -23,6 +23,6 @@ def record(path, *words, games=GAMES, seed=0):
     """Random games of some rules appended to a record; returns them as they were played."""
     game, rules = make_game_and_rules(*words)
     players = [Random(game) for _ in range(game.spec.seats)]
-    moves, results = play(game, players, games, rng(seed))
+    moves, results = collect_games(game, players, games, rng(seed))
     records.write(path, game, rules, players_of(game), moves, results)
     return moves, results

@@ -85,8 +85,7 @@ def _positions(game: Game[Any], policy: Network) -> Tensor:
     games = GamePool(
         game, [Random(game)], UNLIMITED_GAMES, torch.Generator().manual_seed(0), batch=8
     )
-    moves, _ = games.play(plies=20)
-    assert moves is not None
+    moves, _ = games.collect(plies=20)
     return policy.inputs(game, moves.state)
 
 

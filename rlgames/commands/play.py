@@ -18,7 +18,7 @@ from rlgames.factory.agents import advisor_of, build_player, load_agent, with_se
 from rlgames.factory.components import build_device, build_game
 from rlgames.players.human import AnnouncingPlayer, Human, PlayerQuit
 from rlgames.players.player import Agent, Player
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.records import check, write
 from rlgames.rollouts.trace import describe_ending
 from rlgames.search.mcts import Mcts
@@ -57,11 +57,10 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     rng = make_generator(seed, "play", device)
     for _ in range(cfg.games):
         try:
-            moves, results = play(game, players, 1, rng, seating=seating)
+            moves, results = collect_games(game, players, 1, rng, seating=seating)
         except PlayerQuit as left:
             print(left if left.asked else f"\n{left}; nothing of it is recorded")
             return 0 if left.asked else 2
-        assert moves is not None
         seat = cfg.seat - 1 if two else 0
         last = Diagram(game, game.view_from_seat(results.state, seat), reveal=True)
         print("\n" + printed(last, describe_ending(game, results.state, seat)))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.parallel import Openings, play_sharded, sampled_by_game
+from rlgames.evaluation.parallel import ShardedGames
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.policy import Policy, ValueFunction
 from rlgames.rollouts.holdout import sampled_from
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import InitialStates, collect_games, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import Stochastic, distance_to_certainty
 from rlgames.solvers.graph import Graph
@@ -99,11 +98,11 @@ def evaluate(
         if openings is None and games == "all":
             raise ConfigError("games=all: the ways a game can go cannot be listed", "give a number")
     count = sampled if isinstance(games, str) else games
-    start: Openings = sampled_by_game(game) if layouts is None else partial(sampled_from, layouts)
+    start = sampled_by_game(game) if layouts is None else sampled_from(layouts)
     if openings is not None:
         states, weight = openings[0].to(rng.device), openings[1]
         count = len(states)
-        start = lambda _: lambda first, number: states[first : first + number]  # noqa: E731
+        start = _in_order(states)
     else:
         weight = torch.full((count,), 1 / count, dtype=torch.float64)
     seating, players = None, [player]
@@ -113,19 +112,15 @@ def evaluate(
         second = (torch.arange(count, device=rng.device) % 2)[:, None]
         seating = torch.cat([second, 1 - second], 1)
     begin = time.perf_counter()
-    moves, found = play_sharded(
-        game,
-        players,
-        count,
-        rng,
-        start,
-        batch=batch,
-        # Whoever plays against itself has no need to be told apart.
-        seating=None if opponent is player else seating,
-        record=record is not None,
-    )
+    # Nothing tells a player from itself: it needs no seating.
+    seating_or_none = None if opponent is player else seating
+    sharded = ShardedGames(game, players, count, batch, start, seating_or_none)
+    if record is None:
+        found = sharded.run(rng)
+    else:
+        moves, found = sharded.collect(rng)
     seconds = time.perf_counter() - begin
-    if record is not None and moves is not None:
+    if record is not None:
         record(moves, found)
     exact = openings is not None and player.deterministic
     seat = torch.zeros(count, dtype=torch.int64) if seating is None else seating[:, 0].cpu()
@@ -144,6 +139,11 @@ def evaluate(
         seconds=seconds,
         final=found.state,
     )
+
+
+def _in_order(states: State) -> InitialStates:
+    """Game i starts in position i."""
+    return lambda first, count, rng: states[first : first + count]
 
 
 def _openings(game: Game[Any], most: int, layouts: State | None) -> tuple[State, Tensor] | None:
@@ -189,8 +189,7 @@ def random_play_mean(game: Game[Any]) -> float | None:
 def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
     """Float32 [T]: the distance to certainty at each move of one game, drawn by the policy."""
     agent = Agent(game, policy, Stochastic())
-    moves, _ = play(game, [agent], 1, rng)
-    assert moves is not None
+    moves, _ = collect_games(game, [agent], 1, rng)
     return distance_to_certainty(agent.probabilities(moves.state).float())
 
 
@@ -204,8 +203,7 @@ def afterstate_values(
     left out.
     """
     if graph is None:
-        moves, _ = play(game, [Random(game)], 200, rng)
-        assert moves is not None
+        moves, _ = collect_games(game, [Random(game)], 200, rng)
         states = [moves.state]
     else:
         states = [game.state_from_key(layer.keys) for layer in graph.layers.values()]

@@ -1,6 +1,7 @@
-"""Long evaluations: games in shares, which several processes play at once where there are threads.
+"""Long evaluations: games are split into shards, which several processes play at once.
 
-Processes, as threads of Python would wait for each other after every operation of torch.
+Processes rather than threads, because Python threads wait for each other after every torch
+operation. The processes are forks, so that players and games need not be pickled.
 """
 
 from __future__ import annotations
@@ -10,174 +11,210 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.context import ForkContext, ForkProcess
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.play import InitialStates, play
+from rlgames.rollouts.play import GamePool, InitialStates
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
+T = TypeVar("T")
+
 BATCHES_PER_SHARD = 8
-"""A share has so many batches of games; the last of them, which thins out, takes little of it."""
+"""Long enough that the end of a shard, where few games are left, takes a small part of its time."""
 
 INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
-Openings = Callable[[torch.Generator], InitialStates]
-"""How games begin, by the generator that what is left to chance is drawn with."""
 
+@dataclass(frozen=True)
+class ShardedGames:
+    """Games to play, at most `batch` of them side by side; the fields are those of GamePool.
 
-def sampled_by_game(game: Game[Any]) -> Openings:
-    """The openings that the game itself draws."""
-    return lambda rng: lambda _, count: game.initial(count, rng)
-
-
-def play_sharded(
-    game: Game[Any],
-    players: Sequence[Player],
-    games: int,
-    rng: torch.Generator,
-    openings: Openings,
-    *,
-    batch: int,
-    seating: Tensor | None = None,
-    record: bool = True,
-) -> tuple[Trajectories | None, FinalStates]:
-    """As play; more games than a share has are played in shares, each with a stream of chance of
-    its own, as many at once as torch has threads. How many that are changes nothing.
-
-    Raises RuntimeError where a process that played is killed, and what it raised.
+    Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
+    its own random stream, and as many shards run at once as torch has threads. The number of
+    threads does not change the result.
     """
-    size = BATCHES_PER_SHARD * batch
-    if games <= size:
-        start = openings(rng)
-        return play(
-            game, players, games, rng, batch=batch, start=start, seating=seating, record=record
+
+    game: Game[Any]
+    players: Sequence[Player]
+    games: int
+    batch: int
+    initial_states: InitialStates
+    seating: Tensor | None = None
+
+    def run(self, rng: torch.Generator) -> FinalStates:
+        """Play all games. Raises RuntimeError if a process is killed, or what it raised."""
+        return self._play(rng, lambda pool: (None, pool.run()))[1]
+
+    def collect(self, rng: torch.Generator) -> tuple[Trajectories, FinalStates]:
+        """Like run, and record every move."""
+        shards, final = self._play(rng, GamePool.collect)
+        return reduce(Trajectories.join, shards), final
+
+    def _play(
+        self, rng: torch.Generator, play: Callable[[GamePool], tuple[T, FinalStates]]
+    ) -> tuple[list[T], FinalStates]:
+        """What play returns besides the final states for each shard, and all final states."""
+        rows = self._rows_by_shard()
+        if len(rows) == 1:
+            result, final = play(self._pool(rows[0], rng))
+            return [result], final
+        seeds = torch.randint(2**62, (len(rows),), generator=rng, device=rng.device).tolist()
+        workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(rng.device) else 1
+        example = self.initial_states(0, 1, torch.Generator(rng.device))
+        state = _allocate(example, self.games, shared=workers > 1)
+
+        def play_shard(shard: int) -> tuple[T, int]:
+            """Play a shard and store its final positions; the rest of its result."""
+            own_rng = torch.Generator(rng.device).manual_seed(seeds[shard])
+            result, final = play(self._pool(rows[shard], own_rng))
+            _store(state, rows[shard], final.state)
+            return result, final.moves
+
+        if workers > 1:
+            results = _map_in_forks(play_shard, len(rows), workers)
+        else:
+            results = [play_shard(shard) for shard in range(len(rows))]
+        num_moves = sum(moves for _, moves in results)
+        return [result for result, _ in results], FinalStates(state, num_moves)
+
+    def _rows_by_shard(self) -> list[slice]:
+        size = BATCHES_PER_SHARD * self.batch
+        starts = range(0, self.games, size)
+        return [slice(start, min(start + size, self.games)) for start in starts]
+
+    def _pool(self, rows: slice, rng: torch.Generator) -> GamePool:
+        """A pool that plays some of the games."""
+
+        def initial_states(first: int, count: int, rng: torch.Generator) -> State:
+            return self.initial_states(rows.start + first, count, rng)
+
+        return GamePool(
+            self.game,
+            self.players,
+            rows.stop - rows.start,
+            rng,
+            batch=self.batch,
+            initial_states=initial_states,
+            seating=None if self.seating is None else self.seating[rows],
         )
-    firsts = range(0, games, size)
-    seeds = torch.randint(2**62, (len(firsts),), generator=rng, device=rng.device).tolist()
-    # Forks that have threads of their own, as macOS's libraries do, come to grief.
-    able = sys.platform == "linux" and rng.device.type == "cpu" and not current_process().daemon
-    apart = able and not any(player.is_stateful for player in players)
-    workers = min(torch.get_num_threads(), len(firsts)) if apart else 1
-    one = openings(torch.Generator(rng.device))(0, 1)
-    final = _room(one, games, shared=workers > 1)
 
-    def share(number: int) -> tuple[Trajectories | None, int]:
-        """Play a share, and keep how its games ended; its moves, and how many they are."""
-        first, own = firsts[number], torch.Generator(rng.device).manual_seed(seeds[number])
-        opened = openings(own)
-        rows = slice(first, min(first + size, games))
-        moves, results = play(
-            game,
-            players,
-            rows.stop - first,
-            own,
-            batch=batch,
-            start=lambda begun, count: opened(first + begun, count),
-            seating=None if seating is None else seating[rows],
-            record=record,
-        )
-        _keep(final, rows, results.state)
-        return moves, results.moves
-
-    if workers > 1:
-        found = _in_processes(share, len(firsts), workers)
-    else:
-        found = [share(number) for number in range(len(firsts))]
-    moves = [each for each, _ in found if each is not None]
-    results = FinalStates(final, sum(count for _, count in found))
-    return (reduce(Trajectories.join, moves) if moves else None), results
+    def _can_fork(self, device: torch.device) -> bool:
+        """Whether forks may play: libraries of macOS start threads, which do not survive a fork;
+        daemons may not have children; what a stateful player counts would be lost with the fork."""
+        is_supported = sys.platform == "linux" and device.type == "cpu"
+        is_stateful = any(player.is_stateful for player in self.players)
+        return is_supported and not current_process().daemon and not is_stateful
 
 
-def _room(one: State, games: int, shared: bool) -> State:
-    """So many positions like one, not yet told, in memory that forks write to if it is shared."""
+def _allocate(example: State, games: int, shared: bool) -> State:
+    """Uninitialized positions [games] with the fields of an example [1]; shared: in memory that
+    forks can write to."""
 
-    def room(each: Tensor) -> Tensor:
-        shape = (games, *each.shape[1:])
-        if not shared or not each.numel():
-            return each.new_empty(shape)
-        memory = mmap.mmap(-1, games * each.numel() * each.element_size())
-        return torch.frombuffer(memory, dtype=each.dtype).view(shape)
+    def allocate(column: Tensor) -> Tensor:
+        shape = (games, *column.shape[1:])
+        if not shared or not column.numel():
+            return column.new_empty(shape)
+        memory = mmap.mmap(-1, games * column.numel() * column.element_size())
+        return torch.frombuffer(memory, dtype=column.dtype).view(shape)
 
-    columns = vars(one).items()
-    return replace(one, **{n: each if each is HIDDEN else room(each) for n, each in columns})
-
-
-def _keep(final: State, rows: slice, state: State) -> None:
-    for name, each in vars(state).items():
-        if each is not HIDDEN:
-            getattr(final, name)[rows] = each
+    columns = vars(example).items()
+    return replace(
+        example,
+        **{name: column if column is HIDDEN else allocate(column) for name, column in columns},
+    )
 
 
-def _in_processes(share: Callable[[int], Any], shares: int, workers: int) -> list[Any]:
-    """What share says of each number, worked out by so many forks side by side."""
-    fork = get_context("fork")
-    forks, pipes = [], []
+def _store(target: State, rows: slice, source: State) -> None:
+    for name, column in vars(source).items():
+        if column is not HIDDEN:
+            getattr(target, name)[rows] = column
+
+
+def _map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:
+    """task(0) to task(count - 1), computed by `workers` forks side by side."""
+    context = get_context("fork")
+    forks: list[ForkProcess] = []
+    pipes: list[Connection] = []
     try:
         for worker in range(workers):
-            # A pipe of an earlier fork would keep this one's open when nobody reads any more.
-            pipe, theirs = fork.Pipe(duplex=False)
-            pipes.append(pipe)
-            work = (share, range(worker, shares, workers), theirs, list(pipes))
-            process = fork.Process(target=_work, args=work, daemon=True)
-            # Where an interruption meets a fork in the making it would be lost.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
-            try:
-                process.start()
-                forks.append(process)
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
-        found = []
-        for number in range(shares):
-            try:
-                told = pickle.loads(pipes[number % workers].recv_bytes())
-            except EOFError:
-                raise RuntimeError("a process that played games was killed") from None
-            if isinstance(told, BaseException):
-                raise told
-            found.append(told)
-        return found
+            _start_fork(context, task, range(worker, count, workers), forks, pipes)
+        return [_receive(pipes[index % workers]) for index in range(count)]
     finally:
         for process in forks:
             process.kill()
             process.join()
 
 
-def _work(
-    share: Callable[[int], Any], numbers: range, pipe: Connection, others: Sequence[Connection]
+def _start_fork(
+    context: ForkContext,
+    task: Callable[[int], Any],
+    indices: range,
+    forks: list[ForkProcess],
+    pipes: list[Connection],
 ) -> None:
-    """In a fork: say of each number what share says, or what it raised.
+    """Start a fork that computes task for some indices; appends it and the pipe to read from."""
+    reader, writer = context.Pipe(duplex=False)
+    pipes.append(reader)
+    # The fork closes the readers of earlier forks, which would keep those pipes open.
+    process = context.Process(target=_work, args=(task, indices, writer, list(pipes)), daemon=True)
+    # An interruption that arrives while the process starts would be lost.
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+    try:
+        process.start()
+        forks.append(process)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+    writer.close()
 
-    others: the parent's ends of pipes, which would stay open here when the parent is gone.
+
+def _receive(pipe: Connection) -> Any:
+    """The next result of a fork; raises what the fork raised."""
+    try:
+        result = pickle.loads(pipe.recv_bytes())
+    except EOFError:
+        raise RuntimeError("a process that played games was killed") from None
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _work(
+    task: Callable[[int], Any], indices: range, pipe: Connection, readers: Sequence[Connection]
+) -> None:
+    """In a fork: send the result of each index, or the exception.
+
+    readers: the parent's ends of pipes. Open copies here would outlive the parent.
     """
-    for other in others:
-        other.close()
-    # An interruption is for the parent to tell of: it ends its forks.
+    for reader in readers:
+        reader.close()
+    # Only the parent reports an interruption; it ends its forks.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
     torch.set_num_threads(1)
     try:
-        for number in numbers:
-            pipe.send_bytes(pickle.dumps(share(number)))
+        for index in indices:
+            pipe.send_bytes(pickle.dumps(task(index)))
     except BrokenPipeError:
-        pass  # nobody waits any more
+        pass  # the parent has stopped reading
     except Exception as error:
-        pipe.send_bytes(_told(error))
+        pipe.send_bytes(_pickle_exception(error))
 
 
-def _told(error: Exception) -> bytes:
+def _pickle_exception(error: Exception) -> bytes:
+    """The exception, or a RuntimeError with its message if it cannot be pickled."""
     try:
-        told = pickle.dumps(error)
-        pickle.loads(told)
+        pickled = pickle.dumps(error)
+        pickle.loads(pickled)
     except Exception:
-        told = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return told
+        pickled = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return pickled

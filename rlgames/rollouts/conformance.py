@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.players.player import Random
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games, play_games
 
 MOST_PLIES = 300
 """Games whose rules allow many more are followed so far only."""
@@ -149,17 +149,16 @@ def follows_its_contract(game: Game[Any], batch: int = 24, seed: int = 1) -> Non
 
 def repeats_itself(game: Game[Any]) -> None:
     """The same seed gives the same games."""
-    (one, first), (other, second) = (play(game, [Random(game)], 20, rng(5)) for _ in range(2))
-    assert one is not None
-    assert other is not None
+    (one, first), (other, second) = (
+        collect_games(game, [Random(game)], 20, rng(5)) for _ in range(2)
+    )
     assert torch.equal(one.action, other.action)
     assert same(first.state, second.state)
 
 
 def adds_up_gains(game: Game[Any]) -> None:
     """What a seat's moves gain adds up to its final score, and turns are counted."""
-    moves, results = play(game, [Random(game)], 50, rng(6), batch=16)
-    assert moves is not None
+    moves, results = collect_games(game, [Random(game)], 50, rng(6), batch=16)
     total = torch.zeros_like(results.score)
     total.index_put_((moves.game, moves.seat), moves.score_delta, accumulate=True)
     moved = torch.zeros_like(total, dtype=torch.bool)
@@ -172,8 +171,7 @@ def adds_up_gains(game: Game[Any]) -> None:
 
 def positions(game: Game[Any], count: int = 40, seed: int = 7) -> State:
     """Public positions from all through random games."""
-    moves, _ = play(game, [Random(game)], count, rng(seed))
-    assert moves is not None
+    moves, _ = collect_games(game, [Random(game)], count, rng(seed))
     return moves.state[torch.linspace(0, len(moves) - 1, count).long()]
 
 
@@ -251,7 +249,7 @@ def reveals_the_same(game: Game[Any]) -> None:
         return
     assert truth.shape == (20, game.spec.seats, game.spec.actions)
     assert truth.dtype == torch.bool
-    _, results = play(game, [Random(game)], 20, rng(13), start=lambda first, count: start)
+    results = play_games(game, [Random(game)], 20, rng(13), initial_states=lambda *_: start)
     assert torch.equal(game.hidden_hits(results.state), truth)
     try:
         game.hidden_hits(game.public(start))

@@ -52,11 +52,11 @@ def split_layouts(game: Game[Any], share: float, seed: int) -> Split | None:
     return Split(openings[0][~out], openings[0][out])
 
 
-def sampled_from(layouts: State, rng: torch.Generator) -> InitialStates:
-    """Openings drawn at random from these, all equally likely."""
+def sampled_from(layouts: State) -> InitialStates:
+    """Initial states sampled from these layouts with equal probability."""
 
-    def start(first: int, count: int) -> State:
+    def initial_states(first: int, count: int, rng: torch.Generator) -> State:
         row = torch.randint(len(layouts), (count,), generator=rng, device=rng.device)
         return layouts[row]
 
-    return start
+    return initial_states

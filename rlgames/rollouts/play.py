@@ -1,4 +1,4 @@
-"""The one loop in which games are played: seats × batch → moves."""
+"""The loop that plays games side by side."""
 
 from __future__ import annotations
 
@@ -15,38 +15,55 @@ from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
-from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, collect_trajectories
+from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
 
-InitialStates = Callable[[int, int], State]
-"""start(first, count): the opening positions of games first to first + count - 1."""
+InitialStates = Callable[[int, int, torch.Generator], State]
+"""initial_states(first, count, rng): the positions where games first to first + count - 1 start."""
 
 
 UNLIMITED_GAMES = 1 << 62
-"""As a number of games: a new one begins wherever one ends."""
+"""As a number of games: a new game starts wherever one ends."""
 
 
-def play(
+def play_games(
     game: Game[Any],
     players: Sequence[Player],
     games: int,
     rng: torch.Generator,
     *,
     batch: int | None = None,
-    start: InitialStates | None = None,
+    initial_states: InitialStates | None = None,
     seating: Tensor | None = None,
-    record: bool = True,
-) -> tuple[Trajectories | None, FinalStates]:
-    """Play so many games to their ends; the rest as in OpenGames."""
-    opened = GamePool(game, players, games, rng, batch=batch, start=start, seating=seating)
-    return opened.play(record=record)
+) -> FinalStates:
+    """Play this many games to their ends and keep only the final positions; see GamePool."""
+    return GamePool(
+        game, players, games, rng, batch=batch, initial_states=initial_states, seating=seating
+    ).run()
+
+
+def collect_games(
+    game: Game[Any],
+    players: Sequence[Player],
+    games: int,
+    rng: torch.Generator,
+    *,
+    batch: int | None = None,
+    initial_states: InitialStates | None = None,
+    seating: Tensor | None = None,
+) -> tuple[Trajectories, FinalStates]:
+    """Play this many games to their ends and record every move; see GamePool."""
+    return GamePool(
+        game, players, games, rng, batch=batch, initial_states=initial_states, seating=seating
+    ).collect()
 
 
 class GamePool:
-    """Games under way, at most batch of them side by side, until so many are over.
+    """Plays a number of games, at most `batch` of them side by side.
 
-    seating: int64 [games, P], which player sits in each seat; by default players[seat]. start:
-    the openings, drawn with rng by default. Finished rows are dropped, and new games put in their
-    place while there are any, whenever enough have gathered that it pays.
+    seating: int64 [games, P], the index of the player in each seat; by default players[seat].
+    initial_states: the positions in which games start; by default the game samples them.
+    The pool drops finished rows, and starts the remaining games in their place, once enough rows
+    have finished to make it worthwhile.
     """
 
     def __init__(
@@ -57,148 +74,169 @@ class GamePool:
         rng: torch.Generator,
         *,
         batch: int | None = None,
-        start: InitialStates | None = None,
+        initial_states: InitialStates | None = None,
         seating: Tensor | None = None,
     ) -> None:
-        if start is None:
-            start = lambda first, count: game.initial(count, rng)  # noqa: E731
         if seating is None and len(set(players)) > 1:
             seating = torch.arange(game.spec.seats, device=rng.device).expand(games, -1)
         self.game, self.players, self.rng, self.games = game, players, rng, games
-        self.start, self.seating = start, seating
+        self.initial_states = initial_states or sampled_by_game(game)
+        self.seating = seating
         self.batch = games if batch is None else min(batch, games)
-        self.state, self.begun = start(0, self.batch), self.batch
-        self.number = torch.arange(self.batch, device=rng.device)
-        self._step, self._last_step = 0, game.spec.max_plies
+        self.state = self.initial_states(0, self.batch, rng)
+        self.num_started = self.batch
+        self.game_index = torch.arange(self.batch, device=rng.device)
+        self.ply, self.last_ply = 0, game.spec.max_plies
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the games stand; nothing in it is changed by playing on."""
-        state = {each.name: getattr(self.state, each.name) for each in fields(self.state)}
-        counts = {"batch": self.batch, "begun": self.begun}
-        steps = {"step": self._step, "last_step": self._last_step}
-        return {"state": state, "number": self.number, **counts, **steps}
+        """The games in progress; playing does not change the tensors in it."""
+        return {
+            "state": {each.name: getattr(self.state, each.name) for each in fields(self.state)},
+            "game_index": self.game_index,
+            "batch": self.batch,
+            "num_started": self.num_started,
+            "ply": self.ply,
+            "last_ply": self.last_ply,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError or ValueError for what does not fit, and for positions that
-        cannot be."""
+        """Raises LookupError, TypeError or ValueError for state that does not fit this pool, and
+        for positions that violate the rules."""
         self.batch = checked_int(state["batch"], self.batch, self.batch)
-        self.begun = checked_int(state["begun"], self.batch, self.games)
-        self._step, self._last_step = (
-            checked_int(state["step"], 0),
-            checked_int(state["last_step"], 0),
-        )
-        found = {
+        self.num_started = checked_int(state["num_started"], self.batch, self.games)
+        self.ply, self.last_ply = checked_int(state["ply"], 0), checked_int(state["last_ply"], 0)
+        columns = {
             name: checked_rows(state["state"][name], column, self.batch)
             for name, column in vars(self.state).items()
         }
-        self.state = replace(self.state, **found)
-        self.number = checked_rows(state["number"], self.number, self.batch)
-        number = self.number.sort().values
-        distinct = bool((number.diff() > 0).all())
-        if not distinct or int(number[0]) < 0 or int(number[-1]) >= self.begun:
-            raise ValueError("open games do not have numbers of their own")
+        self.state = replace(self.state, **columns)
+        self.game_index = checked_rows(state["game_index"], self.game_index, self.batch)
+        index = self.game_index.sort().values
+        is_unique = bool((index.diff() > 0).all())
+        if not is_unique or int(index[0]) < 0 or int(index[-1]) >= self.num_started:
+            raise ValueError("the indices of the games in progress are invalid or not unique")
         if bool(self.state.done.any()) or not bool(self.game.is_valid(self.state).all()):
-            raise ValueError("an open game is at a position that cannot be")
+            raise ValueError("a game in progress is at an invalid position")
 
-    def play(
-        self, plies: int | None = None, record: bool = True
-    ) -> tuple[Trajectories | None, FinalStates]:
-        """Play on to the end of all games, or for a window of so many plies.
+    def run(self, plies: int | None = None) -> FinalStates:
+        """Play all games to their ends, or for a window of this many plies.
 
-        What is returned numbers the games of the window from 0, those open longest first. All
-        rows that are over at its end make room.
-        Raises RuntimeError when games outlast the longest that they declare.
+        The result numbers the games of the window from 0, those that started first come first.
+        Raises RuntimeError if a game exceeds spec.max_plies.
         """
-        # Asking a GPU how many games are live stalls it: there, look less often.
-        look_every = 1 if self.rng.device.type == "cpu" else 8
-        ended: list[tuple[Tensor, State]] = []
-        record_of: list[PlyRecord] = []
-        made = torch.zeros((), dtype=torch.int64, device=self.rng.device)
-        stop = math.inf if plies is None else self._step + plies
-        while self._step < stop:
-            live = torch.count_nonzero(~self.state.done)
-            if self._step % look_every == 0 or self._step >= self._last_step:
-                count, waiting = int(live), self.games - self.begun
-                if 4 * count <= (3 if waiting else 2) * len(self.state):
-                    ended.append(self._replace())
+        return self._advance(plies, lambda record: None)[1]
+
+    def collect(self, plies: int | None = None) -> tuple[Trajectories, FinalStates]:
+        """Like run, and record every move."""
+        records: list[PlyRecord] = []
+        game_index, final = self._advance(plies, records.append)
+        return build_trajectories(records, game_index, final.score), final
+
+    def _advance(
+        self, plies: int | None, on_ply: Callable[[PlyRecord], None]
+    ) -> tuple[Tensor, FinalStates]:
+        """Play a window; the indices of its games, int64 [G], ascending, and how they ended."""
+        # Counting the live games synchronizes with the GPU: do it less often there.
+        count_every = 1 if self.rng.device.type == "cpu" else 8
+        finished: list[tuple[Tensor, State]] = []
+        num_moves = torch.zeros((), dtype=torch.int64, device=self.rng.device)
+        stop = math.inf if plies is None else self.ply + plies
+        while self.ply < stop:
+            num_live = torch.count_nonzero(~self.state.done)
+            if self.ply % count_every == 0 or self.ply >= self.last_ply:
+                if self._is_replacing_worthwhile(int(num_live)):
+                    finished.append(self._replace_finished())
                     if not len(self.state):
                         break
-                    live = torch.count_nonzero(~self.state.done)
-                if self._step >= self._last_step and not waiting:
-                    name = self.game.spec.name
-                    raise RuntimeError(f"{count} games of {name} did not end in time")
-            made += live
-            moved = self._ply()
-            if record:
-                record_of.append(moved)
-            self._step += 1
-        ended.append((self.number, self.state))
-        self._replace()
-        number, order = self._in_order(torch.cat([rows for rows, _ in ended]))
-        final = type(self.state).cat([part for _, part in ended])[order]
-        results = FinalStates(final, int(made))
-        return (collect_trajectories(record_of, number, final.score) if record else None), results
+                    num_live = torch.count_nonzero(~self.state.done)
+                if self.ply >= self.last_ply and self.num_started == self.games:
+                    name, limit = self.game.spec.name, self.game.spec.max_plies
+                    raise RuntimeError(
+                        f"{int(num_live)} games of {name} exceed its limit of {limit} plies"
+                    )
+            num_moves += num_live
+            on_ply(self._play_ply())
+            self.ply += 1
+        finished.append((self.game_index, self.state))
+        self._replace_finished()
+        game_index, order = self._sort_games(torch.cat([index for index, _ in finished]))
+        state = type(self.state).cat([part for _, part in finished])[order]
+        return game_index, FinalStates(state, int(num_moves))
 
-    def _ply(self) -> PlyRecord:
-        """One ply of every row."""
+    def _is_replacing_worthwhile(self, num_live: int) -> bool:
+        """Whether enough rows have finished: a quarter if new games can start there, else half."""
+        max_live_quarters = 3 if self.num_started < self.games else 2
+        return 4 * num_live <= max_live_quarters * len(self.state)
+
+    def _play_ply(self) -> PlyRecord:
+        """Play one ply in every row."""
         game, rng = self.game, self.rng
-        seen = game.public(self.state)
-        who = None
+        public = game.public(self.state)
+        player = None
         if self.seating is not None:
-            who = self.seating[self.number].gather(1, self.state.current_seat[:, None])[:, 0]
-        action, target = choose_actions(self.players, who, seen, rng)
+            seats = self.seating[self.game_index]
+            player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
+        action, target = choose_actions(self.players, player, public, rng)
         after = self.state = game.step(self.state, action, rng)
-        return PlyRecord(seen, action, target, self.number, who, after)
+        return PlyRecord(public, action, target, self.game_index, player, after)
 
-    def _in_order(self, number: Tensor) -> tuple[Tensor, Tensor]:
-        """Numbers of games, int64 [N], rising, and where each of them was."""
-        if len(number) != self.games:
-            return number.sort()
-        every = torch.arange(self.games, device=number.device)  # no need to sort when all are there
-        return every, torch.empty_like(number).index_copy_(0, number, every)
+    def _sort_games(self, game_index: Tensor) -> tuple[Tensor, Tensor]:
+        """Int64 [N]: the indices in ascending order, and where each of them was."""
+        if len(game_index) != self.games:
+            return game_index.sort()
+        everyone = torch.arange(self.games, device=game_index.device)  # all are there: no sorting
+        return everyone, torch.empty_like(game_index).index_copy_(0, game_index, everyone)
 
-    def _replace(self) -> tuple[Tensor, State]:
-        """Drop the rows that are over and begin new games in their place; what was dropped."""
-        over = true_rows(self.state.done)
-        dropped = self.number.index_select(0, over), self.state[over]
-        fresh = min(self.games - self.begun, len(over))
-        if fresh:
-            place, self.begun = over[:fresh], self.begun + fresh
-            new = torch.arange(self.begun - fresh, self.begun, device=over.device)
-            self.state = self.state.put(place, self.start(self.begun - fresh, fresh))
-            self.number = self.number.index_copy(0, place, new)
-            self._last_step = self._step + self.game.spec.max_plies
-        if fresh < len(over):
-            gone = torch.zeros_like(self.state.done).index_fill_(0, over[fresh:], True)
-            rows = (~gone).nonzero()[:, 0]
-            self.state, self.number = self.state[rows], self.number[rows]
+    def _replace_finished(self) -> tuple[Tensor, State]:
+        """Drop the finished rows and start new games in their place; returns the dropped rows."""
+        finished = true_rows(self.state.done)
+        dropped = self.game_index.index_select(0, finished), self.state[finished]
+        num_new = min(self.games - self.num_started, len(finished))
+        if num_new:
+            rows, first = finished[:num_new], self.num_started
+            self.num_started += num_new
+            new_index = torch.arange(first, self.num_started, device=finished.device)
+            self.state = self.state.put(rows, self.initial_states(first, num_new, self.rng))
+            self.game_index = self.game_index.index_copy(0, rows, new_index)
+            self.last_ply = self.ply + self.game.spec.max_plies
+        if num_new < len(finished):
+            is_empty = torch.zeros_like(self.state.done).index_fill_(0, finished[num_new:], True)
+            rows = (~is_empty).nonzero()[:, 0]
+            self.state, self.game_index = self.state[rows], self.game_index[rows]
         return dropped
 
 
+def sampled_by_game(game: Game[Any]) -> InitialStates:
+    """The initial states that the game itself samples."""
+    return lambda first, count, rng: game.initial(count, rng)
+
+
 def true_rows(mask: Tensor) -> Tensor:
-    """Int64 [N]: the rows of a mask, bool [B], that are true, rising."""
-    if mask.device.type == "cpu":  # numpy takes a third of the time, as it does not branch
+    """Int64 [N]: the rows of a mask, bool [B], that are true, ascending."""
+    if mask.device.type == "cpu":  # numpy takes a third of torch's time, as it does not branch
         return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.nonzero()[:, 0]
 
 
 def choose_actions(
-    players: Sequence[Player], who: Tensor | None, state: State, rng: torch.Generator
+    players: Sequence[Player], player: Tensor | None, state: State, rng: torch.Generator
 ) -> tuple[Tensor, Tensor | None]:
-    """Int64 [B], each row's action, and what Player.decide says besides, if anybody does.
+    """Int64 [B], each row's action, and the targets of Player.act_with_target, if any player has
+    them.
 
-    who: int64 [B], the player to ask, None for the only one.
+    player: int64 [B], the index of the player to ask; None if there is only one.
     """
-    if who is None:
+    if player is None:
         return players[0].act_with_target(state, rng)
-    action, target = torch.zeros_like(who), None
-    for index, player in enumerate(players):
-        rows = (who == index).nonzero()[:, 0]
-        if len(rows) == len(who):
-            return player.act_with_target(state, rng)
+    action, target = torch.zeros_like(player), None
+    for index, each in enumerate(players):
+        rows = (player == index).nonzero()[:, 0]
+        if len(rows) == len(player):
+            return each.act_with_target(state, rng)
         if len(rows):
-            action[rows], told = player.act_with_target(state[rows], rng)
-            if told is not None:
-                target = told.new_zeros(len(who), told.shape[1]) if target is None else target
-                target[rows] = told
+            action[rows], row_target = each.act_with_target(state[rows], rng)
+            if row_target is not None:
+                if target is None:
+                    target = row_target.new_zeros(len(player), row_target.shape[1])
+                target[rows] = row_target
     return action, target

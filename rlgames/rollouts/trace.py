@@ -33,8 +33,7 @@ def play_by_ply(game: Game[Any], players: Sequence[Player], rng: torch.Generator
     over = False
     while not over:
         before = games.state
-        moves, found = games.play(1)
-        assert moves is not None
+        moves, found = games.collect(1)
         over = bool(found.state.done[0])
         yield Ply(before, int(moves.action[0]), found.state)
 

@@ -150,7 +150,7 @@ class PlyRecord:
     after: State
 
 
-def collect_trajectories(record: list[PlyRecord], number: Tensor, final: Tensor) -> Trajectories:
+def build_trajectories(record: list[PlyRecord], number: Tensor, final: Tensor) -> Trajectories:
     """Join the steps; number: int64 [G], the games, rising; final: float32 [G, P], their scores."""
     steps = [len(step.action) for step in record]
     state = type(record[0].before).cat([step.before for step in record])

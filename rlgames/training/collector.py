@@ -26,7 +26,7 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import Split, sampled_from
-from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, play
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 HELD_OUT_DIVISOR = 10
@@ -97,10 +97,10 @@ def restarting_from_pool(opened: GamePool, share: float) -> InitialStates:
     They reach positions that the agent would seldom come to by itself. Score and turns go on from
     those of the game that is copied; a move that ends the game is not made.
     """
-    fresh, game, rng = opened.start, opened.game, opened.rng
+    fresh, game = opened.initial_states, opened.game
 
-    def start(first: int, count: int) -> State:
-        new = fresh(first, count)
+    def start(first: int, count: int, rng: torch.Generator) -> State:
+        new = fresh(first, count, rng)
         copied = (torch.rand(count, generator=rng, device=rng.device) < share).nonzero()[:, 0]
         live = (~opened.state.done).nonzero()[:, 0]
         if not len(live):
@@ -162,29 +162,32 @@ class Collector:
         if not self.cfg.window:
             return self._whole(self.players, count, played, rng)
         self.opened = self.opened or self._open(count, rng)
-        moves, results = self.opened.play(self.cfg.window)
-        assert moves is not None
-        return moves, results
+        return self.opened.collect(self.cfg.window)
 
     def _whole(
         self, players: Sequence[Player], count: int, played: int, rng: torch.Generator
     ) -> tuple[Trajectories, FinalStates]:
         """So many games to their ends."""
         seating = both_seats(count, played, rng.device) if len(players) == 2 else None
-        start = self._start(rng)
-        moves, results = play(self.game, players, count, rng, start=start, seating=seating)
-        assert moves is not None
-        return moves, results
+        return collect_games(
+            self.game, players, count, rng, initial_states=self._initial_states(), seating=seating
+        )
 
     def _open(self, count: int, rng: torch.Generator) -> GamePool:
-        start = self._start(rng)
-        opened = GamePool(self.game, self.players, UNLIMITED_GAMES, rng, batch=count, start=start)
+        opened = GamePool(
+            self.game,
+            self.players,
+            UNLIMITED_GAMES,
+            rng,
+            batch=count,
+            initial_states=self._initial_states(),
+        )
         if self.cfg.restart_fraction:
-            opened.start = restarting_from_pool(opened, self.cfg.restart_fraction)
+            opened.initial_states = restarting_from_pool(opened, self.cfg.restart_fraction)
         return opened
 
-    def _start(self, rng: torch.Generator) -> InitialStates | None:
-        return None if self.split is None else sampled_from(self.split.trained_on, rng)
+    def _initial_states(self) -> InitialStates | None:
+        return None if self.split is None else sampled_from(self.split.trained_on)
 
     def state_dict(self) -> dict[str, Any]:
         """How far recorded games have been learnt from, and the games that are open."""

@@ -161,8 +161,7 @@ class Evaluator:
             title = f"distance to certainty by move, after {played:,} games"
             log.picture(played, "certainty", plots.png(plots.over(title, doubt, 2.0)))
         players = [self.greedy] if self.opponent is None else [self.greedy, self.opponent]
-        moves, found = GamePool(game, players, NUM_PARALLEL_GAMES, rng).play(MAX_SHOWN_PLIES)
-        assert moves is not None
+        moves, found = GamePool(game, players, NUM_PARALLEL_GAMES, rng).collect(MAX_SHOWN_PLIES)
         own = moves.by_player(0).state
         rows = torch.tensor(
             game_images.evenly_spaced(len(own), MAX_VALUED_POSITIONS), device=own.done.device

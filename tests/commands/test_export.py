@@ -10,7 +10,7 @@ from rlgames.commands import export
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import load_agent
 from rlgames.players.player import Random
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -61,7 +61,7 @@ def test_an_exported_network_gives_the_same_scores(words, tmp_path):
     path = package.export_onnx(run)
     assert path == run / "policy.onnx"
     agent = load_agent(run)
-    moves, _ = play(agent.game, [Random(agent.game)], 7, torch.Generator().manual_seed(4))
+    moves, _ = collect_games(agent.game, [Random(agent.game)], 7, torch.Generator().manual_seed(4))
     session = onnxruntime.InferenceSession(path)
     for count in (1, 2, len(moves)):
         inputs = agent.policy.inputs(agent.game, moves.state[:count])

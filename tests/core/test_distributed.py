@@ -17,7 +17,7 @@ from rlgames.factory import components
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import BASELINES
 from rlgames.rewards import Reward
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics, read_run
@@ -117,7 +117,7 @@ def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
     def taught(games):
         parts = build_components(load_config("train", words))
         rng = torch.Generator().manual_seed(1)
-        moves, results = play(parts.game, [parts.agent], 10, rng)
+        moves, results = collect_games(parts.game, [parts.agent], 10, rng)
         chosen = torch.tensor(games)
         moves, results = moves.select_games(chosen), FinalStates(results.state[chosen], 0)
         parts.learner.update(moves, results, 0.0)

@@ -13,26 +13,24 @@ import torch
 
 from rlgames.evaluation.parallel import (
     BATCHES_PER_SHARD,
-    _in_processes,
-    play_sharded,
-    sampled_by_game,
+    ShardedGames,
+    _map_in_forks,
 )
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
+from rlgames.rollouts.play import sampled_by_game
 
 GAMES = 2 * 8 * BATCHES_PER_SHARD + 5
 """Of batches of 8 games: two whole shares and a bit."""
 
 
-def played(game, players, threads, record=True, seating=None):
+def collect(game, players, threads, seating=None):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
-        rng, openings = torch.Generator().manual_seed(3), sampled_by_game(game)
-        return play_sharded(
-            game, players, GAMES, rng, openings, batch=8, seating=seating, record=record
-        )
+        games = ShardedGames(game, players, GAMES, 8, sampled_by_game(game), seating)
+        return games.collect(torch.Generator().manual_seed(3))
     finally:
         assert torch.get_num_threads() == threads
         torch.set_num_threads(before)
@@ -40,9 +38,9 @@ def played(game, players, threads, record=True, seating=None):
 
 @pytest.mark.parametrize("game", [KInARow(3, 3, 3, False), Battleship(3, 3, [2])])
 def test_the_number_of_threads_changes_nothing(game):
-    moves, results = played(game, [Random(game)], 1)
+    moves, results = collect(game, [Random(game)], 1)
     for threads in (2, 3):
-        again, ended = played(game, [Random(game)], threads)
+        again, ended = collect(game, [Random(game)], threads)
         assert torch.equal(moves.action, again.action)
         assert torch.equal(moves.game, again.game)
         assert torch.equal(results.score, ended.score)
@@ -57,7 +55,7 @@ def test_every_game_has_its_own_seats_and_stream():
     game = KInARow(3, 3, 3, False)
     seating = torch.randint(2, (GAMES, 1)).repeat(1, 2)
     seating[:, 1] = 1 - seating[:, 0]
-    moves, _ = played(game, [Random(game), Random(game)], 2, seating=seating)
+    moves, _ = collect(game, [Random(game), Random(game)], 2, seating=seating)
     assert torch.equal(moves.player, seating[moves.game, moves.seat])
     first = [
         moves.action[moves.game == at * 8 * BATCHES_PER_SHARD + row]
@@ -81,7 +79,7 @@ class Counting(Random):
 def test_who_counts_does_so_here():
     game = KInARow(3, 3, 3, False)
     player = Counting(game)
-    played(game, [player], 3, record=False)
+    collect(game, [player], 3)
     assert player.asked > 9
 
 
@@ -94,7 +92,7 @@ class Failing(Random):
 def test_what_goes_wrong_is_told_wherever_it_was(threads):
     game = KInARow(3, 3, 3, False)
     with pytest.raises(ArithmeticError, match="no move"):
-        played(game, [Failing(game)], threads)
+        collect(game, [Failing(game)], threads)
     assert not multiprocessing.active_children()
 
 
@@ -113,7 +111,7 @@ class Odd(Random):
 def test_what_cannot_be_pickled_is_told_by_its_message():
     game = KInARow(3, 3, 3, False)
     with pytest.raises(RuntimeError, match="Strange: this and that"):
-        played(game, [Odd(game)], 2)
+        collect(game, [Odd(game)], 2)
 
 
 class Killed(Random):
@@ -124,7 +122,7 @@ class Killed(Random):
 def test_a_process_that_is_killed_is_missed():
     game = KInARow(3, 3, 3, False)
     with pytest.raises(RuntimeError, match="was killed"):
-        played(game, [Killed(game)], 2)
+        collect(game, [Killed(game)], 2)
     assert not multiprocessing.active_children()
 
 
@@ -145,7 +143,7 @@ def test_forks_end_when_their_parent_is_killed(tmp_path):
         return bytes(1 << 20)
 
     fork = multiprocessing.get_context("fork")
-    parent = fork.Process(target=_in_processes, args=(share, 100, 2))
+    parent = fork.Process(target=_map_in_forks, args=(share, 100, 2))
     parent.start()
     parent.join(60)
     assert parent.exitcode == -signal.SIGKILL
@@ -163,7 +161,7 @@ def test_where_there_is_no_room_for_a_fork_that_is_said(monkeypatch):
     monkeypatch.setattr(os, "fork", no_room)
     game = KInARow(3, 3, 3, False)
     with pytest.raises(OSError, match="no room"):
-        played(game, [Random(game)], 2)
+        collect(game, [Random(game)], 2)
 
 
 class Waiting(Random):
@@ -175,5 +173,5 @@ def test_an_interruption_ends_all_of_them():
     game = KInARow(3, 3, 3, False)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        played(game, [Waiting(game)], 2)
+        collect(game, [Waiting(game)], 2)
     assert not multiprocessing.active_children()

@@ -14,7 +14,7 @@ from rlgames.games.game import HIDDEN, Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, Random
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games, play_games
 
 GAMES = [
     (1, 10, [3]),
@@ -78,8 +78,8 @@ def test_random_games_follow_the_rule_book(rules):
     """Each game again by sets and loops, from the recorded actions alone."""
     game = Battleship(*rules)
     start = game.initial(40, rng(1))
-    moves, results = play(
-        game, [Random(game)], len(start), rng(2), start=lambda first, count: start
+    moves, results = collect_games(
+        game, [Random(game)], len(start), rng(2), initial_states=lambda *_: start
     )
     for row in range(40):
         ships = set(start.ships[row].nonzero()[:, 0].tolist())
@@ -144,7 +144,7 @@ def test_public_states_hide_the_ships():
             return state.ships.float().argmax(1)
 
     with pytest.raises(PermissionError):
-        play(game, [Cheat()], 3, rng())
+        collect_games(game, [Cheat()], 3, rng())
 
 
 def test_results_of_a_salvo_are_shown_at_its_end():
@@ -193,7 +193,7 @@ def test_random_gain():
 def test_random_play_takes_as_long_as_theory_says(rules, expected):
     game = Battleship(*rules)
     assert game.expected_random_turns() == pytest.approx(expected, abs=1e-4)
-    turns = play(game, [Random(game)], 20_000, rng(6), record=False)[1].turns
+    turns = play_games(game, [Random(game)], 20_000, rng(6)).turns
     error = float(turns.double().std()) / math.sqrt(len(turns))
     assert abs(float(turns.double().mean()) - expected) < 3.5 * error
 

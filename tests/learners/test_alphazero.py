@@ -19,7 +19,7 @@ from rlgames.factory.components import (
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
 from rlgames.search.mcts import Mcts
 from rlgames.search.self_play import SearchSelfPlay
@@ -51,7 +51,7 @@ def explorer():
 
 @pytest.fixture(scope="module")
 def games(explorer):
-    return play(TICTACTOE, [explorer], 20, rng(1))
+    return collect_games(TICTACTOE, [explorer], 20, rng(1))
 
 
 def test_targets_are_the_shares_of_the_visits(explorer):
@@ -89,7 +89,7 @@ def test_every_move_of_a_game_carries_its_target(games):
 def test_only_who_searches_tells_a_target(explorer):
     seating = torch.tensor([[0, 1], [1, 0]]).repeat(3, 1)
     players = [explorer, Random(TICTACTOE)]
-    moves, _ = play(TICTACTOE, players, 6, rng(2), seating=seating)
+    moves, _ = collect_games(TICTACTOE, players, 6, rng(2), seating=seating)
     told = moves.target.sum(1)
     assert torch.allclose(told, (moves.player == 0).float())
     assert torch.equal(moves.by_player(0).target, moves.target[moves.player == 0])
@@ -97,7 +97,7 @@ def test_only_who_searches_tells_a_target(explorer):
     assert torch.equal(
         chosen.by_player(0).target.sum(1).round(), torch.ones(len(chosen.by_player(0)))
     )
-    plain, _ = play(TICTACTOE, [Random(TICTACTOE)], 3, rng())
+    plain, _ = collect_games(TICTACTOE, [Random(TICTACTOE)], 3, rng())
     assert plain.target is None
 
 

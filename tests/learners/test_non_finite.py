@@ -15,7 +15,7 @@ from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent
 from rlgames.rewards import Reward
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
 
 RULES = [Stochastic(), Stochastic(0.01), Stochastic(1e6), EpsilonGreedy(0.3), Argmax()]
@@ -83,7 +83,7 @@ def test_permuted_rows_have_permuted_greedy_moves_and_values():
     game = build_game(cfg)
     policy = build_policy(cfg, game, rng())
     agent = Agent(game, policy, Argmax())
-    moves, _ = play(game, [Agent(game, policy, Stochastic())], 20, rng(1))
+    moves, _ = collect_games(game, [Agent(game, policy, Stochastic())], 20, rng(1))
     order = torch.randperm(len(moves), generator=rng(2))
     assert torch.equal(agent.choose(moves.state[order]), agent.choose(moves.state)[order])
     value = policy.scores(game, moves.state)[1]
@@ -103,7 +103,7 @@ LEARNERS = {
 def parts(words):
     """A game, a policy, its learner, and the moves and results of a few games of its own."""
     game, agent, learner = make_agent(*words, seeds=(0, 1))
-    moves, results = play(game, [agent], 8, rng(2))
+    moves, results = collect_games(game, [agent], 8, rng(2))
     return agent.policy, learner, moves, results
 
 

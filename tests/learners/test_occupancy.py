@@ -12,7 +12,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Agent, Random
 from rlgames.policies.policy import Network
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
 
 
@@ -40,7 +40,7 @@ class Scores(Network):
 def test_the_loss_counts_each_open_cell_of_each_position_once(game):
     _, learner = make_learner(game, "experiment=null", "game=salvo", "shots=1", "learner=occupancy")
     learner.policy = policy = Scores(game.spec.actions)
-    moves, results = play(game, [Random(game)], 6, rng(1))
+    moves, results = collect_games(game, [Random(game)], 6, rng(1))
     score = policy.all.tolist()
     total = count = 0
     for row in range(len(moves)):
@@ -62,7 +62,7 @@ def test_cells_that_were_shot_at_teach_nothing():
         "experiment=null", "game=salvo", "shots=1", "board=2", "ships=[2]", "learner=occupancy"
     )
     learner.policy = Scores(4)
-    moves, results = play(game, [Random(game)], 5, rng(1))
+    moves, results = collect_games(game, [Random(game)], 5, rng(1))
     truth = game.hidden_hits(results.state).float()
     for row in range(len(moves)):
         learner.policy.zero_grad()
@@ -90,9 +90,9 @@ def test_scores_become_the_exact_posterior(words, games):
     game, agent, learner = make_agent(*words, "learner=occupancy")
     generator = rng(5)
     for played in range(0, games, 250):
-        moves, results = play(game, [agent], 250, generator)
+        moves, results = collect_games(game, [agent], 250, generator)
         learner.update(moves, results, played / games)
-    moves, _ = play(game, [Agent(game, agent.policy, Argmax())], 300, rng(6))
+    moves, _ = collect_games(game, [Agent(game, agent.policy, Argmax())], 300, rng(6))
     with torch.no_grad():
         chance = agent.policy.scores(game, moves.state)[0].sigmoid()
     exact = game.posterior.occupied(moves.state.shot, moves.state.hit, 0, rng())

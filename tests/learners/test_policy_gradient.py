@@ -15,7 +15,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.gradient import RmspropPerMatrix
 from rlgames.players.player import Random
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
-from rlgames.rollouts.play import GamePool, play
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import distance_to_certainty
 
 GAMES = {
@@ -29,7 +29,7 @@ GAMES = {
 @pytest.mark.parametrize("decay", [0.0, 0.6, 1.0])
 def test_advantages_are_sums_of_later_errors(name, decay):
     game, scored = GAMES[name]
-    moves, results = play(game, [Random(game)], 20, rng(1))
+    moves, results = collect_games(game, [Random(game)], 20, rng(1))
     reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
     found = generalized_advantage(reward, value, moves, 0.9, decay)
@@ -48,7 +48,7 @@ def test_advantages_are_sums_of_later_errors(name, decay):
 
 def test_advantages_go_on_beyond_a_window():
     game, scored = GAMES["slide"]
-    moves, reached = GamePool(game, [Random(game)], 20, rng(1)).play(9)
+    moves, reached = GamePool(game, [Random(game)], 20, rng(1)).collect(9)
     done = reached.state.done
     assert 0 < int(done.sum()) < len(done)
     value, beyond = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
@@ -65,7 +65,7 @@ def test_advantages_go_on_beyond_a_window():
 
 def test_the_longest_advantage_is_the_return_less_the_value():
     game, scored = GAMES["slide"]
-    moves, results = play(game, [Random(game)], 20, rng(1))
+    moves, results = collect_games(game, [Random(game)], 20, rng(1))
     reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
     found = generalized_advantage(reward, value, moves, 0.9, 1.0)
@@ -74,7 +74,7 @@ def test_the_longest_advantage_is_the_return_less_the_value():
 
 def test_games_count_once_in_a_standardised_return():
     game, _, learner = make_agent("experiment=dedieu_amar_stochastic")
-    moves, results = play(game, [Random(game)], 10, rng(1))
+    moves, results = collect_games(game, [Random(game)], 10, rng(1))
     returns = learner.reward.returns(moves, results)
     sums = game.measures(results.state)["grid_sum"]
     assert torch.equal(returns, sums[moves.game])
@@ -138,7 +138,7 @@ def test_stages_fit_other_games_by_turn():
     game, agent, learner = make_agent(
         "game=tictactoe", "policy=staged", "policy.by=turn", "policy.at=[3]"
     )
-    moves, results = play(game, [agent], 8, rng())
+    moves, results = collect_games(game, [agent], 8, rng())
     learner.update(moves, results, 0.0)
 
 
@@ -149,7 +149,7 @@ def test_distance_to_certainty():
     doubt = certainty_by_move(game, agent.policy, rng())
     # New networks are nearly indifferent; moves that cannot be made leave fewer than four.
     assert 1.0 < float(doubt.mean()) <= 1.5
-    moves, results = play(game, [agent], 10, rng())
+    moves, results = collect_games(game, [agent], 10, rng())
     logged = learner.update(moves, results, 0.0)["distance_to_certainty"]
     assert logged == pytest.approx(float(doubt.mean()), abs=0.1)
 
@@ -175,7 +175,7 @@ def test_the_clipped_loss_written_out_move_by_move():
     words += ["learner.gae_lambda=0.8", "reward.discount=0.9", "policy.layers=[8]"]
     words += ["learner.entropy_coef=0.05", "learner.entropy_coef_end=null"]
     game, agent, learner = make_agent(*words, "learner.epochs=2")
-    moves, results = play(game, [agent], 20, rng(1))
+    moves, results = collect_games(game, [agent], 20, rng(1))
     inputs, legal = agent.policy.inputs(game, moves.state), game.legal_action_mask(moves.state)
     rows = torch.arange(len(moves))
 
@@ -223,7 +223,7 @@ def test_turned_boards_teach_what_was_not_played():
         "learner.entropy_coef=0",
         "lr=0.01",
     )
-    moves, results = play(game, [Random(game)], 400, rng(1))
+    moves, results = collect_games(game, [Random(game)], 400, rng(1))
     opening = moves.action[moves.state.turn == 0]
     good = results.score[:, 0] > 0
     edge = (opening % 2 == 1) & ~good

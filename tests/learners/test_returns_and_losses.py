@@ -14,13 +14,13 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent, Random
 from rlgames.rewards import Reward
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games, play_games
 from rlgames.sampling import Argmax, EpsilonGreedy, Stochastic
 
 
 def some_moves(*rules, games=30):
     game = Battleship(*rules)
-    return game, *play(game, [Random(game)], games, rng(1))
+    return game, *collect_games(game, [Random(game)], games, rng(1))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,9 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     agent = Agent(game, policy, Stochastic())
     first = game.openings(10)[0][[0] * 64]
     for step in range(60):
-        moves, results = play(game, [agent], 64, rng(step), start=lambda a, b: first)
+        moves, results = collect_games(
+            game, [agent], 64, rng(step), initial_states=lambda *_: first
+        )
         taught.update(moves, results, step / 60)
     scores, _ = policy(game.observe(first[:1]))
     assert float(scores.detach().softmax(1)[0, 0]) > 0.9
@@ -178,7 +180,7 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
     policy, taught = taught_table(game, "game=tictactoe", "reward=hickman", "lr=0.35")
     values = {}
     for seed in range(60):
-        moves, results = play(game, [Random(game)], 1, rng(seed))
+        moves, results = collect_games(game, [Random(game)], 1, rng(seed))
         taught.update(moves, results, 0.0)
         boards = [
             game.render(game.apply_action(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
@@ -221,17 +223,17 @@ def test_td_with_gains_plays_2048_as_well_as_can_be():
     agent = Agent(game, policy, EpsilonGreedy(0.2, 0.0))
     for step in range(150):
         agent.progress = step / 150
-        moves, results = play(game, [agent], 128, rng(step))
+        moves, results = collect_games(game, [agent], 128, rng(step))
         taught.update(moves, results, step / 150)
     greedy = Agent(game, policy, Argmax())
-    _, results = play(game, [greedy], 4000, rng(1), record=False)
+    results = play_games(game, [greedy], 4000, rng(1))
     score = results.score[:, 0].double()
     assert float(score.mean()) > 66.964 - 1 - 2 * float(score.std()) / 4000**0.5
 
 
 def test_seats_are_paid_for_outcomes_as_the_reward_says():
     game = KInARow(3, 3, 3, gravity=False)
-    moves, results = play(game, [Random(game)], 200, rng(8))
+    moves, results = collect_games(game, [Random(game)], 200, rng(8))
     paid = Reward(game, "outcome", win=2, loss=-3, draws=[0.25, 0.75]).rewards(moves, results)
     for row in range(200):
         for seat in (0, 1):
@@ -244,7 +246,7 @@ def test_seats_are_paid_for_outcomes_as_the_reward_says():
 def test_returns_discount_a_players_own_moves():
     """Connect-Zero: G = R · γ^(n - t), n counting the player's own moves."""
     game = KInARow(4, 4, 3, gravity=True)
-    moves, results = play(game, [Random(game)], 50, rng(9))
+    moves, results = collect_games(game, [Random(game)], 50, rng(9))
     found = Reward(game, "outcome", discount=0.9).returns(moves, results)
     for row in range(50):
         for seat in (0, 1):
@@ -258,7 +260,7 @@ def test_a_players_moves_alone_can_be_taken_out():
     game = KInARow(3, 3, 3, gravity=False)
     seating = torch.tensor([[0, 1], [1, 0]] * 20)
     players = [Random(game), Random(game)]
-    moves, results = play(game, players, 40, rng(10), seating=seating)
+    moves, results = collect_games(game, players, 40, rng(10), seating=seating)
     mine = moves.by_player(0)
     assert (mine.seat == mine.game % 2).all()
     assert len(mine) + len(moves.by_player(1)) == len(moves) == results.moves

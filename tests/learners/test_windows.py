@@ -14,7 +14,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Random
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward, is_last
-from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, play
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games
 from rlgames.sampling import Argmax
 from rlgames.training.collector import restarting_from_pool
 from rlgames.training.components import build_components
@@ -25,7 +25,7 @@ def windows(opened, plies, games):
     """Windows until so many games are over: each game's moves as rows of (board, action, gain)."""
     played, under_way, scores = [], [], []
     while len(played) < games:
-        moves, results = opened.play(plies)
+        moves, results = opened.collect(plies)
         assert moves.games == len(results.state)
         assert len(moves) == results.moves == sum(moves.ply_sizes)
         assert max(moves.ply_sizes) <= opened.batch
@@ -48,7 +48,7 @@ def told(moves):
 
 
 def whole(game, player, games, **more):
-    moves, results = play(game, [player], games, rng(), **more)
+    moves, results = collect_games(game, [player], games, rng(), **more)
     played = [[] for _ in range(games)]
     for number, row in zip(moves.game.tolist(), told(moves), strict=True):
         played[number].append(row)
@@ -72,12 +72,17 @@ def test_windows_of_many_games_are_the_whole_games(plies):
     """Without chance, side by side: 60 games on 8 layouts, 8 of them open."""
     game = Battleship(1, 10, [3])
     layouts = game.openings(1000)[0]
-    start = lambda first, count: layouts[torch.arange(first, first + count) % 8]  # noqa: E731
+
+    def initial_states(first, count, rng):
+        return layouts[torch.arange(first, first + count) % 8]
+
     policy = build_policy(load_config("train", ["game=battleship"]), game, rng())
     agent = Agent(game, policy, Argmax())
-    wanted, _ = whole(game, agent, 8, start=start)
+    wanted, _ = whole(game, agent, 8, initial_states=initial_states)
     found, _ = windows(
-        GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=8, start=start), plies, 60
+        GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=8, initial_states=initial_states),
+        plies,
+        60,
     )
     assert all(each in wanted for each in found)
     assert all(each in found for each in wanted)
@@ -87,17 +92,17 @@ def test_new_games_take_the_place_of_those_that_end():
     game = Game2048(2, 2)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(10):
-        moves, results = opened.play(4)
+        moves, results = opened.collect(4)
         assert moves.ply_sizes[0] == 64  # no finished row is carried over
         assert min(moves.ply_sizes) >= 32
         assert int((~results.state.done).sum()) <= 64
         assert (results.score[:, 0] >= moves.state.score.amax(0)).any()
-    assert opened.begun > 64
+    assert opened.num_started > 64
 
 
 def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
     game = Game2048(2, 2)
-    moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=50).play(12)
+    moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=50).collect(12)
     assert 0 < int(results.state.done.sum()) < len(results.state)
     paid = Reward(game, "score").rewards(moves, results)
     wanted = is_last(moves) & results.state.done[moves.game]
@@ -119,7 +124,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)
     for _ in range(60):
         policy.values.copy_(old)
-        moves, results = opened.play(1)
+        moves, results = opened.collect(1)
         after = game.apply_action(moves.state, moves.action)
         end = results.state
         if bool(end.done[0]):
@@ -152,7 +157,7 @@ def test_restarts_are_one_move_from_where_an_open_game_stands():
     """Without chance, so that every such move can be looked up."""
     game = Battleship(1, 10, [3])
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=200)
-    opened.play(3)
+    opened.run(3)
     state = opened.state
     near = set()
     for action in range(10):
@@ -160,11 +165,11 @@ def test_restarts_are_one_move_from_where_an_open_game_stands():
         after = game.apply_action(state[able], torch.full((int(able.sum()),), action))
         # A move that would end the game is not made.
         near |= set(positions(after[~after.done])) | set(positions(state[able][after.done]))
-    new = restarting_from_pool(opened, 1.0)(0, 500)
+    new = restarting_from_pool(opened, 1.0)(0, 500, opened.rng)
     assert not new.done.any()
     assert set(positions(new)) <= near
     assert len(set(positions(new))) > 100
-    some = restarting_from_pool(opened, 0.3)(0, 2000)
+    some = restarting_from_pool(opened, 0.3)(0, 2000, opened.rng)
     assert 0.25 < float((some.turn > 0).float().mean()) < 0.35
 
 
@@ -172,9 +177,9 @@ def test_a_restart_does_not_end_at_once():
     """In 2048 on 2x2 a random move often is the last; then the position itself is begun with."""
     game = Game2048(2, 2)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=400)
-    opened.play(12)
+    opened.run(12)
     before = set(map(tuple, opened.state.tiles[~opened.state.done].tolist()))
-    new = restarting_from_pool(opened, 1.0)(0, 2000)
+    new = restarting_from_pool(opened, 1.0)(0, 2000, opened.rng)
     assert not new.done.any()
     assert game.is_valid(new).all()
     stayed = [tuple(tiles) in before for tiles in new.tiles.tolist()]
@@ -184,8 +189,8 @@ def test_a_restart_does_not_end_at_once():
 def test_games_begin_as_ever_where_none_is_open():
     game = Game2048(2, 2)
     opened = GamePool(game, [Random(game)], 1, rng(), batch=1)
-    opened.play()
-    assert (restarting_from_pool(opened, 1.0)(0, 50).turn == 0).all()
+    opened.run()
+    assert (restarting_from_pool(opened, 1.0)(0, 50, opened.rng).turn == 0).all()
 
 
 def positions(state):

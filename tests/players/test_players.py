@@ -20,7 +20,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.battleship_bots import Density, HuntTarget
 from rlgames.players.player import Player, Random
 from rlgames.players.scripted import Corner, WinOrBlock
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 
 
 def every_pair():
@@ -64,7 +64,7 @@ class Checked(Player):
 @pytest.mark.parametrize(("game", "player"), PAIRS)
 def test_players_are_legal_seeded_and_tell_their_probabilities(game, player):
     checked = Checked(game, player)
-    (one, _), (other, _) = (play(game, [checked], 20, rng(3)) for _ in range(2))
+    (one, _), (other, _) = (collect_games(game, [checked], 20, rng(3)) for _ in range(2))
     assert torch.equal(one.action, other.action)
     if player.deterministic:
         first = player.choose(one.state, rng(4))
@@ -80,7 +80,7 @@ def test_every_game_has_a_player_beside_the_random_one():
 @pytest.mark.parametrize("rules", [(3, 3, 3, False), (6, 7, 4, True), (4, 5, 3, True)])
 def test_win_or_block_wins_if_it_can_and_stops_a_win_if_it_must(rules):
     game = KInARow(*rules)
-    moves, _ = play(game, [Random(game)], 200, rng(1))
+    moves, _ = collect_games(game, [Random(game)], 200, rng(1))
     player = WinOrBlock(game)
     options = player.options(moves.state)
     kinds = set()
@@ -147,7 +147,7 @@ def test_corner_prefers_down_then_left():
 
 def test_density_on_listed_layouts_shoots_the_likeliest_cell():
     game = Battleship(3, 3, [2, 1])
-    moves, _ = play(game, [Random(game)], 30, rng(2))
+    moves, _ = collect_games(game, [Random(game)], 30, rng(2))
     layouts = game.layouts()
     player = Density(game, 10)
     assert player.deterministic

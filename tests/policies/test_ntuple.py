@@ -14,7 +14,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.td import SharedValues
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple, default_tuples
-from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, play
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games, play_games
 from rlgames.sampling import Argmax
 from rlgames.training.components import build_components
 
@@ -186,7 +186,7 @@ def test_other_games_are_refused():
 
 def test_what_a_gain_counts_is_scaled_as_the_reward_is():
     game = Game2048(2, 2)
-    state = play(game, [Random(game)], 20, rng())[0].state
+    state = collect_games(game, [Random(game)], 20, rng())[0].state
     one, _ = Ntuple(game, 1.0, None, 6, 0.0).scores(game, state)
     part, _ = Ntuple(game, 0.01, None, 6, 0.0).scores(game, state)
     assert float(one.max()) > 0
@@ -231,8 +231,8 @@ def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
     agent = Agent(game, policy, Argmax())
     opened = GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(40):
-        learner.update(*opened.play(8), 0.0)
-    _, results = play(game, [agent], 4000, rng(1), record=False)
+        learner.update(*opened.collect(8), 0.0)
+    results = play_games(game, [agent], 4000, rng(1))
     score = results.score[:, 0].double()
     assert float(score.mean()) > 66.964 - 3 * float(score.std()) / 4000**0.5
 
@@ -274,7 +274,7 @@ def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(bac
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)
     for _ in range(40):
         policy.values.copy_(old)
-        moves, results = opened.play(1)
+        moves, results = opened.collect(1)
         learnt = (
             game.legal_action_mask(moves.state)[0].nonzero()[:, 0]
             if backup == "every"
@@ -296,7 +296,7 @@ def test_frozen_tuples_stay_and_the_others_take_all_of_an_error():
     policy, learner = expecting(game, *words, "learner.frozen_tuples=[0]")
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
     old = policy.values.clone()
-    moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1).play(1)
+    moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1).collect(1)
     after = game.apply_action(moves.state, moves.action)
     wanted = mean_of_best(game, policy, after)
     learner.update(moves, results, 0.0)
@@ -313,7 +313,7 @@ def crowded(*words):
     """A learner of whole boards that have 200 places, after 50 games of 3×3, and its policy."""
     game = Game2048(3, 3)
     policy, learner = expecting(game, *CROWDED, *words, backup="sampled")
-    learner.update(*play(game, [Random(game)], 50, rng(3)), 0.0)
+    learner.update(*collect_games(game, [Random(game)], 50, rng(3)), 0.0)
     return game, policy, learner
 
 
@@ -323,7 +323,7 @@ def test_frozen_tuples_keep_their_places_where_there_is_no_room():
         game, *CROWDED, "learner.frozen_tuples=[1]", backup="sampled", policy=policy
     )
     keys, values = policy.met["1"].keys.clone(), policy.values.clone()
-    learner.update(*play(game, [Random(game)], 50, rng(4)), 0.0)
+    learner.update(*collect_games(game, [Random(game)], 50, rng(4)), 0.0)
     assert policy.met["1"].keys.equal(keys)
     assert policy.values[121:].equal(values[121:])
     assert not policy.values[:121].equal(values[:121])
@@ -334,7 +334,7 @@ def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
     game, policy, learner = crowded(f"learner.step_size={rates}")
     kept = [getattr(learner.values, name) for name in SharedValues.KEPT[rates]]
     assert all((each[121:-1] != 0).all() for each in kept)
-    moves, _ = play(game, [Random(game)], 50, rng(4))
+    moves, _ = collect_games(game, [Random(game)], 50, rng(4))
     _, anew = policy.allocate(game, game.apply_action(moves.state, moves.action))
     learner.values.forget(anew)
     assert len(anew) > 100
@@ -365,7 +365,7 @@ def test_exact_means_end_at_the_exact_optimum():
     policy, learner = expecting(game, "board=2", "reward.discount=1", "policy.init_value=70")
     opened = GamePool(game, [Agent(game, policy, Argmax())], UNLIMITED_GAMES, rng(), batch=64)
     for _ in range(40):
-        learner.update(*opened.play(8), 0.0)
+        learner.update(*opened.collect(8), 0.0)
     states, probability = game.openings(1000)
     assert 66.963 < float((probability * policy.best(game, states)).sum()) < 67.1
 

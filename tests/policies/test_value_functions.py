@@ -22,7 +22,7 @@ from rlgames.learners.learner import NonFiniteError
 from rlgames.learners.replay import ReplayBuffer, ReplayTransitions
 from rlgames.players.player import Agent, Random
 from rlgames.policies.linear import FEATURES, LinearValue
-from rlgames.rollouts.play import GamePool, play
+from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import EpsilonGreedy
 from rlgames.training.components import check_components
 
@@ -116,7 +116,7 @@ def test_the_schema_knows_every_feature():
 @pytest.mark.parametrize("fours", [0.0, 0.1])
 def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale):
     game = Game2048(3, 3, fours=fours)
-    moves, _ = play(game, [Random(game)], 4, rng(2))
+    moves, _ = collect_games(game, [Random(game)], 4, rng(2))
     basis = LinearValue(game, score_scale, list(FEATURES), 1.0)
     basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
     found, _ = basis.scores(game, moves.state)
@@ -150,7 +150,7 @@ def test_least_squares_is_numpys_also_where_features_depend_on_each_other():
 def test_adp_goes_its_step_towards_the_least_squares_of_the_games():
     game = Game2048(3, 3)
     policy, taught = adp(game, "reward=grid_sum", "lr=0.5")
-    moves, results = play(game, [Random(game)], 20, rng(6))
+    moves, results = collect_games(game, [Random(game)], 20, rng(6))
     features = policy.features(game, moves.state)
     target = game.measures(results.state)["grid_sum"][moves.game]
     solution = np.linalg.lstsq(features.numpy(), target.numpy(), rcond=None)[0]
@@ -167,7 +167,7 @@ def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
         game, "reward=grid_sum", "lr=0.01",
         "learner.fit=gradient", f"learner.standardize={standardise}",
     )  # fmt: skip
-    moves, results = play(game, [Random(game)], 20, rng(7))
+    moves, results = collect_games(game, [Random(game)], 20, rng(7))
     features = policy.features(game, moves.state)
     target = game.measures(results.state)["grid_sum"][moves.game]
     if standardise == "true":
@@ -185,7 +185,7 @@ def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
 def test_adp_keeps_bad_numbers_from_its_weights(fit):
     game = Game2048(3, 3)
     policy, taught = adp(game, "reward=score", f"learner.fit={fit}")
-    moves, results = play(game, [Random(game)], 5, rng(8))
+    moves, results = collect_games(game, [Random(game)], 5, rng(8))
     moves.score_delta[3] = math.inf
     with pytest.raises(NonFiniteError):
         taught.update(moves, results, 0.0)
@@ -202,7 +202,7 @@ def remembered(game, *words, games=12, seed=9):
     for net in (policy, taught.target):
         for p in net.parameters():
             p.data.copy_(torch.randn(p.shape, generator=rng(int(p.sum() * 1e6) % 999)) / 3)
-    moves, results = play(game, [Random(game)], games, rng(seed))
+    moves, results = collect_games(game, [Random(game)], games, rng(seed))
     return policy, taught, moves, results
 
 
@@ -280,7 +280,7 @@ def test_a_ring_keeps_the_latest_moves_and_what_followed_them():
     replay = ReplayBuffer(40)
     added = []
     for seed, games in enumerate((3, 5, 2, 20, 4)):
-        policy_free, _ = play(game, [Random(game)], games, rng(seed))
+        policy_free, _ = collect_games(game, [Random(game)], games, rng(seed))
         moves = policy_free
         order = torch.arange(len(moves))
         later = [
@@ -329,7 +329,9 @@ def test_q_learns_to_shoot_at_the_ship():
     agent = Agent(game, policy, EpsilonGreedy(0.5))
     first = game.openings(10)[0][[0] * 32]
     for step in range(40):
-        moves, results = play(game, [agent], 32, rng(step), start=lambda a, b: first)
+        moves, results = collect_games(
+            game, [agent], 32, rng(step), initial_states=lambda *_: first
+        )
         metrics = taught.update(moves, results, step / 40)
     scores, _ = policy(game.observe(first[:1]))
     assert scores[0].tolist() == pytest.approx([-1, -2], abs=0.1)
@@ -372,7 +374,7 @@ def test_q_teaches_both_networks_every_game(game, policy):
     before = [p.detach().clone() for p in network.parameters()]
     for seed in range(2):
         agent = Agent(rules, network, EpsilonGreedy(0.5))
-        moves, results = play(rules, [agent], 4, rng(seed))
+        moves, results = collect_games(rules, [agent], 4, rng(seed))
         taught.update(moves, results, 0.0)
     assert any((a != b).any() for a, b in zip(before, network.parameters(), strict=True))
 
@@ -447,7 +449,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     game = build_game(cfg)
     policy = build_policy(cfg, game, rng(3))
     learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
-    moves, reached = GamePool(game, [Random(game)], 12, rng(1)).play(14)
+    moves, reached = GamePool(game, [Random(game)], 12, rng(1)).collect(14)
     open_ = ~reached.state.done
     assert 0 < int(open_.sum()) < 12
     after = game.apply_action(moves.state, moves.action)

@@ -20,7 +20,7 @@ from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.conformance import CHECKS, check, follows_its_contract, reveals_the_same
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import play_games
 
 NAMES = options("game")
 
@@ -178,5 +178,5 @@ def test_a_game_that_breaks_the_contract_is_found_out(kind, told):
 def test_games_run_on_a_gpu(name):
     game = make_game(f"game={name}").to("cuda")
     generator = torch.Generator("cuda").manual_seed(0)
-    _, results = play(game, [Random(game)], 50, generator)
+    results = play_games(game, [Random(game)], 50, generator)
     assert results.state.done.all()

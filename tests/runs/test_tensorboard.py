@@ -21,7 +21,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
 from rlgames.policies.table import Table
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.runs.tensorboard import TensorBoardLogger
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import game_images
@@ -76,7 +76,7 @@ class Numbered(Policy):
 
 def shown(game, logits=True, players=None):
     players = players or [Random(game)] * game.spec.seats
-    moves, results = play(game, players, 1, rng(2))
+    moves, results = collect_games(game, players, 1, rng(2))
     return game_images.show(game, Numbered(), logits, moves, results.state), moves
 
 

@@ -171,9 +171,9 @@ REFUSED = [
     ("open", f"{OPENED}/state", {}),
     ("open", f"{OPENED}/state", [1]),
     *[("open", f"{OPENED}/batch", value) for value in (0, -1, 1000, 3, 10**12, "4")],
-    *[("open", f"{OPENED}/begun", value) for value in (0, -1, 1.5, 10**30)],
-    *[("open", f"{OPENED}/number", value) for value in (filled(3), filled(-1), filled(10**9))],
-    *[("open", f"{OPENED}/step", value) for value in (-1, "x", math.inf)],
+    *[("open", f"{OPENED}/num_started", value) for value in (0, -1, 1.5, 10**30)],
+    *[("open", f"{OPENED}/game_index", value) for value in (filled(3), filled(-1), filled(10**9))],
+    *[("open", f"{OPENED}/ply", value) for value in (-1, "x", math.inf)],
     *[("sea", f"{OPENED}/state/ships", filled(value)) for value in (0, 1, 9)],
     ("sea", f"{OPENED}/state/shot", filled(True)),
     ("sea", f"{OPENED}/state/hit", filled(True)),
@@ -200,7 +200,7 @@ def test_every_position_that_is_met_can_be(words):
     rng = torch.Generator().manual_seed(0)
     games = GamePool(game, [Random(game) for _ in range(game.spec.seats)], 10_000, rng, batch=20)
     for _ in range(20):
-        moves, results = games.play(7)
+        moves, results = games.collect(7)
         for state in (moves.state, results.state, games.state, game.initial(20, rng)):
             assert game.is_valid(state).all()
 

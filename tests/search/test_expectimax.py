@@ -10,7 +10,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.table import Table
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
 from rlgames.search.expectimax import Expectimax
 from rlgames.solvers.graph import Graph
@@ -48,7 +48,7 @@ def slow(game, policy, state, plies, least, discount):
 def test_scores_are_those_of_a_slow_recursion(plies, least):
     game = Game2048(2, 2)
     agent = agent_of(game, 50.0, score_scale=0.5)
-    state = play(game, [Random(game)], 4, rng())[0].state[::9]
+    state = collect_games(game, [Random(game)], 4, rng())[0].state[::9]
     search = Expectimax(game, agent, plies=plies, min_probability=least, discount=0.9)
     found, legal = search.scores(state, plies), game.legal_action_mask(state)
     chosen = search.choose(state, rng())
@@ -76,7 +76,7 @@ def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
 
 def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
     game = Game2048(2, 2)
-    moves, results = play(game, [Random(game)], 30, rng())
+    moves, results = collect_games(game, [Random(game)], 30, rng())
     state = type(moves.state).cat([moves.state, results.state])
     search = Expectimax(game, agent_of(game, 50.0))
     whole = search.choose(state, rng())

@@ -9,7 +9,7 @@ from helpers import rng
 
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games
 from rlgames.solvers import alphabeta
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.graph import Graph
@@ -18,7 +18,7 @@ RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6
 
 
 def some_positions(game, games=60, seed=1):
-    moves, _ = play(game, [Random(game)], games, rng(seed))
+    moves, _ = collect_games(game, [Random(game)], games, rng(seed))
     return moves.state
 
 

@@ -20,7 +20,7 @@ from rlgames.reward_terms import SCORED, SUBTRACTED
 from rlgames.rewards import Reward
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.rollouts.play import play
+from rlgames.rollouts.play import collect_games, play_games
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
@@ -39,7 +39,7 @@ def recorded(path, game, rules, games=12, seed=1, players=None):
     players = players or [Random(game) for _ in range(game.spec.seats)]
     second = (torch.arange(games) % 2)[:, None]
     seating = torch.cat([second, 1 - second], 1) if game.spec.seats == 2 else None
-    moves, results = play(game, players, games, rng(seed), seating=seating)
+    moves, results = collect_games(game, players, games, rng(seed), seating=seating)
     records.write(path, game, rules, ["one", "other"], moves, results)
     return moves, results, records.read(path, game, rules)
 
@@ -133,8 +133,8 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
     small += ["learner.minibatches=1"] if cfg.learner.name == "ppo" else []
     players = [Random(game)]
-    first, ended = play(game, players, 5, rng(1))
-    later, ended_later = play(game, players, 4, rng(2))
+    first, ended = collect_games(game, players, 5, rng(1))
+    later, ended_later = collect_games(game, players, 4, rng(2))
     records.write(tmp_path / "games", game, rules, ["one"], later, ended_later)
     demonstrations = Demonstrations.read(
         tmp_path / "games", game, load(*words, "demonstrator=one"), rng(5)
@@ -154,7 +154,7 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
 
 def test_joined_games_have_the_returns_that_they_had_apart():
     game = make_game("game=connect4")
-    one, two = (play(game, [Random(game)], games, rng(games)) for games in (7, 3))
+    one, two = (collect_games(game, [Random(game)], games, rng(games)) for games in (7, 3))
     reward = Reward(game, "outcome", discount=0.9)
     apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
     joined = one[0].join(two[0])
@@ -166,7 +166,7 @@ def test_joined_games_have_the_returns_that_they_had_apart():
 
 def test_games_are_drawn_whole_and_evenly():
     game = make_game("game=2048", "board=3")
-    moves, results = play(game, [Random(game)], 5, rng(2))
+    moves, results = collect_games(game, [Random(game)], 5, rng(2))
     source = Demonstrations(moves, results, rng(2))
     wanted = torch.bincount(moves.game)
     assert len(results.score.unique()) == 5
@@ -273,7 +273,7 @@ def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
 
 def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     game = make_game("game=tictactoe")
-    moves, results = play(game, [Random(game)], 8, rng(1))
+    moves, results = collect_games(game, [Random(game)], 8, rng(1))
     policy, _ = make_learner(
         game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
     )
@@ -333,7 +333,7 @@ def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):
     assert [line["games"] for line in lines] == [20, 40, 60]
     # Its first game is the greedy game of the run.
     agent = load_agent(run)
-    _, results = play(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng())
+    results = play_games(agent.game, [Agent(agent.game, agent.policy, Argmax())], 1, rng())
     first = package.train([*words, "log_every=1", "games=1", f"out={tmp_path}/first"])
     assert last_value(first, "train/turns") == int(results.turns[0])
 
