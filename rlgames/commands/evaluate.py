@@ -18,7 +18,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import printed
-from rlgames.evaluation.compile import compile_observing
+from rlgames.evaluation.compile import with_compiled_observe
 from rlgames.evaluation.evaluate import Evaluation, evaluate, random_play_mean
 from rlgames.factory.agents import build_player, trained_config
 from rlgames.factory.components import build_device
@@ -64,13 +64,18 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     games = number_of_games(cfg.games)
     device = build_device(cfg)
     search, opponent_search = cfg.get("search"), cfg.get("opponent_search")
-    game, player = game_and_player(cfg, run)
+
+    def prepare(game: Game[Any]) -> Game[Any]:
+        """Check that a batch fits in memory, then compile, as that takes long."""
+        if device.type == "cpu":
+            count = DEFAULT_GAMES if isinstance(games, str) else games
+            check_batch_memory(min(cfg.batch, count), 1, game, count)
+        if not cfg.compile:
+            return game
+        return with_compiled_observe(game, make_generator(cfg.seed, "compile", device))
+
+    game, player = game_and_player(cfg, run, prepare)
     assert player is not None
-    if device.type == "cpu":
-        count = DEFAULT_GAMES if isinstance(games, str) else games
-        check_batch_memory(min(cfg.batch, count), 1, game, count)
-    if cfg.compile:
-        compile_observing(game, make_generator(cfg.seed, "compile", device))
     opponent = None
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})

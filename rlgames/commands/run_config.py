@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +75,20 @@ def drop_training_overrides(command: str, overrides: list[str], own: DictConfig)
     return kept
 
 
-def game_and_player(cfg: DictConfig, run: Path | None) -> tuple[Game[Any], Player | None]:
-    """The game of cfg, and the run's agent or the player that cfg names, looking ahead as it says.
+def game_and_player(
+    cfg: DictConfig, run: Path | None, prepare: Callable[[Game[Any]], Game[Any]] = lambda game: game
+) -> tuple[Game[Any], Player | None]:
+    """The game of cfg, and the run's agent or the player that cfg names, with the search of cfg.
 
-    The player is None where nobody is named.
+    prepare: makes the game that is played from the one that is built. The player is None where
+    none is named.
     """
     device, search = build_device(cfg), cfg.get("search")
     if run is not None:
         agent = load_agent(run, cfg)
+        agent.game = prepare(agent.game)
         return agent.game, with_search(agent, agent.game, search, run)
-    game = build_game(cfg).to(device)
+    game = prepare(build_game(cfg).to(device))
     return game, build_player(cfg.player, cfg, game, search) if "player" in cfg else None
 
 

@@ -114,8 +114,11 @@ class AlphaZero(GradientLearner):
         same = self.symmetries
         if same is not None and same.count > 1:
             turn = same.sample(len(inputs), self.rng)
-            inputs = same.planes(inputs, turn)
-            target, legal = same.of_actions(target, turn), same.of_actions(legal, turn)
+            inputs = same.transform_planes(inputs, turn)
+            target, legal = (
+                same.transform_action_values(target, turn),
+                same.transform_action_values(legal, turn),
+            )
         scores, value = self.policy(inputs)
         assert value is not None
         # What is not legal has no share of the target, and minus infinity times 0 is no number.

@@ -121,7 +121,11 @@ class Ppo(GradientLearner):
         if same is None or same.count == 1:
             return inputs, legal, action
         turn = same.sample(len(action), self.rng)
-        return same.planes(inputs, turn), same.of_actions(legal, turn), same.action(action, turn)
+        return (
+            same.transform_planes(inputs, turn),
+            same.transform_action_values(legal, turn),
+            same.transform_action(action, turn),
+        )
 
     @torch.no_grad()
     def _before(self, inputs: Tensor, legal: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:

@@ -35,7 +35,7 @@ class Canonical(Network):
             self.symmetries = Symmetries(game, planes.device)
             self._weights = self._weights.to(planes.device)
         turn = (planes.flatten(1) @ self._weights).argmax(1)
-        turned = self.symmetries.planes(planes, turn)
+        turned = self.symmetries.transform_planes(planes, turn)
         plane = turn[:, None, None, None].expand(-1, 1, *planes.shape[2:])
         return torch.cat([turned, plane.to(turned.dtype)], 1)
 

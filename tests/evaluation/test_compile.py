@@ -1,5 +1,6 @@
-"""eval compile=true: the same games and figures, by compiled code."""
+"""eval compile=true: the same games and results with compiled code."""
 
+import copy
 import shutil
 from functools import wraps
 from multiprocessing import get_context
@@ -10,7 +11,7 @@ import torch
 from rlgames import evaluate
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation import compile
-from rlgames.evaluation.compile import compile_observing
+from rlgames.evaluation.compile import with_compiled_observe
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 
@@ -54,21 +55,30 @@ def test_compiled_code_plays_the_same_games(threads):
 @in_a_fork
 def test_compiled_code_shows_the_same(game):
     compile.MIN_COMPILED_BATCH = 8
-    rng, plain = torch.Generator().manual_seed(0), game.observe
-    compile_observing(game, rng)
+    rng = torch.Generator().manual_seed(0)
+    fast = with_compiled_observe(game, rng)
+    assert isinstance(fast, type(game))
     state = game.initial(100, rng)
-    for rows in (100, 50, 8, 3):  # of few it says nothing
+    for rows in (100, 50, 8, 3):  # small batches are not compiled
         state = state[:rows]
         for _ in range(3):
             action = game.sample_legal_action(state, torch.rand(len(state), generator=rng))
             state = game.step(state, action, rng)
         public = game.public(state)
-        assert torch.equal(game.observe(public), plain(public))
+        assert torch.equal(fast.observe(public), game.observe(public))
 
 
 def test_without_a_compiler_one_line_says_so(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    game = KInARow(3, 3, 3, False)
     with pytest.raises(ConfigError, match="no no-such-compiler"):
-        compile_observing(game, torch.Generator())
-    assert "observe" not in vars(game)
+        with_compiled_observe(KInARow(3, 3, 3, False), torch.Generator())
+
+
+def test_a_game_with_another_observe_is_a_copy_of_the_same_kind():
+    game, rng = Battleship(4, 4, [4]), torch.Generator().manual_seed(0)
+    state = game.initial(3, rng)
+    changed = compile._with_observe(game, lambda state: 2 * game.observe(state))
+    assert isinstance(changed, Battleship)
+    for each in (changed, copy.deepcopy(changed)):
+        assert torch.equal(each.observe(state), 2 * game.observe(state))
+    assert game.observe(state).max() == 1

@@ -33,18 +33,18 @@ GAMES = {
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_a_turned_game_goes_on_as_the_game_does(name):
-    """The same moves, turned, on the turned boards of the same truth."""
+def test_a_game_on_transformed_boards_goes_on_as_the_game_does(name):
+    """The transformed moves on transformed boards with the same hidden state."""
     game, count = GAMES[name]
-    turned = Symmetries(game, "cpu")
-    assert turned.count == count
+    symmetries = Symmetries(game, "cpu")
+    assert symmetries.count == count
     cells = game.spec.observation[1] * game.spec.observation[2]
-    assert (turned.cells.sort(1).values == torch.arange(cells)).all()
-    assert (turned.actions.sort(1).values == torch.arange(game.spec.actions)).all()
-    turn = torch.arange(count).repeat(4)
-    board = turned.cells[turn]
+    assert (symmetries.cells.sort(1).values == torch.arange(cells)).all()
+    assert (symmetries.actions.sort(1).values == torch.arange(game.spec.actions)).all()
+    symmetry = torch.arange(count).repeat(4)
+    board = symmetries.cells[symmetry]
 
-    def of_cells(state):
+    def transformed(state):
         if count == 1:
             return state
         values = {field.name: getattr(state, field.name) for field in fields(state)}
@@ -53,29 +53,35 @@ def test_a_turned_game_goes_on_as_the_game_does(name):
             **{n: v.gather(1, board) for n, v in values.items() if v.shape[1:] == board.shape[1:]},
         )
 
-    state = game.initial(len(turn), rng())
-    twin = of_cells(state)
+    state = game.initial(len(symmetry), rng())
+    twin = transformed(state)
     for ply in range(8):
         legal = game.legal_action_mask(state)
-        assert torch.equal(turned.of_actions(legal, turn), game.legal_action_mask(twin))
-        assert torch.equal(turned.planes(game.observe(state), turn), game.observe(twin))
-        action = game.sample_legal_action(state, torch.rand(len(turn), generator=rng(ply)))
+        assert torch.equal(
+            symmetries.transform_action_values(legal, symmetry), game.legal_action_mask(twin)
+        )
+        assert torch.equal(
+            symmetries.transform_planes(game.observe(state), symmetry), game.observe(twin)
+        )
+        action = game.sample_legal_action(state, torch.rand(len(symmetry), generator=rng(ply)))
         state, twin = (
             game.apply_action(state, action),
-            game.apply_action(twin, turned.action(action, turn)),
+            game.apply_action(twin, symmetries.transform_action(action, symmetry)),
         )
-        assert torch.equal(turned.planes(game.observe(state), turn), game.observe(twin))
+        assert torch.equal(
+            symmetries.transform_planes(game.observe(state), symmetry), game.observe(twin)
+        )
         assert torch.equal(state.done, twin.done)
         assert torch.equal(state.score, twin.score)
-        if game.spec.num_chance_inputs:  # the new tile falls on the turned cell
-            u = torch.rand(len(turn), game.spec.num_chance_inputs, generator=rng(ply))
+        if game.spec.num_chance_inputs:  # the new tile appears on the transformed cell
+            u = torch.rand(len(symmetry), game.spec.num_chance_inputs, generator=rng(ply))
             state = game.apply_chance(state, u)
-            twin = of_cells(state)
+            twin = transformed(state)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, count) in GAMES.items() if count > 1])
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
-def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, policy):
+def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
     game, count = GAMES[name]
     made = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
     network = (
@@ -84,37 +90,41 @@ def test_a_canonical_network_scores_a_turned_board_as_the_board_turned(name, pol
         else Conv(game, [4], skip=True, **made)
     )
     canonical = Canonical(game, network)
-    turned = Symmetries(game, "cpu")
+    symmetries = Symmetries(game, "cpu")
     state = game.initial(16, rng())
     for ply in range(3):
         state = game.apply_action(
             state, game.sample_legal_action(state, torch.rand(16, generator=rng(ply)))
         )
-    planes, turn = game.observe(state), turned.sample(16, rng(5))
+    planes, symmetry = game.observe(state), symmetries.sample(16, rng(5))
 
-    class Turned(type(game)):
+    class Transformed(type(game)):
         def observe(self, _):
-            return turned.planes(planes, turn)
+            return symmetries.transform_planes(planes, symmetry)
 
     other = copy.copy(game)
-    other.__class__ = Turned
+    other.__class__ = Transformed
     scores, value = canonical.scores(game, state)
-    found, worth = canonical.scores(other, state)
+    other_scores, other_value = canonical.scores(other, state)
     seen = canonical.inputs(game, state)[:, :-1], canonical.inputs(other, state)[:, :-1]
     assert torch.equal(*seen)
-    assert torch.allclose(value, worth)
-    # Where a board is its own mirror image, its actions may be called by each other's names.
-    own = (
+    assert torch.allclose(value, other_value)
+    # Where a board is its own mirror image, its actions may exchange their names.
+    asymmetric = (
         torch.stack(
             [
-                (turned.planes(planes, torch.full((16,), g)) == planes).flatten(1).all(1)
+                (symmetries.transform_planes(planes, torch.full((16,), g)) == planes)
+                .flatten(1)
+                .all(1)
                 for g in range(count)
             ]
         ).sum(0)
         == 1
     )
-    assert own.any()
-    assert torch.allclose(turned.of_actions(scores, turn)[own], found[own])
+    assert asymmetric.any()
+    assert torch.allclose(
+        symmetries.transform_action_values(scores, symmetry)[asymmetric], other_scores[asymmetric]
+    )
 
 
 def test_lines_that_are_turned_into_each_other_share_a_table():
