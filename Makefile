@@ -4,7 +4,8 @@ BIN := .venv/bin
 PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow test-long check bench bench-peers reproduce strength pictures clean
+.PHONY: demo test test-engines test-slow test-long format format-check lint types coverage check \
+	bench bench-peers reproduce strength pictures wheel clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -23,11 +24,27 @@ test-slow: .venv/installed
 test-long: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
-check: .venv/installed
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+format-check: .venv/installed
 	$(BIN)/ruff format --check .
+
+lint: .venv/installed
 	$(BIN)/ruff check .
+
+types: .venv/installed
 	$(BIN)/mypy
-	$(MAKE) test
+
+# The same tests as `make test`, measured: lines that no test runs, also in processes that tests start.
+coverage: .venv/installed
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
+	$(BIN)/coverage combine --quiet
+	$(BIN)/python scripts/coverage_by_room.py
+
+check: format-check lint types coverage
 
 bench: .venv/installed
 	$(BIN)/python scripts/bench.py
@@ -55,5 +72,8 @@ pictures: .venv/installed
 	.venv-bench/bin/python -m pip install --quiet -c constraints-bench.txt torch==2.13.0 $(PEERS)
 	touch $@
 
+wheel: .venv/installed
+	$(BIN)/python -m pip wheel --quiet --no-deps -w dist .
+
 clean:
-	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-bench build dist .coverage* .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""Imports point one way, and the YAML files agree with their schemas."""
+"""Folders, files and functions keep their order and size; the pages name what there is."""
 
 import ast
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+import rlgames
 from rlgames.config import command_schemas, compose, option_schemas
 from rlgames.config.catalogue import conf_dir
 
@@ -30,6 +31,27 @@ ROOMS = [
     ["cli"],
 ]
 """Folders and files of the package from the ground up: one imports from its own level or below."""
+
+MAX_TOP_LEVEL_FILES, MAX_FILE_LINES, MAX_FUNCTION_LINES = 8, 350, 50
+LONG_FILES = {
+    "cli/main.py",
+    "config/compose.py",
+    "config/option_schemas.py",
+    "games/battleship.py",
+    "games/game.py",
+    "training/run.py",
+}
+LONG_FUNCTIONS = {
+    "cli/main.py::run",
+    "commands/evaluate.py::evaluate_command",
+    "drawing/plots.py::chart",
+    "evaluation/evaluate.py::evaluate",
+    "games/battleship.py::__init__",
+    "games/k_in_a_row.py::__init__",
+    "solvers/alphabeta.py::_negamax",
+    "training/collector.py::_check",
+}
+"""What is longer than that today."""
 
 
 def level(name):
@@ -66,6 +88,41 @@ def test_imports_point_one_way(path):
             assert own in ("config", "sweeps")
         if parts[0] in ("gymnasium", "pettingzoo"):
             assert own == "envs"
+
+
+def test_every_folder_and_file_has_its_level():
+    entries = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
+    named = {name for rooms in ROOMS for name in rooms}
+    assert entries - named <= {"__init__", "__main__", "__pycache__", "py.typed", "conf"}
+    assert named <= entries
+
+
+def test_few_files_lie_outside_a_folder():
+    assert sum(path.is_file() for path in PACKAGE.iterdir()) <= MAX_TOP_LEVEL_FILES
+
+
+def test_files_are_short():
+    lengths = {
+        str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in PACKAGE.rglob("*.py")
+    }
+    long = {name: length for name, length in lengths.items() if length > MAX_FILE_LINES}
+    assert long.keys() <= LONG_FILES, long
+
+
+def test_functions_are_short():
+    lengths = {
+        f"{path.relative_to(PACKAGE)}::{node.name}": node.end_lineno - node.lineno + 1
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    long = {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES}
+    assert long.keys() <= LONG_FUNCTIONS, long
+
+
+def test_the_citation_names_the_version():
+    assert OmegaConf.load(PACKAGE.parent / "CITATION.cff").version == rlgames.__version__
 
 
 @pytest.mark.parametrize(
