@@ -98,7 +98,7 @@ def how(name: str, rounds: int) -> str:
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     where = f"{bench_limits.processor()}, {datetime.date.today()}{load}"
     of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
-    return f"{where}; {of}. Again: `.venv/bin/python scripts/bench.py {name}`."
+    return f"{where}; {of}. Regenerate: `.venv/bin/python scripts/bench.py {name}`."
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Machine:
 
     def text(self) -> str:
         cells = f"{self.copied / 1e9:.1f}", f"{self.multiplied / 1e9:.0f}", f"{self.call * 1e6:.2f}"
-        head = ("memory, GB a second", "float32 products, Gflop a second", "one call of torch, µs")
+        head = ("memory, GB/s", "float32 matrix products, Gflop/s", "one torch call, µs")
         return rows(head, [cells])
 
 
@@ -160,14 +160,14 @@ def playing(machine: Machine) -> str:
         progress(" ".join(body[-1]))
     head = (
         "random play",
-        "moves a second",
-        "calls a ply",
-        "bytes made room for a move",
-        "least bytes a move",
-        "moves a second at those",
-        "reached",
-        "of 64 games at the least time a call",
-        "most time in",
+        "moves per second",
+        "calls per ply",
+        "bytes allocated per move",
+        "minimum bytes per move",
+        "moves per second at this limit",
+        "achieved",
+        "limit of 64 games by call time",
+        "most time spent in",
     )
     return rows(head, body)
 
@@ -202,12 +202,12 @@ def learning(machine: Machine) -> str:
         progress(" ".join(body[-1]))
     head = (
         "job",
-        "moves learnt from a second",
-        "bytes made room for a move",
-        "operations of products a move",
-        "moves a second at those",
-        "reached",
-        "most time in",
+        "moves learned per second",
+        "bytes allocated per move",
+        "matrix-product operations per move",
+        "moves per second at this limit",
+        "achieved",
+        "most time spent in",
     )
     return rows(head, body)
 

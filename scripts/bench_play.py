@@ -105,7 +105,7 @@ def alone(rounds: int, device: str = "cpu") -> str:
         progress(f"{name}: settings chosen")
     found = in_turn(sides, rounds)
     body = [[name, *(found[f"{name}, {batch}"].text() for batch in BATCHES)] for name in GAMES]
-    return rows(["moves a second, by batch", *map(str, BATCHES)], body)
+    return rows(["moves per second, by batch", *map(str, BATCHES)], body)
 
 
 def beside_pgx(rounds: int) -> str:

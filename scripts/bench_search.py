@@ -84,4 +84,4 @@ def searching(rounds: int, device: str = "cpu") -> str:
             speed, share = (statistics.median(column) for column in zip(*found, strict=True))
             body.append([name, str(threads), short(speed), f"{share:.0%}"])
             progress(" ".join(body[-1]))
-    return rows(["network", "threads", "simulations a second", "inside the network"], body)
+    return rows(["network", "threads", "simulations per second", "inside the network"], body)

@@ -57,7 +57,7 @@ JOBS = {
         for batch in (64, 1024, 8192)
     },
     "training on 2048, 4 six-tuples": [*TRAIN, "experiment=2048_ntuple", "games=512"],
-    "learning connect4 from search": [*TRAIN, "experiment=connect4_alphazero", "games=512"],
+    "training on connect4, alphazero": [*TRAIN, "experiment=connect4_alphazero", "games=512"],
 }
 """Commands whose peak of memory is told."""
 
@@ -125,7 +125,7 @@ def starting(rounds: int) -> str:
     sides = {name: partial(seconds_to_update, words) for name, words in FIRST.items()}
     found = in_turn({"rlgames --help": seconds_to_help, **sides}, rounds)
     body = [[name, seconds.text()] for name, seconds in found.items()]
-    return rows(["from the keystroke to", "seconds"], body)
+    return rows(["from the command to", "seconds"], body)
 
 
 def memory(rounds: int) -> str:
@@ -134,7 +134,7 @@ def memory(rounds: int) -> str:
         peak = statistics.median(peak_of(words) for _ in range(rounds))
         body.append([name, f"{peak:.0f}"])
         progress(f"{name}: {peak:.0f} MiB")
-    return rows(["job", "peak of memory, MiB"], body)
+    return rows(["job", "peak memory, MiB"], body)
 
 
 def peak_of(words: list[str]) -> float:

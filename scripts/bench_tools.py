@@ -54,11 +54,11 @@ def ratio(ours: Rounds, theirs: Rounds) -> str:
 
 
 def short(value: float) -> str:
-    """Three digits or all before the point, thousands apart."""
+    """Three digits or all before the point, thousands separated by commas."""
     if value >= 1e6:
         return f"{value / 1e6:.3g} M"
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    return f"{value:,.{digits}f}".replace(",", " ")
+    return f"{value:,.{digits}f}"
 
 
 def rows(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:

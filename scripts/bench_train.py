@@ -75,20 +75,20 @@ SAME_SIGHT = {"policy gradient": ["experiment=ramesh_case2_tuned", "eval_every=4
 """What comes near it in case 2 while it sees what the loops beside ours see, and takes longer."""
 
 LEARNERS = {
-    "actor_critic, tictactoe": ["experiment=tictactoe", "games=60000"],
-    "actor_critic, connect4": ["experiment=connect4", "games=12000"],
-    "actor_critic, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
-    "actor_critic, 2048": ["experiment=2048_ppo", "games=600"],
+    "ppo, tictactoe": ["experiment=tictactoe", "games=60000"],
+    "ppo, connect4": ["experiment=connect4", "games=12000"],
+    "ppo, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
+    "ppo, 2048": ["experiment=2048_ppo", "games=600"],
     "reinforce, battleship": ["experiment=landy_tuned", "learner=reinforce", "games=20000"],
     "occupancy, salvo case 2": ["experiment=ramesh_case2_occupancy", "games=15000"],
-    "q, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
+    "dqn, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
     "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
     "td, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=1500"],
     "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
-    "expert, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],
-    "expert, connect4": ["experiment=connect4_alphazero", "games=1024"],
-    "expert, salvo": ["experiment=salvo_alphazero", "games=500"],
+    "alphazero, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],
+    "alphazero, connect4": ["experiment=connect4_alphazero", "games=1024"],
+    "alphazero, salvo": ["experiment=salvo_alphazero", "games=500"],
 }
 """Each learner on its usual game, for as many games as take some seconds."""
 
@@ -98,7 +98,7 @@ and mirrored they lie in 17 ways, on all rows, columns and squares, and each is 
 
 TUPLES = {
     "4 six-tuples": ["policy.num_cell_values=14"],
-    "17 four-tuples (5, turned and mirrored)": [
+    "17 four-tuples (5, rotated and reflected)": [
         f"policy.tuples={FOUR_TUPLES}".replace(" ", ""),
         "policy.num_cell_values=14",
     ],
@@ -154,7 +154,7 @@ def _beside(worker: Worker, name: str, rounds: int, nearing: Nearing) -> str:
     }
     found = in_turn(sides, rounds)
     mine, other = found["rlgames"], found[name]
-    what = "moves learnt from a second, case 1"
+    what = "moves learned per second, case 1"
     body = [[what, mine.text(), other.text(), ratio(mine, other)]]
     for case, ways in nearing.items():
         body += _nearing(worker, case, ways, rounds if case == 1 else 1)
@@ -199,13 +199,13 @@ def td_of_2048(rounds: int, device: str = "cpu") -> str:
             words += [f"eval_every={2 * batch}"]
             sides[f"{name}, {batch} games at once"] = partial(speed, words)
     body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
-    return rows(["network", "moves learnt from a second"], body)
+    return rows(["network", "moves learned per second"], body)
 
 
 def learners(rounds: int, device: str = "cpu") -> str:
     sides = {name: partial(speed, _brief(words, device)) for name, words in LEARNERS.items()}
     body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
-    return rows(["learner and game", "moves learnt from a second"], body)
+    return rows(["learner and game", "moves learned per second"], body)
 
 
 def _brief(words: list[str], device: str) -> list[str]:

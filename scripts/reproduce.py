@@ -88,10 +88,14 @@ def tiles() -> list[Step]:
         "warm_start": (ONE, 150, [paper("stochastic"), *faster, corner, "demos_per_batch=5"]),
         "adp": (TWO, 80, [paper("adp")]),
         "adp_tuned": (ONE, 100, [paper("adp_tuned")]),
-        "adp_clone": (ONE, 60, [paper("adp_clone"), "teacher={dedieu_amar_adp/0}", "games=1000"]),
+        "adp_cloning": (
+            ONE,
+            60,
+            [paper("adp_cloning"), "teacher={dedieu_amar_adp/0}", "games=1000"],
+        ),
         "stochastic_tuned": (TWO, 500, [paper("stochastic_tuned")]),
         "staged": (ONE, 250, [paper("staged"), "games=8000"]),
-        "q": (ONE, 150, [paper("q")]),
+        "dqn": (ONE, 150, [paper("dqn")]),
     }
     found = [
         Step("2048_random", (*RANDOM_2048, "fours=0.1")),

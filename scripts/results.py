@@ -1,4 +1,4 @@
-"""docs/results.md from the directories and the JSON that scripts/reproduce.py leaves behind."""
+"""The tables of docs/results.md, from the run directories and JSON that reproduce.py writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 class Found:
-    """What the steps left in one directory; anything that is not there is None."""
+    """The results of the steps in one directory; None for anything that is missing."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -82,7 +82,7 @@ def last_window(lines: list[dict[str, float]], key: str, games: int) -> float:
     return sum(found) / len(found)
 
 
-HEAD = ("figure", "theirs", "ours, their settings", "ours, tuned", "random", "optimum", "seconds")
+HEAD = ("figure", "reported", "here, same settings", "here, tuned", "random", "optimum", "seconds")
 
 
 def landy(found: Found) -> str:
@@ -96,8 +96,8 @@ def landy(found: Found) -> str:
     random, optimum = references(found.reports("landy", "greedy"))
     seconds = "; tuned ".join(mean(found.seconds(name), 0) for name in names)
     body = [
-        ("sampling policy, last 2 000 games", "about 4.55 (plot)", *late, random, optimum, seconds),
-        ("games until the mean of 500 is below 4.6", "about 3 000 (plot)", *first, "", "", ""),
+        ("sampling policy, last 2,000 games", "about 4.55 (plot)", *late, random, optimum, seconds),
+        ("games until the mean of 500 is below 4.6", "about 3,000 (plot)", *first, "", "", ""),
         ("greedy policy, every layout", MISSING, *greedy, random, optimum, ""),
     ]
     return "## Landy: shots on a line of 10 cells, ship of 3\n\n" + rows(HEAD, body)
@@ -143,11 +143,11 @@ def ramesh(found: Found) -> str:
         expected, _ = references(found.reports(plain, "greedy"))
         seconds = "; tuned ".join(mean(found.seconds(run), 0) for run in (plain, tuned))
         name = f"case {case}: {rules}"
-        body.append((name, theirs, *ours, f"{expected} (his {random})", optimum, seconds))
+        body.append((name, theirs, *ours, f"{expected} (reported {random})", optimum, seconds))
     return (
-        "## Ramesh: turns a game of battleship and Salvo\n\n"
+        "## Ramesh: turns per game of battleship and Salvo\n\n"
         + rows(HEAD, body)
-        + "\n\nThe sampling policy over 500 games, as he measured it, and the greedy one over\n"
+        + "\n\nThe sampled policy over 500 games, as in his report, and the greedy policy over\n"
         f"every layout. {_held_out(found)}"
     )
 
@@ -155,13 +155,13 @@ def ramesh(found: Found) -> str:
 def _held_out(found: Found) -> str:
     """What Landy's footnote suggests, on the board where it makes sense."""
     said = [
-        f"{report['trained_on']['mean']:.2f} on the layouts trained on and "
-        f"{report['held_out']['mean']:.2f} on those held out"
+        f"{report['trained_on']['mean']:.2f} turns on the training layouts and "
+        f"{report['held_out']['mean']:.2f} on the held-out ones"
         for report in found.reports("ramesh_case2_holdout", "greedy")
     ]
     return (
-        "With a fifth of case 2's layouts held out, as a footnote of Landy's\n"
-        f"suggests, the tuned agent, greedy, needs {'; '.join(said) or MISSING}."
+        "With a fifth of case 2's layouts held out, as a footnote in Landy's document\n"
+        f"suggests, the tuned agent's greedy play takes {'; '.join(said) or MISSING}."
     )
 
 
@@ -180,12 +180,12 @@ def hickman(found: Found) -> str:
         (
             "seconds of training",
             "about 120",
-            f"{seconds[0]} for 100 000 games",
-            f"{seconds[1]} for 200 000",
+            f"{seconds[0]} for 100,000 games",
+            f"{seconds[1]} for 200,000",
             *nothing,
         ),
         (
-            "greedy and still learning, five groups of 500 games: drawn",
+            "greedy while still learning, five groups of 500 games: drawn",
             "nearly all, then all",
             drawn or MISSING,
             MISSING,
@@ -197,19 +197,19 @@ def hickman(found: Found) -> str:
             "; ".join(_shares(report["exact_seats"][seat]) for report in reports) or MISSING
             for reports in frozen
         ]
-        what = f"frozen, {name} seat against random, worked out: % won / drawn / lost"
+        what = f"frozen, {name} seat against random, exact: % won / drawn / lost"
         body.append((what, MISSING, *shares))
     score_scale = [
         "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports) or MISSING
         for reports in frozen
     ]
-    body.append(("gained by a best response on the first, second seat", MISSING, *score_scale))
-    head = ("figure", "theirs", "ours, his settings", "ours, tuned", "random", "minimax")
+    body.append(("exploitability by seat: first, second", MISSING, *score_scale))
+    head = ("figure", "reported", "here, same settings", "here, tuned", "random", "minimax")
     return (
         "## Hickman: tic-tac-toe by a table of values\n\n"
         + rows(head, body)
-        + "\n\nSemicolons part seeds. Drawing with oneself proves little: such a table, frozen,\n"
-        "can lose to a best response."
+        + "\n\nSemicolons separate seeds. Drawing against itself proves little: such a table,\n"
+        "frozen, can lose to a best response."
     )
 
 
@@ -234,24 +234,24 @@ def connect_zero(found: Found) -> str:
         )
     ]
     body.append(("seconds", MISSING, *(mean(found.seconds(name), 0) for name in names)))
-    head = ("figure", "theirs, in later posts", "ours, the post's settings", "ours, tuned")
+    head = ("figure", "reported in later posts", "here, the post's settings", "here, tuned")
     return "## Connect-Zero: Connect 4, greedy, both seats\n\n" + rows(head, body)
 
 
 TILES = (256, 512, 1024, 2048)
 PLAYED = {
     "stochastic": "stochastic policy, as printed, 600 batches",
-    "stochastic_faster": "the same, steps from 0.1 to 0.01, 300 batches",
+    "stochastic_faster": "the same, step size 0.1 to 0.01, 300 batches",
     "epsilon_greedy": "ε-greedy, as printed, 600 batches",
-    "epsilon_greedy_faster": "ε-greedy, steps from 0.1 to 0.01, 300 batches",
-    "win": "1 for a win as reward, steps as before",
-    "warm_start": "five games of `corner` added to each batch, steps as before",
+    "epsilon_greedy_faster": "ε-greedy, step size 0.1 to 0.01, 300 batches",
+    "win": "reward of 1 for a win, step size as above",
+    "warm_start": "five games of `corner` added to each batch, step size as above",
     "adp": "ADP, four features",
-    "adp_clone": "the network fitted to its moves",
+    "adp_cloning": "network cloned from the ADP's moves",
     "adp_tuned": "ADP, tuned",
     "stochastic_tuned": "stochastic policy, the paper's network, tuned",
-    "staged": "the same with a network of its own from 512 on, 8 000 games",
-    "q": "Q network",
+    "staged": "the same with a separate network from tile 512 on, 8,000 games",
+    "dqn": "DQN",
 }
 """The trainings for the 2048 paper, in the order of its table."""
 
@@ -272,10 +272,10 @@ def dedieu_amar(found: Found) -> str:
         )
     searched = found.reports("dedieu_amar_stochastic_tuned", "search")
     seconds = over(searched, "wall_seconds", digits=0)
-    what = "MCTS with the tuned one's policy and value, 100 simulations a move, 20 games, seed 0"
+    what = "MCTS with the tuned policy and value head, 100 simulations per move, 20 games, seed 0"
     body.append((what, *scores(searched), "", "", seconds))
     head = (
-        "greedy play, 1 000 games",
+        "greedy play, 1,000 games",
         "mean score",
         "highest",
         *(f"{tile}, %" for tile in TILES),
@@ -334,7 +334,9 @@ def _times_random(found: Found) -> str:
             _values(reports, "score", which) / _values(random, "score", which)
             for which in ("max", "mean")
         )
-        said.append(f"{PLAYED[run]}: {highest:.1f} times random's highest, {usual:.1f} its mean")
+        said.append(
+            f"{PLAYED[run]}: {highest:.1f} times random's highest, {usual:.1f} times its mean"
+        )
     return "; ".join(said)
 
 
@@ -378,29 +380,29 @@ def _search(found: Found) -> str:
     searched = _values(found.reports("dedieu_amar_stochastic_tuned", "search"), "score", "mean")
     greedy = _values(found.reports("dedieu_amar_stochastic_tuned", "played")[:1], "score", "mean")
     return (
-        f"{searched / greedy:.2f} times the greedy mean, the leaves valued by the learnt value "
-        "with no roll-out"
+        f"{searched / greedy:.2f} times the greedy mean, leaves valued by the value head, "
+        "no rollouts"
     )
 
 
 CLAIMS: list[tuple[str, Callable[[Found], str]]] = [
-    ("a maximum score four times random's", _times_random),
+    ("maximum score four times that of random play", _times_random),
     ("the random network never reached 256", _random_reaches_256),
     (
-        "1024 a significant number of times",
+        "reached 1024 a significant number of times",
         _reaches(("stochastic", "stochastic_faster", "stochastic_tuned"), 1024),
     ),
-    ("2048 never", _reaches(("stochastic", "stochastic_faster", "stochastic_tuned"), 2048)),
+    ("never reached 2048", _reaches(("stochastic", "stochastic_faster", "stochastic_tuned"), 2048)),
     ("ε-greedy training is no better than random over 600 batches", _epsilon),
     ("some of the ADP's weights turn negative, and it plays poorly", _weights),
     ("tree search on top (no figure given)", _search),
 ]
 
-MISPRINTS = """Printed wrong and mended here: the gradient of the log-probability is A − P, not
+MISPRINTS = """Misprints corrected here: the gradient of the log-probability is A − P, not
 A − log P; the derivative of ReLU is 1 where h > 0, not where h < 0; the ADP's step goes down the
-gradient, λ − αΔ. With one running scalar a matrix a step of 0.01 moves a whole matrix by 0.01,
-and through the 600 batches reported the sampling policy scores as random play does (greedy play is
-better); ten times that learns."""
+gradient, λ − αΔ. With one running scalar per matrix, a step size of 0.01 moves a whole matrix by
+0.01, and throughout the 600 reported batches the sampled policy scores like random play (greedy
+play is better). A step size ten times as large learns."""
 
 PARTS: list[Callable[[Found], str]] = [landy, ramesh, hickman, connect_zero, dedieu_amar]
 
@@ -412,8 +414,8 @@ def table(out: Path) -> str:
     return "\n\n".join([introduction, *(part(found) for part in PARTS)]) + "\n"
 
 
-INTRODUCTION = """# What the five documents report, and what runs here reach
+INTRODUCTION = """# Results: five documents, as reported and as reproduced
 
-Written by `make reproduce` (scripts/reproduce.py) on {today}. Intervals are of 95 %
-over three seeds; of two seeds both figures stand in brackets; of one there is only the figure.
-Seconds are those of one training on one thread, with another beside it."""
+Written by `make reproduce` (scripts/reproduce.py) on {today}. Intervals are 95% intervals over
+three seeds; for two seeds, both figures are in parentheses; for one seed, there is only the figure.
+Seconds are for one training run on one thread, with another run on the machine."""

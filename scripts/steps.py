@@ -168,7 +168,7 @@ def run_all(wanted: list[Step], out: Path) -> bool:
 
     Steps are forked from this process, which has loaded everything and computes nothing itself.
     """
-    for module in ("commands.evaluate", "commands.solve", "display", "training"):
+    for module in ("commands.evaluate", "commands.solve", "cli.display", "training.run"):
         importlib.import_module(f"rlgames.{module}")
     waiting = sorted((step for step in wanted if not step.done(out)), key=lambda step: -step.weight)
     finished = {step.name for step in wanted if step.done(out)}

@@ -106,7 +106,7 @@ def of_2048(found: Found) -> str:
     searched = found.reports("2048_ntuple", "two_plies")
     took = over(searched, "wall_seconds", digits=0)
     body.append(("the n-tuple network, two plies, 400 games", *scores(searched), took))
-    head = ("1 000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
+    head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
     small = over(found.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
     said = SMALL.format(score=small, seconds=mean(seconds(found, "2048_3x3_finetuned"), 0))
     return f"### 2048\n\n{rows(head, body)}\n\n{said}"
@@ -115,15 +115,15 @@ def of_2048(found: Found) -> str:
 def of_tictactoe(found: Found) -> str:
     body = []
     for name, what in (
-        ("tictactoe", "actor-critic"),
-        ("tictactoe_alphazero", "learning from search"),
+        ("tictactoe", "ppo"),
+        ("tictactoe_alphazero", "alphazero"),
     ):
         reports = found.reports(name, "played")
         gained = "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports)
         body.append([what, gained or MISSING, mean(found.seconds(name), 0)])
     head = (
-        "semicolons part seeds",
-        "gained by a best response on the first, second seat",
+        "learner (semicolons separate seeds)",
+        "exploitability by seat: first, second",
         "seconds",
     )
     return "### Tic-tac-toe\n\n" + rows(head, body)
@@ -135,10 +135,10 @@ def of_connect4(found: Found) -> str:
         seats = [report["seats"] for report in found.reports("connect4_alphazero", whom)]
         won = [mean([100 * of[seat]["win"]["rate"] for of in seats], 1) for seat in (0, 1)]
         body.append([whom, *won])
-    head = ("greedy, 10 000 games against", "won in the first seat, %", "in the second, %")
+    head = ("greedy, 10,000 games against", "won in the first seat, %", "in the second, %")
     took = mean(found.seconds("connect4_alphazero"), 0)
     return (
-        f"### Connect 4\n\n{rows(head, body)}\n\nTrained for {took} s, by its own games.\n\n"
+        f"### Connect 4\n\n{rows(head, body)}\n\nTrained by self-play for {took} s.\n\n"
         + losses(found)
     )
 
@@ -155,7 +155,7 @@ def losses(found: Found) -> str:
         shares = [f"{100 * of[group][0] / of[group][2]:.0f}" for of in counts.values()]
         _, could, count = next(iter(counts.values()))[group]
         body.append((f"{group} ({count}, {could})", *shares, *published))
-    head = ("positions (how many, with a move that loses)", *names, *PEERS)
+    head = ("positions (number, number with a losing move)", *names, *PEERS)
     return f"{rows(head, body)}\n\n{LOSSES}"
 
 
@@ -173,7 +173,7 @@ def of_salvo(found: Found) -> str:
         shown = f"{optimum:.4f}" if optimum else MISSING
         every = ", ".join(f"{turn:.3f}" for turn in turns)
         body.append([rules, mean(turns, 4), every, shown, gap, mean(seconds(found, name), 0)])
-    head = ("Salvo, turns over all layouts", "mean", "seeds", "optimum", "above it, %", "seconds")
+    head = ("Salvo, turns over all layouts", "mean", "seeds", "optimum", "gap, %", "seconds")
     return f"### Salvo\n\n{rows(head, body)}\n\n{PLANE}"
 
 
@@ -209,23 +209,24 @@ PUBLISHED = {
 
 INTRODUCTION = """## How far two cores go
 
-Written by `make strength` (scripts/strength.py) on {today}. Greedy play, one evaluation of
-the network or one ply, unless said otherwise; intervals of 95 %; seconds are those of the clock,
-for one training on one thread, whatever else the machine had to do."""
+Written by `make strength` (scripts/strength.py) on {today}. Greedy play, one network
+evaluation or one ply, unless noted; 95% intervals; seconds are wall-clock time of one training run
+on one thread, regardless of other load on the machine."""
 
-SMALL = """Seconds are those of training, and in the row of two plies those of its games. On 3×3 an
-n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10 000 games
-after {seconds} s; the optimum is 5,468.49.
-Published for four six-tuples after 100 000 games: 2048 in 91 % of games."""
+SMALL = """Seconds are training time; in the row of two plies, they are the time of its games.
+On 3×3 an n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10,000
+games after {seconds} s; the optimum is 5,468.49.
+Published for four six-tuples after 100,000 games: 2048 in 91% of games."""
 
-PLANE = """On 5×5 the network is shown how likely each cell is to have a ship. It begins with the
-weights of `ramesh_case2_occupancy`, whose seconds count too, and goes on by
-`ramesh_case2_finetuned`. Shooting where a ship is likeliest takes 12.176 turns."""
+PLANE = """On 5×5 the network sees how likely each cell is to hold a ship. Training starts from the
+weights of `ramesh_case2_occupancy`, whose seconds are included, and continues with
+`ramesh_case2_finetuned`.
+Always shooting at the likeliest cell takes 12.176 turns."""
 
-LOSSES = """Moves that lose value, % of the positions of each stage. The positions are our own, of
-random moves, labelled by our solver and, early in the game, by bitbully
-(scripts/label_connect4.py); the two columns at the right are published for other positions of
-the same stages."""
+LOSSES = """Moves that lose value, in % of the positions of each class. The positions are our own,
+from random moves, labeled by our solver and, early in the game, by bitbully
+(scripts/label_connect4.py). The two columns on the right are published figures for other
+positions of the same classes."""
 
 
 def section(out: Path) -> str:

@@ -1,4 +1,4 @@
-"""Benchmarks: every figure of speed stands beside the command that makes it again."""
+"""Benchmarks: every speed figure comes with the command that reproduces it."""
 
 import re
 import sys
@@ -16,30 +16,30 @@ import bench_tools  # noqa: E402
 
 PAGE = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 SPEED = re.compile(
-    r"\d[\d., ]*(M |million )?(moves|games|steps|positions|simulations)( \w+)* a second"
+    r"\d[\d., ]*(M |million )?(moves|games|steps|positions|simulations)( \w+)* (a|per) second"
     r"|(moves|steps|simulations)/s\b|\b\d+ times (faster|as fast|the speed|as many)"
 )
-"""A claim of how fast something is."""
+"""A claim about speed."""
 
-MADE_AGAIN = re.compile(r"`(make |\.venv/bin/|rlgames |eval |python )")
+REPRODUCED_BY = re.compile(r"`(make |\.venv/bin/|rlgames |eval |python )")
 
 
 def sections():
     return dict(re.findall(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->", PAGE, re.DOTALL))
 
 
-def test_every_part_has_its_section_and_every_section_its_part():
+def test_every_part_has_a_section_and_every_section_a_part():
     assert set(sections()) == set(bench.PARTS)
     outside = re.sub(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", "", PAGE, flags=re.DOTALL)
     assert "\n|" not in outside
 
 
 @pytest.mark.parametrize("name", bench.PARTS)
-def test_a_table_stands_beside_the_command_that_makes_it_again(name):
+def test_every_table_names_the_command_that_reproduces_it(name):
     assert f"`.venv/bin/python scripts/bench.py {name}`" in sections()[name]
 
 
-def test_commands_that_the_page_names_are_there():
+def test_commands_on_the_page_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
     assert set(re.findall(r"`make ([\w-]+)`", PAGE)) <= targets
@@ -48,35 +48,35 @@ def test_commands_that_the_page_names_are_there():
         assert set(parts) <= {*bench.PARTS, "peers"}
 
 
-DIARY = "log.md"
-"""Its figures are those of the day on which something was tried."""
+LOG = "log.md"
+"""Its figures are those of the day of an experiment."""
 
 
-def test_no_speed_is_claimed_without_its_command():
-    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name != DIARY]
+def test_every_speed_claim_names_its_command():
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name != LOG]
     texts = [path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *pages]]
     for paragraph in (part for text in texts for part in re.split(r"\n\s*\n|\n(?=- )", text)):
-        assert not SPEED.search(paragraph) or MADE_AGAIN.search(paragraph), paragraph
+        assert not SPEED.search(paragraph) or REPRODUCED_BY.search(paragraph), paragraph
 
 
-def test_sides_are_measured_in_turn_and_ratios_taken_round_by_round():
+def test_sides_alternate_and_ratios_are_per_round():
     order = []
 
     def side(name, values):
-        def measured():
+        def measure():
             order.append(name)
             return next(values)
 
-        return measured
+        return measure
 
     sides = {"a": side("a", iter([2.0, 8.0, 3.0])), "b": side("b", iter([1.0, 2.0, 3.0]))}
-    found = bench_tools.in_turn(sides, 3)
+    result = bench_tools.in_turn(sides, 3)
     assert order == ["a", "b"] * 3
-    assert found["a"].median == 3.0
-    assert bench_tools.ratio(found["a"], found["b"]) == "1.5 (1 to 4)"
+    assert result["a"].median == 3.0
+    assert bench_tools.ratio(result["a"], result["b"]) == "1.5 (1 to 4)"
 
 
-def test_a_question_that_fails_is_told_by_the_worker():
+def test_a_worker_reports_a_failed_request():
     with (
         bench_tools.Worker("bench_peer_openspiel.py") as worker,
         pytest.raises(RuntimeError, match=r"bench_peer_openspiel\.py: \w*Error"),
@@ -84,14 +84,14 @@ def test_a_question_that_fails_is_told_by_the_worker():
         worker.ask(game="chess", how="bots", seconds=0.01)
 
 
-def test_the_loop_by_hand_plays_and_learns(monkeypatch):
+def test_the_hand_written_loop_plays_and_learns(monkeypatch):
     monkeypatch.setattr(bench_by_hand, "LOOK_EVERY", 5)
-    found = bench_by_hand.answer(case=1, seconds=9, until=16.0, units=4, seed=0)
-    assert found["reached"]
-    assert found["speed"] > 0
+    result = bench_by_hand.answer(case=1, seconds=9, until=16.0, units=4, seed=0)
+    assert result["reached"]
+    assert result["speed"] > 0
 
 
-def test_the_cases_are_those_of_the_documents():
+def test_cases_match_the_documents():
     sizes = {case: len(bench_case.layouts(*rules)) for case, rules in bench_case.CASES.items()}
     assert sizes == {1: 8, 2: 592}
     in_order = bench_case.greedy_turns(bench_case.layouts(4, (4,)), lambda boards: 0 * boards)
