@@ -1,0 +1,155 @@
+"""The pages of docs/games/ and docs/learners/ agree with the code and with the measured results."""
+
+import importlib
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from helpers import make_game, rng
+
+from rlgames.config import catalogue
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
+OPTIONS = [(group, name) for group in FOLDERS for name in catalogue.options(group)]
+PAGES = [FOLDERS[group] / f"{name}.md" for group, name in OPTIONS]
+EVERY = [*PAGES, *(folder / "README.md" for folder in FOLDERS.values())]
+
+
+@cache
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def table_rows(text):
+    """The cells of every table row, heads and rulers included."""
+    rows = re.findall(r"^\| (.*) \|$", text, re.MULTILINE)
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)] for row in rows]
+
+
+def facts_of(path):
+    """The table at the top of a page, by its first column."""
+    return {row[0]: row[1] for row in table_rows(text_of(path).partition("\n## ")[0])}
+
+
+def results_of(path):
+    """The rows below the generated list of presets: what they reached."""
+    return table_rows(text_of(path).partition("<!-- end of presets -->")[2])
+
+
+def figures(text):
+    """The numbers with a decimal point or at least four digits, without separators."""
+    plain = re.sub(r"(?<=\d)[,  ](?=\d{3}\b)", "", text)
+    return set(re.findall(r"\d+\.\d+|\d{4,}", plain))
+
+
+@cache
+def generator():
+    """The script that fills the tables of the pages."""
+    place = importlib.util.spec_from_file_location("configs", ROOT / "scripts" / "configs.py")
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("group", "name"), OPTIONS)
+def test_every_game_and_learner_has_a_page_that_its_index_links(group, name):
+    path = FOLDERS[group] / f"{name}.md"
+    assert path.is_file()
+    assert f"[`{name}`]({name}.md)" in text_of(FOLDERS[group] / "README.md")
+
+
+@pytest.mark.parametrize(("group", "name"), OPTIONS)
+def test_every_key_is_listed_with_its_default(group, name):
+    keys = text_of(FOLDERS[group] / f"{name}.md").partition("<!-- keys -->")[2]
+    rows = table_rows(keys.partition("<!-- end of keys -->")[0])[2:]
+    listed = [[cell.strip("`") for cell in row[:2]] for row in rows]
+    assert listed == [[key.name, key.default] for key in catalogue.keys_of(group, name)]
+
+
+def test_generated_tables_are_up_to_date():
+    pages = dict(generator().option_pages())
+    assert {*pages} == {*PAGES}
+    for path, text in pages.items():
+        assert "<!-- keys -->\n|" in text
+        assert "<!-- presets -->\n|" in text
+        assert text_of(path) == text, "run scripts/configs.py"
+
+
+@pytest.mark.parametrize("name", catalogue.options("game"))
+def test_the_facts_of_a_game_are_those_of_its_default_rules(name):
+    facts, game = facts_of(FOLDERS["game"] / f"{name}.md"), make_game(f"game={name}")
+    spec = game.spec
+    shape = tuple(game.observe(game.initial(2, rng())).shape[1:])
+    low, high = spec.observation_range
+    assert facts["players"] == str(spec.seats)
+    assert facts["observation"] == f"`{shape}`, float32, {low:g} to {high:g}"
+    assert facts["actions"] == str(spec.actions)
+    assert facts["longest game"] == f"{spec.max_plies:,} plies"
+    assert facts["symmetries"] == str(len(game.symmetries()))
+    assert facts["hidden information"] == ("yes" if spec.hidden else "no")
+    assert facts["chance after a move"] == ("yes" if spec.num_chance_inputs else "no")
+    assert facts["objective"] == f"`{spec.goal}`"
+    row = [f"`{shape}`", str(spec.actions)]
+    assert row in [cells[3:5] for cells in table_rows(text_of(FOLDERS["game"] / "README.md"))]
+
+
+@pytest.mark.parametrize("name", ["battleship", "salvo", "2048"])
+def test_the_encodings_of_a_game_have_as_many_planes_as_its_page_says(name):
+    rows = table_rows(text_of(FOLDERS["game"] / f"{name}.md").partition("## Observation")[2])
+    choices = next(k.choices for k in catalogue.keys_of("game", name) if k.name == "encoding")
+    planes = {row[0].strip("`"): row[1] for row in rows}
+    for encoding in choices:
+        game = make_game(f"game={name}", f"encoding={encoding}")
+        assert int(planes[encoding].split()[0]) == game.spec.observation[0]
+
+
+@pytest.mark.parametrize("name", catalogue.options("game"))
+def test_the_environment_of_a_game_is_registered_under_the_id_on_its_page(name):
+    gymnasium = pytest.importorskip("gymnasium")
+    importlib.import_module("rlgames.envs")
+    identity = facts_of(FOLDERS["game"] / f"{name}.md")["Gymnasium id"].strip("`")
+    env = gymnasium.make(identity)
+    assert env.observation_space.shape == make_game(f"game={name}").spec.observation
+
+
+@pytest.mark.parametrize("name", catalogue.options("learner"))
+def test_the_facts_of_a_learner_are_those_of_its_class(name):
+    facts = facts_of(FOLDERS["learner"] / f"{name}.md")
+    module, _, kind = facts["class"].strip("`").rpartition(".")
+    learner = getattr(importlib.import_module(module), kind)
+    yes = {True: "yes", False: "no"}
+    assert facts["learns from windows (`window=`)"] == yes[learner.bootstraps]
+    recorded = facts["learns from recorded games (`demos_per_batch=`)"]
+    assert recorded == yes[learner.learns_from_records]
+    assert facts["several processes (`torchrun`)"] == yes[learner.supports_distributed]
+    policies = {word.strip("` ") for word in facts["policies"].split(",")}
+    assert policies <= {*catalogue.options("policy")}
+
+
+@pytest.mark.parametrize("name", catalogue.options("learner"))
+def test_the_metrics_of_a_learner_are_explained(name):
+    section = text_of(FOLDERS["learner"] / f"{name}.md").partition("\n## Metrics\n")[2]
+    names = re.findall(r"`([\w/*]+)`", section.partition("\n## ")[0])
+    explained = text_of(DOCS / "metrics.md")
+    assert names
+    for metric in names:
+        assert f"`{metric if '/' in metric else f'train/{metric}'}`" in explained, metric
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_presets_are_known_and_their_figures_measured(path):
+    measured = figures(text_of(DOCS / "results.md"))
+    for row in results_of(path):
+        for preset in re.findall(r"`(\w+)`", row[0]):
+            assert preset in catalogue.options("experiment"), preset
+        assert figures(" | ".join(row[1:])) <= measured, row
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_links_lead_to_files(path):
+    for target in re.findall(r"\]\(([^)#:]+)\)", text_of(path)):
+        assert (path.parent / target).is_file(), target
