@@ -189,7 +189,7 @@ def test_a_sweep_that_is_told_to_end(number, whole, tmp_path):
     ends(tmp_path, whole, left, 0)
 
 
-def test_a_sweep_has_onetrajectory_id(tmp_path):
+def test_a_sweep_has_one_owner(tmp_path):
     words = (*SEEDS, "out=sweep")
     first = Process(tmp_path, *words, prepare=in_job(0, 2, lambda: time.sleep(60)))
     while not (tmp_path / "sweep" / JOBS[0] / "checkpoints/latest.safetensors").exists():

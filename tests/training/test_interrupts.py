@@ -334,7 +334,7 @@ def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
     assert metrics_of(whole) == metrics_of(tmp_path / "run")
 
 
-def test_a_directory_has_onetrajectory_id(whole, tmp_path):
+def test_a_run_directory_has_one_owner(whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     first = Process(tmp_path, *words, prepare=at_play(12, lambda: time.sleep(60)))
     last = tmp_path / "run/checkpoints/latest.safetensors"
