@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded_games import GAMES, built, players_of, record
+from recorded_games import GAMES, make_game_and_rules, players_of, record
 
 from rlgames.config.catalogue import options
 from rlgames.rollouts import records
@@ -32,7 +32,7 @@ def undamaged(tmp_path_factory):
 
 
 def read(path, *words):
-    return records.read(path, *built(*(words or [f"game={DAMAGED}"])))
+    return records.read(path, *make_game_and_rules(*(words or [f"game={DAMAGED}"])))
 
 
 def reads_or_names(path, lines, number):
@@ -50,7 +50,7 @@ def reads_or_names(path, lines, number):
 
 def assert_sound(found):
     """Only moves that the rules allow, and finite numbers."""
-    game, _ = built(f"game={DAMAGED}")
+    game, _ = make_game_and_rules(f"game={DAMAGED}")
     moves, score = found.moves, found.results.score
     assert game.legal_action_mask(moves.state).gather(1, moves.action[:, None]).all()
     assert not moves.state.done.any()
@@ -68,7 +68,7 @@ def assert_sound(found):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_written_is_read_back(name, tmp_path):
     path = tmp_path / "games"
-    game, rules = built(f"game={name}")
+    game, rules = make_game_and_rules(f"game={name}")
     moves, results = record(path, f"game={name}")
     recorded = records.read(path, game, rules)
     assert torch.equal(recorded.results.score, results.score)
@@ -98,7 +98,7 @@ def test_what_was_written_is_read_back(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_line_is_plain_json_with_the_moves_of_one_game(name, tmp_path):
     path = tmp_path / "games"
-    game, rules = built(f"game={name}")
+    game, rules = make_game_and_rules(f"game={name}")
     moves, results = record(path, f"game={name}")
     header, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert header == {"rlgames_record": records.FORMAT, "game": rules}

@@ -18,7 +18,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded_games import built
+from recorded_games import make_game_and_rules
 from recorded_games import record as recorded
 from safetensors import SafetensorError
 from untrusted_files import bounded, forge, plain_header, trained
@@ -184,7 +184,7 @@ def fuzz_record(folder, draw):
         content = f"{head}\n{_text(altered(json.loads(line), draw))}\n".encode()
     _write(path, content)
     try:
-        records.read(path, *built("game=tictactoe"))
+        records.read(path, *make_game_and_rules("game=tictactoe"))
     except records.BadRecord as error:
         _plain(error, path)
 

@@ -414,7 +414,7 @@ def test_json_is_parsed_within_bounds():
 @pytest.fixture
 def record(tmp_path):
     """A record's lines, and how to read other lines as a record of the same game."""
-    from test_records import built, read
+    from test_records import make_game_and_rules, read
     from test_records import record as write
 
     write(tmp_path / "record", "game=tictactoe")
@@ -430,7 +430,7 @@ def record(tmp_path):
             assert len(told) < 600
             return told
 
-    assert built("game=tictactoe")
+    assert make_game_and_rules("game=tictactoe")
     return lines, use
 
 

@@ -10,7 +10,7 @@ import shutil
 import pytest
 import torch
 from processes import flat
-from recorded_games import built
+from recorded_games import make_game_and_rules
 from untrusted_files import RUNS, tell_plainly, trained
 
 from rlgames.commands.resume import resume_command
@@ -196,7 +196,7 @@ def test_a_state_that_can_be_is_gone_on_from(name, made):
 
 @pytest.mark.parametrize("words", [*GAMES, *SMALL_GAMES], ids=str)
 def test_every_position_that_is_met_can_be(words):
-    game, _ = built(*words)
+    game, _ = make_game_and_rules(*words)
     rng = torch.Generator().manual_seed(0)
     games = GamePool(game, [Random(game) for _ in range(game.spec.seats)], 10_000, rng, batch=20)
     for _ in range(20):
