@@ -44,9 +44,9 @@ def _done(sweep: Sweep, number: int) -> int:
             return cli_main.resume(path, [])
         return cli_main.train(from_plain(sweep.jobs[number].config | {"out": str(path)}))
     except Interrupted as stop:
-        told = stop.told.partition(";")[0]
-        told = f"interrupted{told and ', '}{told}"
-        return report_error(ConfigError(told), False, stop.code)
+        message = stop.message.partition(";")[0]
+        message = f"interrupted{message and ', '}{message}"
+        return report_error(ConfigError(message), False, stop.code)
     except ConfigError as error:
         _note(path, error.error)
         return report_error(error, False)

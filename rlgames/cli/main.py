@@ -91,8 +91,8 @@ def answer(words: list[str]) -> int:
     except ConfigError as error:
         return report_error(error, as_json)
     except Interrupted as end:
-        told = f"interrupted{end.told and ', '}{end.told}"
-        return report_error(ConfigError(told), as_json, end.code)
+        message = f"interrupted{end.message and ', '}{end.message}"
+        return report_error(ConfigError(message), as_json, end.code)
     except KeyboardInterrupt:
         return interrupted(words)
     except EOFError as error:  # a person was asked and is no longer there

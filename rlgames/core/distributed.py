@@ -1,7 +1,7 @@
-"""Processes that teach one policy together, each from games of its own.
+"""Data-parallel training: several processes train one policy, each on its own games.
 
-torchrun starts them and says so in the environment. Alone, as nearly always, a process is the first
-of one, and all sums are its own. Nothing heavy is imported before it has to be.
+torchrun starts the processes and sets their environment variables. Without it there is one process,
+with rank 0, and every function below is local. torch.distributed is imported on first use.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _told(name: str, alone: int) -> int:
-    return int(os.environ[name]) if "TORCHELASTIC_RUN_ID" in os.environ else alone
+def _torchrun_variable(name: str, default: int) -> int:
+    return int(os.environ[name]) if "TORCHELASTIC_RUN_ID" in os.environ else default
 
 
 def rank() -> int:
-    """This process's number, from 0."""
-    return _told("RANK", 0)
+    """The index of this process, from 0."""
+    return _torchrun_variable("RANK", 0)
 
 
 def world_size() -> int:
-    """How many processes there are."""
-    return _told("WORLD_SIZE", 1)
+    """The number of processes."""
+    return _torchrun_variable("WORLD_SIZE", 1)
 
 
 def rank_stream_name(name: str) -> str:
-    """The name of a stream of chance that each process has for itself."""
+    """The name of a random stream, different in each process."""
     return f"{name} of process {rank()}" if rank() else name
 
 
 @contextmanager
 def process_group(device: str) -> Iterator[None]:
-    """Meet the others: over gloo on CPUs, over nccl on GPUs, of which each process has its own."""
+    """Connect the processes: gloo on CPUs, nccl on GPUs with one GPU per process."""
     if world_size() == 1:
         yield
         return
     import torch.distributed
 
     if device.startswith("cuda"):
-        torch.cuda.set_device(_told("LOCAL_RANK", 0))
+        torch.cuda.set_device(_torchrun_variable("LOCAL_RANK", 0))
     torch.distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
         yield
@@ -52,13 +52,13 @@ def process_group(device: str) -> Iterator[None]:
 
 
 def local_batch_size(count: int) -> int:
-    """This process's part of so many, at least one."""
+    """This process's part of a batch of count games, at least 1."""
     return max(1, count // world_size() + (rank() < count % world_size()))
 
 
 @contextmanager
-def _meeting() -> Iterator[Any]:
-    """torch.distributed; raises ConnectionError where another process has gone."""
+def _communication() -> Iterator[Any]:
+    """torch.distributed; raises ConnectionError if another process has ended."""
     import torch.distributed
 
     try:
@@ -68,46 +68,45 @@ def _meeting() -> Iterator[Any]:
 
 
 def all_reduce_sum(values: Tensor) -> Tensor:
-    """The sums over all processes."""
+    """The sum over all processes, computed in place."""
     if world_size() > 1:
-        with _meeting() as others:
-            others.all_reduce(values)
+        with _communication() as dist:
+            dist.all_reduce(values)
     return values
 
 
 def all_reduce_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
-    """The mean over all processes' values [M], or weighted by weight [M]."""
+    """The mean of values [M] over all processes, weighted by weight [M] if given."""
     if world_size() == 1 and weight is None:
         return values.mean()
     weight = values.new_ones(len(values)) if weight is None else weight
-    found = all_reduce_sum((weight * values).sum()), all_reduce_sum(weight.sum())
-    return found[0] / found[1]
+    return all_reduce_sum((weight * values).sum()) / all_reduce_sum(weight.sum())
 
 
 def all_reduce_min(count: int, device: Any) -> int:
-    """The smallest of all processes' counts."""
+    """The minimum over all processes."""
     if world_size() == 1:
         return count
     import torch
 
-    found = torch.tensor(count, device=device)
-    with _meeting() as others:
-        others.all_reduce(found, others.ReduceOp.MIN)
-    return int(found)
+    minimum = torch.tensor(count, device=device)
+    with _communication() as dist:
+        dist.all_reduce(minimum, dist.ReduceOp.MIN)
+    return int(minimum)
 
 
 def gather(value: Any) -> list[Any] | None:
-    """What every process gives, in order, for the first one; None for the others."""
+    """The values of all processes in order of rank, on rank 0; None on the others."""
     if world_size() == 1:
         return [value]
-    found: list[Any] | None = [None] * world_size() if rank() == 0 else None
-    with _meeting() as others:
-        others.gather_object(value, found)
-    return found
+    values: list[Any] | None = [None] * world_size() if rank() == 0 else None
+    with _communication() as dist:
+        dist.gather_object(value, values)
+    return values
 
 
 def barrier() -> None:
-    """Until all are here."""
+    """Wait for all processes."""
     if world_size() > 1:
-        with _meeting() as others:
-            others.barrier()
+        with _communication() as dist:
+            dist.barrier()

@@ -1,4 +1,4 @@
-"""Errors: one line that says what was wrong, and a hint that helps."""
+"""Errors for users: one line with the cause, and a hint."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ import sys
 from rlgames.core.text import json_text, printable
 
 TRACEBACK = "RLGAMES_TRACEBACK"
-"""An environment variable; where it is set, errors that nobody foresaw show where they arose."""
+"""Environment variable: if set, unexpected errors show a traceback."""
 
 
 class ConfigError(Exception):
-    """Bad input: one line that says what was wrong, and a hint that mends it."""
+    """Bad input: one line that says what was wrong, and a hint how to fix it."""
 
     def __init__(self, error: str, hint: str = "") -> None:
         super().__init__(error)
         self.error, self.hint = error, hint
         if hint:
-            self.add_note(hint)  # for whoever reads a traceback
+            self.add_note(hint)  # shown in tracebacks
 
 
 class UnknownPart(ConfigError):
-    """A part by a name that no option has."""
+    """A name that no option of its group has."""
 
 
 def to_user_error(error: Exception) -> ConfigError:
-    """What to say of an error that is nobody's input."""
+    """An unexpected error as one line for the user."""
     text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
-        return ConfigError("the memory is not enough", "smaller batch= or games= may help")
+        return ConfigError("out of memory", "smaller batch= or games= may help")
     if isinstance(error, OSError | ArithmeticError):
         return ConfigError(text)
     return ConfigError(f"{type(error).__name__}: {text}", f"{TRACEBACK}=1 shows where")
 
 
 def _notes(error: BaseException) -> list[str]:
-    """What was added to an error where it passed."""
+    """Notes that add_note attached to an error."""
     return list(getattr(error, "__notes__", []))
 
 
 def nearest(word: str, names: list[str]) -> str:
-    """A hint with the nearest of names, or with all of them where none is near."""
-    near = difflib.get_close_matches(word, names, 1, 0.5)
-    return f"did you mean {near[0]}?" if near else "there is: " + ", ".join(sorted(names))
+    """A hint with the closest of the names, or with all of them if none is close."""
+    matches = difflib.get_close_matches(word, names, 1, 0.5)
+    return f"did you mean {matches[0]}?" if matches else "available: " + ", ".join(sorted(names))
 
 
 def report_error(error: ConfigError, as_json: bool, code: int = 2) -> int:
-    """Say what was wrong in one line; the exit code, by default that for bad input."""
+    """Print an error in one line and return its exit code, by default the one for bad input."""
     if as_json:
         print(json_text({"error": error.error, "hint": error.hint}))
     else:
@@ -60,15 +60,15 @@ def report_error(error: ConfigError, as_json: bool, code: int = 2) -> int:
 
 
 def detach_stdout() -> None:
-    """Whoever read standard output has gone; leave nothing that Python would complain about."""
+    """Redirect a closed standard output to null, so that Python does not fail at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def nearest_directory(name: str) -> str:
-    """A hint for a directory that is not there: another one beside it, if its name is near."""
-    folder, stroke, _ = name.rpartition("/")
-    found: list[str] = []
-    with contextlib.suppress(OSError, ValueError), os.scandir(folder + stroke or ".") as entries:
-        found = [f"{folder}{stroke}{entry.name}" for entry in entries if entry.is_dir()]
-    hint = nearest(name, found)
+    """A hint for a missing directory: a sibling with a similar name, or nothing."""
+    parent, slash, _ = name.rpartition("/")
+    siblings: list[str] = []
+    with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
+        siblings = [f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir()]
+    hint = nearest(name, siblings)
     return hint if hint.startswith("did you mean") else ""

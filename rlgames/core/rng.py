@@ -1,4 +1,4 @@
-"""Streams of chance: a generator for each use, by seed and name, and going on with one."""
+"""Random streams: one generator per use, from a seed and a name."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from torch import Tensor
 
 
 def make_generator(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:
-    """A generator of its own for each use of chance: the same seed and name, the same numbers."""
+    """A generator for one use of randomness. Equal seeds and names give equal numbers."""
     words = np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint32)
     return torch.Generator(device).manual_seed(int(words[0]) << 32 | int(words[1]))
 
 
 def restore_generator(generator: torch.Generator, state: Tensor) -> bool:
-    """Have a generator go on from a state that a file tells; False where it cannot, as that is of
-    another kind of device. Raises ValueError for a state that cannot be."""
+    """Set a generator to a state read from a file; False if the state is of another device type.
+
+    Raises ValueError for an invalid state.
+    """
     if state.dtype != torch.uint8 or state.dim() != 1:
-        raise ValueError("a generator has no such state")
+        raise ValueError("invalid generator state")
     if len(state) != len(generator.get_state()):
         return False
     if generator.device.type == "cpu":
-        left, _, after = struct.unpack("<iiQ", bytes(state[8:24].tolist()))
-        # PyTorch would read on beyond its 624 numbers.
-        if left + after != 625 and (left, after) != (1, 0):
-            raise ValueError("a generator has no such state")
+        left, _, next_index = struct.unpack("<iiQ", bytes(state[8:24].tolist()))
+        # The Mersenne Twister has 624 numbers; PyTorch would read past them.
+        if left + next_index != 625 and (left, next_index) != (1, 0):
+            raise ValueError("invalid generator state")
     generator.set_state(state)
     return True

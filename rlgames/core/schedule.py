@@ -1,4 +1,4 @@
-"""A number that stays, or moves in a straight line from one value to another over a run."""
+"""A hyperparameter that is constant or changes linearly over a run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Schedule:
-    """start at the first game, end at the last; end=None stays at start."""
+    """From start at the first game to end at the last; constant if end is None."""
 
     start: float
     end: float | None = None
 
     def at(self, progress: float) -> float:
-        """The value when progress, 0 to 1, of the run's games have been played."""
+        """The value after a fraction, progress, of the run's games."""
         if self.end is None:
             return self.start
         return self.start + (self.end - self.start) * progress

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: work that must not be torn is finished first."""
+"""Ctrl-C and SIGTERM: critical sections finish before the program stops."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from typing import Any, Self
 
 
 def is_importing(frame: FrameType | None) -> bool:
-    """Whether a module is being imported where the program stands. Some modules swallow whatever
-    is raised then, by a bare `except:`."""
+    """Whether the interrupted code is importing a module. Some modules swallow every exception at
+    import with a bare `except:`."""
     while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
         frame = frame.f_back
     return frame is not None
 
 
 @contextmanager
-def exit_on_interrupted_import(tell: Callable[[], object]) -> Iterator[None]:
-    """While it is entered, Ctrl-C ends the process at once where a module is being imported, once
-    tell has said so; elsewhere it raises KeyboardInterrupt, as usual."""
+def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
+    """In this context Ctrl-C during an import calls report and ends the process at once; elsewhere
+    it raises KeyboardInterrupt as usual."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         if not is_importing(frame):
             raise KeyboardInterrupt
-        tell()
+        report()
         os._exit(128 + number)
 
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler:  # as nohup and & have it, or in a thread
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.default_int_handler:  # ignored by nohup and &, or in a thread
         yield
         return
     signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, previous)
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody wants the process to end; it exits with 128 + the signal's number.
+    """SIGINT or SIGTERM arrived. The process exits with code 128 + the signal's number.
 
-    told: what to tell a person, if there is more to say than that.
+    message: what to add for the user, for example how to resume.
     """
 
-    def __init__(self, number: int, told: str = "") -> None:
-        super().__init__(told)
-        self.number, self.told = number, told
+    def __init__(self, number: int, message: str = "") -> None:
+        super().__init__(message)
+        self.number, self.message = number, message
 
     @property
     def code(self) -> int:
@@ -57,40 +57,41 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """While it is entered, SIGINT and SIGTERM raise Interrupted where the program stands, or at
-    the end of the shielded block that it is in, or, in an import, of the next one; a second signal
-    raises at once.
+    """A context in which SIGINT and SIGTERM raise Interrupted.
 
-    pending: a signal that a shield holds back. twice: whether there was a second one.
-    first: called at once by the first signal.
+    The exception is raised at once, or at the end of the current shielded block; a signal during
+    an import waits for the end of the next shielded block. A second signal raises at once.
+
+    pending: a signal that waits for the end of a block. twice: whether a second signal arrived.
+    on_first_signal: called at once by the first signal.
     """
 
-    def __init__(self, first: Callable[[], object] | None = None) -> None:
+    def __init__(self, on_first_signal: Callable[[], object] | None = None) -> None:
         self.pending: int | None = None
-        self._first = first
+        self._on_first_signal = on_first_signal
         self.twice = False
         self._raised = False
         self._shields = 0
-        self._before: dict[int, Any] = {}
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # Only the main thread may say what a signal does.
+        # Python sets signal handlers in the main thread only.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and & have it
-                    self._before[number] = signal.signal(number, self._handle)
+                if signal.getsignal(number) is not signal.SIG_IGN:  # ignored by nohup and &
+                    self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
-        self._before.clear()
+        self._previous.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.twice = self._raised or self.pending is not None
         self.pending = number
-        if self._first and not self.twice:
-            self._first()
+        if self._on_first_signal and not self.twice:
+            self._on_first_signal()
         if self.twice or not (self._shields or is_importing(frame)):
             self._raise()
 
@@ -101,7 +102,7 @@ class Interrupts:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """A block that a first signal does not tear."""
+        """A block that a first signal does not interrupt."""
         self._shields += 1
         try:
             yield

@@ -1,4 +1,4 @@
-"""Tensors from files that somebody else may have written, and how much may be made for them."""
+"""Checks of tensors from untrusted files, and a limit on the memory they can claim."""
 
 from __future__ import annotations
 
@@ -12,132 +12,133 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rlgames.core.untrusted import sanitized
 
-SLACK = 1 << 20
-"""Numbers that a policy may use beside its weights: tables of cells, say."""
+NUM_EXTRA_ELEMENTS = 1 << 20
+"""Elements that a policy may allocate beyond its weights, for example tables of cells."""
 
 MIN_TENSOR_SIZE = 1024
-"""A tensor counts as so many numbers at least, for it takes time to make."""
+"""Elements that every new tensor counts at least, because creating it takes time."""
 
 MAX_COPIES = 4
-"""How often the weights may be made while a policy is built: to be set, and to be drawn."""
+"""How often the weights may be allocated while a policy is built and initialized."""
+
+ALLOCATORS = ("empty", "zeros", "ones", "full", "rand", "randn", "new")
+"""Prefixes of the names of operators that allocate a tensor of a given size."""
 
 
 class TooLarge(ValueError):
-    """More numbers were asked for than a file has."""
+    """A config asks for more elements than its file has."""
 
 
 class AllocationLimit(TorchDispatchMode):
-    """Within it tensors of no more than COPIES times so many numbers, and SLACK, can be made.
+    """A context that limits the tensors created in it.
 
-    Raises TooLarge before the memory is asked for.
+    One tensor may have numel + NUM_EXTRA_ELEMENTS elements, all together MAX_COPIES times that.
+    Raises TooLarge before the memory is allocated.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and torch would import its compiler, in a second
+        return False  # nothing is compiled here; True imports torch's compiler, about a second
 
-    def __init__(self, numbers: int) -> None:
+    def __init__(self, numel: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.numbers, self.left = numbers, MAX_COPIES * (numbers + SLACK)
+        self.numel = numel
+        self.remaining = MAX_COPIES * (numel + NUM_EXTRA_ELEMENTS)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
-        made = _made(func, args)
-        self.left -= max(made, MIN_TENSOR_SIZE if made else 0)
-        if made > self.numbers + SLACK or self.left < 0:
-            raise TooLarge(
-                f"its config needs far more numbers than the {self.numbers:,} of its file"
-            )
+        allocated = _allocated_numel(func, args)
+        self.remaining -= max(allocated, MIN_TENSOR_SIZE if allocated else 0)
+        if allocated > self.numel + NUM_EXTRA_ELEMENTS or self.remaining < 0:
+            raise TooLarge(f"its config needs far more numbers than the {self.numel:,} of its file")
         return func(*args, **(kwargs or {}))
 
 
-def _made(func: Any, args: Sequence[Any]) -> int:
-    """How many numbers a call is told to make; 0 for what works on those that there are."""
+def _allocated_numel(func: Any, args: Sequence[Any]) -> int:
+    """The number of elements that an operator allocates; 0 if it reads existing tensors."""
     name = func.overloadpacket.__name__
     if name in ("arange", "linspace"):
         return int(max((abs(value) for value in args if isinstance(value, int)), default=0))
-    place = {"new": 1}.get(name.split("_")[0], 0)
-    size = args[place] if len(args) > place else None
-    if name.split("_")[0] in MAKERS and isinstance(size, Sequence):
+    prefix = name.split("_")[0]
+    size_index = 1 if prefix == "new" else 0
+    size = args[size_index] if len(args) > size_index else None
+    if prefix in ALLOCATORS and isinstance(size, Sequence):
         return math.prod(map(int, size))
     return 0
 
 
-MAKERS = ("empty", "zeros", "ones", "full", "rand", "randn", "new")
-"""How the names begin of what makes tensors of a size that it is told."""
-
-
-def state_dict_mismatch(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> str:
-    """What is missing, too much or of another shape or type, as part of a message; "" if nothing
-    is."""
-    parts = {
-        "missing": [name for name in wanted if name not in found],
-        "unknown": [name for name in found if name not in wanted],
-        "of another shape or type": [
+def state_dict_mismatch(state: dict[str, Tensor], expected: dict[str, Tensor]) -> str:
+    """The missing, unknown and misshapen tensors as part of a message; "" if all match."""
+    problems = {
+        "missing": [name for name in expected if name not in state],
+        "unknown": [name for name in state if name not in expected],
+        "with the wrong shape or dtype": [
             name
-            for name in wanted
-            if name in found
-            and not (isinstance(found[name], Tensor) and same_layout(found[name], wanted[name]))
+            for name in expected
+            if name in state
+            and not (isinstance(state[name], Tensor) and same_layout(state[name], expected[name]))
         ],
     }
-    return "; ".join(f"{_listed(names)} {what}" for what, names in parts.items() if names)
+    return "; ".join(
+        f"{_first_names(names)} {problem}" for problem, names in problems.items() if names
+    )
 
 
-def _listed(names: list[str]) -> str:
-    """The first few names."""
+def _first_names(names: list[str]) -> str:
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return ", ".join(sanitized(name, 60) for name in names[:3]) + more
 
 
-def same_layout(found: Tensor, wanted: Tensor) -> bool:
-    return found.shape == wanted.shape and found.dtype == wanted.dtype
+def same_layout(tensor: Tensor, expected: Tensor) -> bool:
+    """Whether two tensors have the same shape and dtype."""
+    return tensor.shape == expected.shape and tensor.dtype == expected.dtype
 
 
 def load_weights(module: nn.Module, tensors: Any) -> None:
-    """Load what a module remembers; ValueError unless every tensor is of its name, shape and type
-    and finite."""
+    """Load a state dict. Raises ValueError unless names, shapes and dtypes match and all numbers
+    are finite."""
     if not isinstance(tensors, dict):
-        raise ValueError("there are no tensors where some should be")
-    wrong = state_dict_mismatch(tensors, module.state_dict())
-    if wrong:
-        raise ValueError(f"the tensors do not fit: {wrong}")
+        raise ValueError("the state is not a dictionary of tensors")
+    mismatch = state_dict_mismatch(tensors, module.state_dict())
+    if mismatch:
+        raise ValueError(f"the tensors do not fit: {mismatch}")
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise ValueError("some weights are not finite numbers")
     module.load_state_dict(tensors)
 
 
-def checked_rows(found: Any, wanted: Tensor, rows: int) -> Tensor:
-    """Tensor [rows, ...] with rows of the shape and type of those of wanted, and finite.
+def checked_rows(column: Any, example: Tensor, rows: int) -> Tensor:
+    """The column if it is a finite tensor [rows, ...] with the row shape and dtype of example.
 
     Raises ValueError for anything else.
     """
-    if not (isinstance(found, Tensor) and found.dtype == wanted.dtype):
-        raise ValueError("a column is missing or of another type")
-    if found.shape != (rows, *wanted.shape[1:]):
-        raise ValueError(f"{rows} rows should be there, and {tuple(found.shape)[:4]} are")
-    if not bool(found.isfinite().all()):
-        raise ValueError("a number is not finite")
-    return found.to(wanted.device)
+    if not (isinstance(column, Tensor) and column.dtype == example.dtype):
+        raise ValueError("a column is missing or has the wrong dtype")
+    if column.shape != (rows, *example.shape[1:]):
+        raise ValueError(f"a column has the shape {tuple(column.shape)[:4]}, expected {rows} rows")
+    if not bool(column.isfinite().all()):
+        raise ValueError("a column has numbers that are not finite")
+    return column.to(example.device)
 
 
 def check_optimizer_state(optimizer: torch.optim.Optimizer, state: Any) -> None:
-    """Raises ValueError for what an optimizer of this kind cannot have kept of its weights.
+    """Raises ValueError for a state that an optimizer of this class cannot have.
 
-    state: by place of the weight, by name; tensors of the weight's shape or single numbers.
+    state: by index of the weight, then by name; tensors of the weight's shape, or scalars.
     """
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     probe = torch.zeros(2, 3, requires_grad=True)
     probe.grad = torch.zeros_like(probe)
-    example = type(optimizer)([probe], **optimizer.defaults)
-    example.step()
-    kept = example.state[probe]
-    for place, of_one in state.items():
-        if not 0 <= place < len(weights) or of_one.keys() != kept.keys():
-            raise ValueError(f"an optimizer of this kind keeps no such state of weight {place}")
-        for name, value in of_one.items():
-            wanted = weights[place] if kept[name].shape == probe.shape else kept[name]
-            if not (isinstance(value, Tensor) and same_layout(value, wanted)):
-                raise ValueError(f"{name} of weight {place} is of another shape or type")
+    example_optimizer = type(optimizer)([probe], **optimizer.defaults)
+    example_optimizer.step()
+    example = example_optimizer.state[probe]
+    for index, weight_state in state.items():
+        if not 0 <= index < len(weights) or weight_state.keys() != example.keys():
+            raise ValueError(f"the optimizer has no such state for weight {index}")
+        for name, value in weight_state.items():
+            expected = weights[index] if example[name].shape == probe.shape else example[name]
+            if not (isinstance(value, Tensor) and same_layout(value, expected)):
+                raise ValueError(f"{name} of weight {index} has the wrong shape or dtype")
             if not bool(value.isfinite().all()) or (value.dim() == 0 and value < 0):
-                raise ValueError(f"{name} of weight {place} is out of range")
+                raise ValueError(f"{name} of weight {index} is out of range")

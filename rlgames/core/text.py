@@ -1,4 +1,4 @@
-"""Text that is safe to print, and rows of text as aligned columns."""
+"""Text that is safe to print, and aligned columns."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ def json_text(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Text in one line, in which what controls a terminal is spelt out: names and paths may hold
-    anything."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    """Text in one line, with control characters escaped: names and paths may contain anything."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -131,7 +131,7 @@ class Sweep:
         stop = self.directory / sweeps_jobs.STOP_FILE
         lock = lock_directory(self.directory)
         try:
-            with Interrupts(first=stop.touch) as interrupts:
+            with Interrupts(on_first_signal=stop.touch) as interrupts:
                 self._wait()
                 stop.unlink(missing_ok=True)
                 yield interrupts

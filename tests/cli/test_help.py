@@ -138,7 +138,7 @@ def test_help_lists_no_player_that_a_command_does_not_take(command, typed):
         )
         assert "random" in listed
         assert not {"self", "past"} & {*listed}
-    assert "there is: corner" in typed(command, "--help", f"{asked}=self").stderr
+    assert "available: corner" in typed(command, "--help", f"{asked}=self").stderr
     assert {"self", "past"} <= {*command_help("train", main.COMMANDS, []).split()}
 
 

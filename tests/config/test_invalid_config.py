@@ -210,6 +210,4 @@ def test_memory_that_runs_out_is_said_in_one_line(typed, monkeypatch):
         monkeypatch.setattr(main, "run", lambda *_, error=error: (_ for _ in ()).throw(error))
         done = typed("solve")
         assert done.returncode == 3
-        assert done.stderr == (
-            "rlgames: the memory is not enough; smaller batch= or games= may help\n"
-        )
+        assert done.stderr == ("rlgames: out of memory; smaller batch= or games= may help\n")

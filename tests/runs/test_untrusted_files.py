@@ -166,7 +166,7 @@ def odd(policy):
     return {
         "missing": {key: value for key, value in policy.items() if key != name},
         "unknown": policy | {f"{ESCAPE}{n}" * 20: first.clone() for n in range(500)},
-        "of another shape or type": policy | {name: torch.zeros(3, 5, 7)},
+        "with the wrong shape or dtype": policy | {name: torch.zeros(3, 5, 7)},
         "logits": policy | {name: first.double()},
         "bias": {key: value.int() for key, value in policy.items()},
         "not finite": policy | {name: nan},
