@@ -25,7 +25,7 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
     make: called with the keys of schema, its name left out, after what the group's parts are made
         with: nothing for games and samplings; `game` for rewards and players; `game, player` for
         searches; `game, value=, rng=` for networks and `game, gains=` for value functions, by
-        their classes; `game, policy, sampling, reward, rng, lr=` for learners, by their classes.
+        their classes; `context, lr=` for learners, by their classes.
         It raises ValueError for what does not fit together.
     schema: a dataclass as those of schemas.py, every key with a default, that of `name` the name.
         --help shows the first line of its docstring, and its lines `key: what it is` with the keys.

@@ -24,7 +24,7 @@ from rlgames.learners.adp import Adp
 from rlgames.learners.alphazero import AlphaZero
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.dqn import Dqn
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.learners.occupancy import Occupancy
 from rlgames.learners.ppo import Ppo
 from rlgames.learners.reinforce import Reinforce
@@ -244,11 +244,7 @@ def build_learner(
         check_replay_memory(config, game, rng.device)
     try:
         learner: Learner = LEARNERS[name](
-            game,
-            policy,
-            sampling,
-            reward,
-            rng,
+            LearnerContext(game, policy, sampling, reward, rng),
             lr=config.lr,
             **arguments(config.learner),
         )

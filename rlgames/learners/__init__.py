@@ -1,1 +1,1 @@
-"""Update a policy from finished moves."""
+"""Learning algorithms: update a policy from trajectories."""

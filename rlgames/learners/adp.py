@@ -1,89 +1,79 @@
-"""Approximate dynamic programming: a linear value is fitted to what games came to."""
+"""Approximate dynamic programming: fits a linear value to the returns of games."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlgames.core.schedule import Schedule
-from rlgames.games.game import Game
-from rlgames.learners.learner import Learner, NonFiniteError
+from rlgames.learners.learner import Learner, LearnerContext, NonFiniteError
 from rlgames.policies.linear import LinearValue
-from rlgames.rewards import Reward
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import Sampling
 
 FITS = ("gradient", "least_squares")
 
 
 class Adp(Learner):
-    """After each batch λ·φ(x) moves towards the return y of each position x that was met:
+    """Fits the weights λ of a linear value to the returns y of all states x of a batch:
 
-        λ ← λ - α Δ,  Δ the mean over all x of 2 φ(x) (λ·φ(x) - y)
+        λ ← λ - α · mean over x of 2 · φ(x) · (λ·φ(x) - y)
 
-    Dedieu and Amar (4.2) print (1 - α) λ + α Δ, which climbs the error, and the sum over all
-    positions, of which a batch has thousands. The return is the whole reward of the game where it
-    is paid at the end and not discounted, as theirs; it is discounted once for the move that led
-    to x too, as values are compared when that move is chosen.
+    Dedieu and Amar (section 4.2) print (1 - α) λ + α Δ with Δ the sum over all states: that
+    ascends the error, and a batch has thousands of states. As in their paper, the return is the
+    whole reward of the game if it is final and not discounted. It is discounted once more for the
+    move that led to x, because values are compared when that move is chosen.
 
-    fit: "gradient" as above; "least_squares" goes by α of the way to the λ of least squared error,
-        of least norm where features depend on each other.
-    standardize: take the batch's mean off the returns and divide them by their deviation, as
-        their policy network does.
+    fit: "gradient" as above; "least_squares": λ ← λ + α · (λ* - λ), with λ* of least squared
+        error, and of least norm among these.
+    standardize: standardize the returns over the batch, as their policy network does.
     """
 
     policy_class = LinearValue
 
     def __init__(
         self,
-        game: Game[Any],
-        policy: LinearValue,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
+        context: LearnerContext,
         *,
         lr: float,
         lr_end: float | None,
         fit: str,
         standardize: bool,
     ) -> None:
-        self.game, self.policy, self.reward = game, policy, reward
+        super().__init__(context)
         self.lr = Schedule(lr, lr_end)
         self.fit, self.standardize = fit, standardize
 
     @torch.no_grad()
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        target = self.reward.discount * self.reward.returns(moves, results).double()
+        target = self.reward.discount * self.reward.returns(trajectories, final_states).double()
         if self.standardize:
             target = target - target.mean()
             target = target / target.square().mean().sqrt().clamp(min=1e-6)
-        features = self.policy.features(self.game, moves.state).double()
+        features = self.policy.features(self.game, trajectories.state).double()
         weights = self.policy.weights.double()
         error = features @ weights - target
         if self.fit == "gradient":
-            new = weights - lr * 2 * features.T @ error / len(error)
+            new_weights = weights - lr * 2 * features.T @ error / len(error)
         else:
-            new = weights + lr * (least_squares(features, target) - weights)
-        if not torch.isfinite(new).all():
+            new_weights = weights + lr * (least_squares(features, target) - weights)
+        if not torch.isfinite(new_weights).all():
             raise NonFiniteError("a weight is no longer a finite number; a smaller lr may help")
-        self.policy.weights.copy_(new)
-        named = zip(self.policy.names, new.tolist(), strict=True)
+        self.policy.weights.copy_(new_weights)
+        named_weights = zip(self.policy.names, new_weights.tolist(), strict=True)
         return {
             "squared_error": float(error.square().mean()),
             "lr": lr,
-            **{f"weight_{name}": weight for name, weight in named},
+            **{f"weight_{name}": weight for name, weight in named_weights},
         }
 
 
 def least_squares(features: Tensor, target: Tensor) -> Tensor:
-    """Float64 [K]: the λ of least Σ (λ·φ - y)², of least norm where it is not the only one.
+    """Float64 [K]: the λ of least Σ (λ·φ - y)², and of least norm among these.
 
-    features: float64 [M, K], target: float64 [M]. By the normal equations, which are K × K.
+    features: float64 [M, K]. target: float64 [M]. Solves the normal equations, which are K × K.
     """
     inverse: Tensor = torch.linalg.pinv(features.T @ features, rtol=1e-12, hermitian=True)
     return inverse @ (features.T @ target)

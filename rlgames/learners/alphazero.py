@@ -1,17 +1,17 @@
-"""Expert iteration: the network learns what a search around it has found."""
+"""AlphaZero: the network learns the search's visit distribution and the return."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
-from rlgames.learners.gradient import GradientLearner
-from rlgames.learners.learner import NonFiniteError
+from rlgames.learners.gradient import GradientLearner, OptimizerSettings
+from rlgames.learners.learner import LearnerContext, check_all_finite
 from rlgames.learners.replay import RingBuffer
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import mask_illegal
@@ -19,8 +19,8 @@ from rlgames.sampling import mask_illegal
 
 @dataclass(frozen=True)
 class SearchTargets:
-    """M moves. state: public positions [M]. target: float32 [M, A], what the search made of them.
-    value: float32 [M], the return that followed."""
+    """M moves. state: public states [M]. target: float32 [M, A], the search's visit distribution.
+    value: float32 [M], the return."""
 
     state: State
     target: Tensor
@@ -28,15 +28,15 @@ class SearchTargets:
 
 
 class AlphaZero(GradientLearner):
-    """The loss of a move is (Silver et al. 2017, equation 1, without the weights' own)
+    """Minimizes, over moves sampled from the replay buffer,
 
-        -Σ_a π(a) · log p(a) + value_coef · (z - v)²,
+        loss = -Σ_a π(a) · log p(a) + value_coef · (z - v)²
 
-    p and v being the network's, π the share of its visits that the search gave each action, and z
-    the return. Weights that are to stay small are left to lr_end and the memory.
+    (Silver et al. 2017, equation 1, without weight decay). p and v are the network's policy and
+    value, π is the search's visit distribution and z the return.
 
-    memory: how many of the latest moves are drawn from. updates: steps for each batch of games,
-    each on minibatch moves. symmetries: show each of them in a random symmetry of the board.
+    buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
+    games. minibatch: moves per step. symmetries: train on a random symmetry of each position.
     """
 
     trains_value_head = True
@@ -45,48 +45,46 @@ class AlphaZero(GradientLearner):
 
     def __init__(
         self,
-        *parts: Any,
+        context: LearnerContext,
+        *,
         buffer_size: int,
         updates_per_batch: int,
         minibatch: int,
         value_coef: float,
         symmetries: bool,
-        **descent: Any,
+        **optimizer: Unpack[OptimizerSettings],
     ) -> None:
-        super().__init__(*parts, **descent)
+        super().__init__(context, **optimizer)
         self.buffer: RingBuffer[SearchTargets] = RingBuffer(buffer_size)
-        self.updates_per_batch, self.minibatch, self.value_coef = (
-            updates_per_batch,
-            minibatch,
-            value_coef,
-        )
-        turns = symmetries and not self.policy.canonical
-        self.symmetries = Symmetries(self.game, self.rng.device) if turns else None
+        self.updates_per_batch, self.minibatch = updates_per_batch, minibatch
+        self.value_coef = value_coef
+        transforms = symmetries and not self.policy.canonical
+        self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
 
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        value = self.reward.returns(moves, results)
-        if not torch.isfinite(value).all():
-            raise NonFiniteError("a return is not a finite number")
-        assert moves.target is not None
-        self.buffer.add(SearchTargets(moves.state, moves.target, value))
-        norm, found = 0.0, []
+        returns = self.reward.returns(trajectories, final_states)
+        check_all_finite("a return", returns)
+        target = trajectories.target
+        assert target is not None
+        self.buffer.add(SearchTargets(trajectories.state, target, returns))
+        grad_norm, losses = 0.0, []
         for _ in range(self.updates_per_batch):
-            drawn = self.buffer[self.buffer.sample(self.minibatch, self.rng)]
-            policy_loss, value_loss = self.losses(drawn)
+            minibatch = self.buffer[self.buffer.sample(self.minibatch, self.rng)]
+            policy_loss, value_loss = self.losses(minibatch)
             loss = policy_loss + self.value_coef * value_loss
-            norm += self.descend(loss, lr)
-            found.append(torch.stack([policy_loss, value_loss]).detach())
-        policy_loss, value_loss = torch.stack(found).mean(0).tolist()
-        doubt = -(moves.target * moves.target.clamp(min=1e-30).log()).sum(1).mean()
+            grad_norm += self.descend(loss, lr)
+            losses.append(torch.stack([policy_loss, value_loss]).detach())
+        mean_policy_loss, mean_value_loss = torch.stack(losses).mean(0).tolist()
+        target_entropy = -(target * target.clamp(min=1e-30).log()).sum(1).mean()
         return {
-            "loss": policy_loss + self.value_coef * value_loss,
-            "policy_loss": policy_loss,
-            "value_loss": value_loss,
-            "target_entropy": float(doubt),
-            "grad_norm": norm / self.updates_per_batch,
+            "loss": mean_policy_loss + self.value_coef * mean_value_loss,
+            "policy_loss": mean_policy_loss,
+            "value_loss": mean_value_loss,
+            "target_entropy": float(target_entropy),
+            "grad_norm": grad_norm / self.updates_per_batch,
             "lr": lr,
             "buffer_size": float(len(self.buffer)),
         }
@@ -96,31 +94,28 @@ class AlphaZero(GradientLearner):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.buffer.load_state_dict(state["memory"], self._example(), self.game)
+        self.buffer.load_state_dict(state["memory"], self._example_row(), self.game)
 
-    def _example(self) -> SearchTargets:
-        """One move as it is remembered."""
+    def _example_row(self) -> SearchTargets:
+        """One row of the buffer, for its shapes and dtypes."""
         start = self.game.public(self.game.initial(1, torch.Generator(self.rng.device)))
         target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
         return SearchTargets(start, target, target[:, 0])
 
-    def losses(self, drawn: SearchTargets) -> tuple[Tensor, Tensor]:
-        """The means of both parts of the loss, each move in a random symmetry."""
-        inputs, legal = (
-            self.policy.inputs(self.game, drawn.state),
-            self.game.legal_action_mask(drawn.state),
-        )
-        target = drawn.target
-        same = self.symmetries
-        if same is not None and same.count > 1:
-            turn = same.sample(len(inputs), self.rng)
-            inputs = same.transform_planes(inputs, turn)
-            target, legal = (
-                same.transform_action_values(target, turn),
-                same.transform_action_values(legal, turn),
-            )
+    def losses(self, minibatch: SearchTargets) -> tuple[Tensor, Tensor]:
+        """The mean policy loss and the mean value loss, on a random symmetry of each position."""
+        inputs = self.policy.inputs(self.game, minibatch.state)
+        legal = self.game.legal_action_mask(minibatch.state)
+        target = minibatch.target
+        symmetries = self.symmetries
+        if symmetries is not None and symmetries.count > 1:
+            index = symmetries.sample(len(inputs), self.rng)
+            inputs = symmetries.transform_planes(inputs, index)
+            target = symmetries.transform_action_values(target, index)
+            legal = symmetries.transform_action_values(legal, index)
         scores, value = self.policy(inputs)
         assert value is not None
-        # What is not legal has no share of the target, and minus infinity times 0 is no number.
-        log_p = mask_illegal(scores, legal).log_softmax(1).masked_fill(~legal, 0)
-        return -(target * log_p).sum(1).mean(), (drawn.value - value).square().mean()
+        # Illegal actions have target 0 and log-probability -inf, whose product is NaN.
+        log_probs = mask_illegal(scores, legal).log_softmax(1).masked_fill(~legal, 0)
+        policy_loss = -(target * log_probs).sum(1).mean()
+        return policy_loss, (minibatch.value - value).square().mean()

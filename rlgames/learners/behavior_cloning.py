@@ -1,30 +1,30 @@
-"""Behaviour cloning: make a teacher's moves the likely ones."""
+"""Behavior cloning: imitate the moves of a teacher."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from rlgames.core.untrusted import checked_float, checked_int
-from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.gradient import GradientLearner, OptimizerSettings
+from rlgames.learners.learner import LearnerContext
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import mask_illegal
 
 EVAL_CHUNK = 4096
-"""Moves that are looked at side by side where nothing is learnt from them."""
+"""Moves per forward pass without gradient."""
 
 
 class BehaviorCloning(GradientLearner):
-    """The loss is the cross-entropy -log p(the teacher's action), p over the legal actions,
-    averaged over moves. What the moves led to does not count.
+    """Minimizes the cross-entropy -log π(a|s) of the teacher's action a, with π over the legal
+    actions, averaged over moves. Rewards are not used.
 
-    epochs: how often the moves of a batch are gone through. minibatch: moves of a step.
-    patience: evaluations without a lower loss on moves that were held out, after which the run
-    ends; None: it never does.
+    epochs: passes over each batch. minibatch: moves per gradient step.
+    patience: evaluations without a lower loss on held-out moves before the run stops; None: never.
     """
 
     learns_logits = True
@@ -33,60 +33,71 @@ class BehaviorCloning(GradientLearner):
 
     def __init__(
         self,
-        *parts: Any,
+        context: LearnerContext,
+        *,
         epochs: int = 1,
         minibatch: int = 256,
         patience: int | None = None,
-        **descent: Any,
+        **optimizer: Unpack[OptimizerSettings],
     ) -> None:
-        super().__init__(*parts, **descent)
+        super().__init__(context, **optimizer)
         self.epochs, self.minibatch, self.patience = epochs, minibatch, patience
-        self.lowest, self.since = torch.inf, 0
+        self.lowest_loss, self.num_evals_since_lowest = torch.inf, 0
 
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        norms, found = [], []
+        num_moves = len(trajectories)
+        sums, grad_norms = [], []
         for _ in range(self.epochs):
-            order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
-            for part in order.split(self.minibatch):
-                loss, agreed = self._judge(moves, part)
-                norms.append(self.descend(loss / len(part), lr))
-                found.append(torch.stack([loss.detach(), agreed]))
-        loss, agreed = (torch.stack(found).sum(0) / (self.epochs * len(moves))).tolist()
+            order = torch.randperm(num_moves, generator=self.rng, device=self.rng.device)
+            for rows in order.split(self.minibatch):
+                loss, num_agreed = self._loss_and_agreement(trajectories, rows)
+                grad_norms.append(self.descend(loss / len(rows), lr))
+                sums.append(torch.stack([loss.detach(), num_agreed]))
+        loss, agreement = (torch.stack(sums).sum(0) / (self.epochs * num_moves)).tolist()
         return {
             "loss": loss,
-            "agreement": agreed,
-            "grad_norm": sum(norms) / len(norms),
+            "agreement": agreement,
+            "grad_norm": sum(grad_norms) / len(grad_norms),
             "lr": lr,
         }
 
     @torch.no_grad()
-    def evaluate(self, moves: Trajectories) -> dict[str, float]:
-        """The mean loss, and the share of moves that the policy's best action agrees with."""
-        rows = torch.arange(len(moves), device=moves.action.device)
-        found = [torch.stack(self._judge(moves, part)) for part in rows.split(EVAL_CHUNK)]
-        loss, agreed = (torch.stack(found).sum(0) / len(moves)).tolist()
-        return {"loss": loss, "agreement": agreed}
+    def evaluate(self, trajectories: Trajectories) -> dict[str, float]:
+        """The mean loss, and the rate at which the policy's best action is the teacher's."""
+        rows = torch.arange(len(trajectories), device=trajectories.action.device)
+        sums = [
+            torch.stack(self._loss_and_agreement(trajectories, chunk))
+            for chunk in rows.split(EVAL_CHUNK)
+        ]
+        loss, agreement = (torch.stack(sums).sum(0) / len(trajectories)).tolist()
+        return {"loss": loss, "agreement": agreement}
 
     def state_dict(self) -> dict[str, Any]:
-        return super().state_dict() | {"lowest": self.lowest, "since": self.since}
+        return super().state_dict() | {
+            "lowest": self.lowest_loss,
+            "since": self.num_evals_since_lowest,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.lowest = checked_float(state["lowest"], -math.inf, math.inf)
-        self.since = checked_int(state["since"], 0)
+        self.lowest_loss = checked_float(state["lowest"], -math.inf, math.inf)
+        self.num_evals_since_lowest = checked_int(state["since"], 0)
 
-    def converged(self, loss: float) -> bool:
-        """Told the loss on held-out moves of each evaluation: whether it is time to stop."""
-        self.since = 0 if loss < self.lowest else self.since + 1
-        self.lowest = min(loss, self.lowest)
-        return self.patience is not None and self.since >= self.patience
+    def converged(self, held_out_loss: float) -> bool:
+        """Whether to stop, after an evaluation with this loss on held-out moves."""
+        improved = held_out_loss < self.lowest_loss
+        self.num_evals_since_lowest = 0 if improved else self.num_evals_since_lowest + 1
+        self.lowest_loss = min(held_out_loss, self.lowest_loss)
+        return self.patience is not None and self.num_evals_since_lowest >= self.patience
 
-    def _judge(self, moves: Trajectories, part: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of the loss over the moves in these rows, and how many of them agree."""
-        state, action = moves.state[part], moves.action[part]
+    def _loss_and_agreement(
+        self, trajectories: Trajectories, rows: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Over the moves in these rows, the sum of the loss and the number of equal actions."""
+        state, action = trajectories.state[rows], trajectories.action[rows]
         scores, _ = self.policy.scores(self.game, state)
         logits = mask_illegal(scores, self.game.legal_action_mask(state))
         return cross_entropy(logits, action, reduction="sum"), (logits.argmax(1) == action).sum()

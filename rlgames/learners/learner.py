@@ -3,57 +3,83 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from rlgames.games.game import Game
 from rlgames.policies.policy import Network
+from rlgames.rewards import Reward
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import NonFiniteError as NonFiniteError
+from rlgames.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class LearnerContext:
+    """What every learner is built from. rng: the generator of its random numbers."""
+
+    game: Game[Any]
+    policy: Any
+    sampling: Sampling
+    reward: Reward
+    rng: torch.Generator
 
 
 class Learner(ABC):
-    """Learns and does not play."""
+    """Updates a policy from trajectories. Subclasses declare their capabilities."""
 
     policy_class: type[Any] = Network
-    """The policies that it can teach: this class and those made from it."""
+    """The policies that it can train: this class and its subclasses."""
 
     trains_value_head = False
-    """Whether it teaches the policy's value head, always."""
+    """Whether it always trains the policy's value head."""
 
     trains_afterstates = False
-    """Whether networks that it teaches value what moves lead to, rather than score the moves."""
+    """Whether it trains networks to value afterstates rather than to score actions."""
 
     learns_logits = False
-    """Whether the policy's scores are logits that it learns, rather than values."""
+    """Whether the policy's scores are logits rather than values."""
 
     learns_from_rewards = True
-    """Whether it matters to it what is paid."""
+    """Whether it uses rewards."""
 
     learns_from_records = False
-    """Whether it learns from recorded games as from those just played."""
+    """Whether it learns from recorded games as well as from games just played."""
 
     bootstraps = False
-    """Whether it learns from windows of games, going on from the value of where one ends."""
+    """Whether it learns from unfinished games, by the value of the state where a window ends."""
 
     supports_distributed = False
-    """Whether several processes can teach one policy: each of its steps is made by all of them."""
+    """Whether several processes can train one policy: all of them take part in every step."""
+
+    def __init__(self, context: LearnerContext) -> None:
+        self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
+        self.reward, self.rng = context.reward, context.rng
 
     @abstractmethod
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
-        """Learn from moves once, and from how their games ended.
+        """Learn from one batch of games and return metrics by name.
 
-        progress, 0 to 1, is how much of the run has been played.
-
-        Returns metrics by name. Raises BadNumber, leaving the weights as they were.
+        progress: the fraction of the run's games that have been played, 0 to 1.
+        Raises NonFiniteError before a non-finite number reaches the weights.
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """What the next updates depend on, beside the policy's weights and the generator: a tree of
+        """What later updates depend on besides the policy's weights and the generator: a tree of
         tensors and plain numbers."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError, ValueError or RuntimeError for what does not fit."""
+        """Raises LookupError, TypeError, ValueError or RuntimeError for a state of another kind."""
         if state:
-            raise ValueError("this learner keeps nothing between two updates")
+            raise ValueError("this learner has no state")
+
+
+def check_all_finite(name: str, values: torch.Tensor) -> None:
+    """Raises NonFiniteError, with the name of the values, where one is NaN or infinite."""
+    if not torch.isfinite(values).all():
+        raise NonFiniteError(f"{name} is not a finite number")

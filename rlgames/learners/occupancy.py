@@ -1,29 +1,31 @@
-"""What lies under each action: a network's scores become the log-odds of a hit."""
+"""Occupancy: a network's scores become the log-odds that an action hits."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from rlgames.learners.gradient import GradientLearner
+from rlgames.learners.gradient import GradientLearner, OptimizerSettings
+from rlgames.learners.learner import LearnerContext
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
 class Occupancy(GradientLearner):
-    """The score z of each action still open moves towards the log-odds that it would hit:
+    """Minimizes the binary cross-entropy of the score z of every legal action,
 
-        loss = -y log σ(z) - (1 - y) log(1 - σ(z)),
+        loss = -y · log σ(z) - (1 - y) · log(1 - σ(z)),
 
-    y being what the finished game reveals, averaged over all open actions of all positions met.
-    The loss is least where σ(z) is the posterior probability, so that the best action is the one
-    most likely to hit. Positions are those of the agent's own games; the reward does not count.
+    where y is 1 if the finished game reveals a hit there, else 0; averaged over the legal actions
+    of all positions. The minimum is at σ(z) = the posterior probability of a hit, so the greedy
+    action is the one most likely to hit. Positions come from the agent's own games. Rewards are
+    not used.
 
-    share: of the moves of a batch so many are learnt from, drawn at random each time; those of one
-    game have much in common. epochs: how often that is done. minibatch: moves of a step.
+    sample_fraction: fraction of a batch's moves to train on, sampled in each epoch, because moves
+    of one game are correlated. epochs: passes over each batch. minibatch: moves per gradient step.
     Raises NotImplementedError for a game that reveals nothing.
     """
 
@@ -31,37 +33,43 @@ class Occupancy(GradientLearner):
     learns_from_rewards = False
 
     def __init__(
-        self, *parts: Any, sample_fraction: float, epochs: int, minibatch: int, **descent: Any
+        self,
+        context: LearnerContext,
+        *,
+        sample_fraction: float,
+        epochs: int,
+        minibatch: int,
+        **optimizer: Unpack[OptimizerSettings],
     ) -> None:
-        super().__init__(*parts, **descent)
+        super().__init__(context, **optimizer)
         self.game.hidden_hits(self.game.initial(1, torch.Generator(self.rng.device)))
         self.sample_fraction, self.epochs, self.minibatch = sample_fraction, epochs, minibatch
 
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        truth = self.game.hidden_hits(results.state).float()
-        losses, norms = [], []
+        hits = self.game.hidden_hits(final_states.state).float()
+        losses, grad_norms = [], []
+        num_moves = len(trajectories)
         for _ in range(self.epochs):
-            order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
-            order = order[: math.ceil(self.sample_fraction * len(moves))]
-            for part in order.split(self.minibatch):
-                loss = self.loss(moves, part, truth)
-                norms.append(self.descend(loss, lr))
+            order = torch.randperm(num_moves, generator=self.rng, device=self.rng.device)
+            order = order[: math.ceil(self.sample_fraction * num_moves)]
+            for rows in order.split(self.minibatch):
+                loss = self.loss(trajectories, rows, hits)
+                grad_norms.append(self.descend(loss, lr))
                 losses.append(loss.detach())
         return {
             "loss": float(torch.stack(losses).mean()),
-            "grad_norm": sum(norms) / len(norms),
+            "grad_norm": sum(grad_norms) / len(grad_norms),
             "lr": lr,
         }
 
-    def loss(self, moves: Trajectories, part: Tensor, truth: Tensor) -> Tensor:
-        """The mean over the open actions of the moves in these rows; truth: float32 [G, P, A]."""
-        state = moves.state[part]
-        scores, _ = self.policy.scores(self.game, state)
-        open_ = self.game.legal_action_mask(state).float()
-        found = binary_cross_entropy_with_logits(
-            scores, truth[moves.game[part], moves.seat[part]], open_, reduction="sum"
-        )
-        return found / open_.sum()
+    def loss(self, trajectories: Trajectories, rows: Tensor, hits: Tensor) -> Tensor:
+        """The mean over the legal actions of the moves in these rows. hits: float32 [G, P, A]."""
+        state = trajectories.state[rows]
+        logits, _ = self.policy.scores(self.game, state)
+        legal = self.game.legal_action_mask(state).float()
+        target = hits[trajectories.game[rows], trajectories.seat[rows]]
+        total = binary_cross_entropy_with_logits(logits, target, legal, reduction="sum")
+        return total / legal.sum()

@@ -1,4 +1,4 @@
-"""What the learners that follow the policy's gradient have in common. M moves, A actions."""
+"""Shared by policy gradient learners. Shapes: M moves, A actions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from torch import Tensor
 from rlgames.core import distributed
 
 
-def select_actions(log_p: Tensor, action: Tensor) -> Tensor:
-    """Float32 [M]: the log-probabilities of the actions taken, from those of all, [M, A]."""
-    return log_p.gather(1, action[:, None])[:, 0]
+def select_actions(log_prob: Tensor, action: Tensor) -> Tensor:
+    """Float32 [M]: the log-probabilities of the actions taken, from those of all actions [M, A]."""
+    return log_prob.gather(1, action[:, None])[:, 0]
 
 
-def mean_entropy(log_p: Tensor, p: Tensor) -> Tensor:
-    """The mean entropy of distributions [M, A]; what is not legal has minus infinity, and 0."""
-    return -(p * log_p.clamp(min=-1e9)).sum(1).mean()
+def mean_entropy(log_prob: Tensor, prob: Tensor) -> Tensor:
+    """The mean entropy of distributions [M, A]; illegal actions have log-probability -inf."""
+    return -(prob * log_prob.clamp(min=-1e9)).sum(1).mean()
 
 
 def standardized(advantage: Tensor, weight: Tensor | None = None) -> Tensor:
-    """[M] less its mean and divided by its deviation, in both of which weight, [M], counts.
+    """[M] minus its mean, divided by its standard deviation, both weighted by weight [M].
 
-    Several processes take the mean and the deviation of all that they have.
+    Mean and deviation are taken over all processes.
     """
-    advantage = advantage - distributed.all_reduce_mean(advantage, weight)
-    return advantage / distributed.all_reduce_mean(advantage.square(), weight).sqrt().clamp(
-        min=1e-6
-    )
+    centered = advantage - distributed.all_reduce_mean(advantage, weight)
+    deviation = distributed.all_reduce_mean(centered.square(), weight).sqrt()
+    return centered / deviation.clamp(min=1e-6)

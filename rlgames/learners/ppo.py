@@ -1,10 +1,11 @@
-"""Actor-critic: raise the probability of moves that do better than the value head expects."""
+"""Proximal policy optimization: a clipped policy gradient with a value head."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -13,36 +14,63 @@ from rlgames.core import distributed
 from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
 from rlgames.games.symmetry import Symmetries
-from rlgames.learners.gradient import GradientLearner
-from rlgames.learners.learner import NonFiniteError
+from rlgames.learners.gradient import GradientLearner, OptimizerSettings
+from rlgames.learners.learner import LearnerContext, check_all_finite
 from rlgames.learners.policy_gradient import mean_entropy, select_actions, standardized
 from rlgames.rewards import generalized_advantage
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
 
 MAX_LOG_RATIO = math.log(10)
-"""A bad move made against the odds counts at most as ten others (as in Ye et al. 2020)."""
+"""Limits the loss of an unlikely move with a negative advantage (dual clip, Ye et al. 2020)."""
 
-CHUNK = 1 << 15
-"""So many positions are valued at once where no gradient is wanted."""
+EVAL_CHUNK = 1 << 15
+"""Positions per forward pass without gradient."""
+
+
+@dataclass(frozen=True)
+class PpoBatch:
+    """M moves.
+
+    inputs: the network's inputs [M, ...]. legal: bool [M, A]. action: int64 [M].
+    old_log_prob, advantage, value_target: float32 [M], from the policy before the update.
+    """
+
+    inputs: Tensor
+    legal: Tensor
+    action: Tensor
+    old_log_prob: Tensor
+    advantage: Tensor
+    value_target: Tensor
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def __getitem__(self, rows: Tensor | slice) -> PpoBatch:
+        return PpoBatch(
+            self.inputs[rows],
+            self.legal[rows],
+            self.action[rows],
+            self.old_log_prob[rows],
+            self.advantage[rows],
+            self.value_target[rows],
+        )
 
 
 class Ppo(GradientLearner):
-    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantages (2016).
+    """Proximal policy optimization (Schulman et al. 2017) with GAE (Schulman et al. 2016).
 
-    The loss is the mean over moves of
+        loss = mean of -min(r · Â, clip(r, 1 - ε, 1 + ε) · Â)
+               + value_coef · (V - R)² - entropy_coef · H
 
-        -min(ratio · Â, clip(ratio, 1 - ε, 1 + ε) · Â) + value_coef · (V - R)² - entropy · H
+    r = π(a|s) ÷ π_old(a|s); Â is the advantage, standardized over the batch; R = V_old + Â before
+    it is standardized; H is the policy's entropy. With symmetries, r also corrects for the policy
+    finding a transformed move more or less likely than the original.
 
-    where ratio is the new probability of the move over the one that it was made with, Â the
-    advantage, standardised over the batch, and R = V + Â as it was before that. On a turned board
-    the policy may find the turned move less likely than it was: the ratio makes that good.
-
-    gae_lambda: how far a move's credit reaches past the value of the next; 1: the whole return.
-    symmetries: learn from each position turned or mirrored at random, where the game allows it.
-    entropy: weight of the policy's entropy, which keeps it exploring; fades to entropy_end.
-    epochs, minibatches: how often, and in how many random parts, each batch is learnt from.
-    clip: ε.
+    gae_lambda: λ of GAE; 1: the full return.
+    symmetries: train on a random symmetry of each position.
+    entropy_coef, entropy_coef_end: at the start and at the end of the run.
+    epochs: passes over each batch. minibatches: gradient steps per pass. clip_range: ε.
     """
 
     trains_value_head = True
@@ -53,7 +81,8 @@ class Ppo(GradientLearner):
 
     def __init__(
         self,
-        *parts: Any,
+        context: LearnerContext,
+        *,
         gae_lambda: float,
         symmetries: bool,
         entropy_coef: float,
@@ -62,100 +91,118 @@ class Ppo(GradientLearner):
         epochs: int,
         minibatches: int,
         clip_range: float,
-        **descent: Any,
+        **optimizer: Unpack[OptimizerSettings],
     ) -> None:
-        super().__init__(*parts, **descent)
+        super().__init__(context, **optimizer)
+        self.gae_lambda, self.value_coef, self.clip_range = gae_lambda, value_coef, clip_range
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
-        self.gae_lambda, self.value_coef = gae_lambda, value_coef
-        turns = symmetries and not self.policy.canonical
-        self.symmetries = Symmetries(self.game, self.rng.device) if turns else None
-        self.epochs, self.minibatches, self.clip_range = epochs, minibatches, clip_range
+        self.epochs, self.minibatches = epochs, minibatches
+        transforms = symmetries and not self.policy.canonical
+        self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
 
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
-        inputs, legal = (
-            self.policy.inputs(self.game, moves.state),
-            self.game.legal_action_mask(moves.state),
-        )
-        reward = self.reward.rewards(moves, results)
-        if not torch.isfinite(reward).all():
-            raise NonFiniteError("a reward is not a finite number")
-        old, value = self._before(inputs, legal, moves.action)
-        beyond = self._beyond(results.state)
-        advantage = generalized_advantage(
-            reward, value, moves, self.reward.discount, self.gae_lambda, beyond
-        )
-        wanted = value + advantage
-        advantage = standardized(advantage)
-        inputs, legal, action = self._turned(inputs, legal, moves.action)
-        told = []
-        for part in self._parts(len(moves), inputs.device):
-            scores, expected = self.policy(inputs[part])
-            assert expected is not None
-            log_p = self.sampling.logits(scores, legal[part]).log_softmax(1)
-            ratio = (select_actions(log_p, action[part]) - old[part]).clamp(max=MAX_LOG_RATIO).exp()
-            kept = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
-            gained = torch.minimum(ratio * advantage[part], kept * advantage[part])
-            p = log_p.exp()
-            entropy = mean_entropy(log_p, p)
-            error = (expected - wanted[part]).square().mean()
-            loss = self.value_coef * error - gained.mean() - entropy_coef * entropy
-            norm = self.descend(loss, lr, len(ratio))
-            with torch.no_grad():
-                clipped = (ratio != kept).float().mean()
-                doubt = distance_to_certainty(p).mean()
-                told.append(
-                    torch.stack([loss, error, entropy, clipped, doubt, loss.new_tensor(norm)])
-                )
+        batch = self._make_batch(trajectories, final_states)
+        steps = []
+        for rows in self._minibatch_rows(len(batch), batch.inputs.device):
+            minibatch = batch[rows]
+            loss, metrics = self._loss(minibatch, entropy_coef)
+            grad_norm = self.descend(loss, lr, len(minibatch))
+            steps.append(torch.stack([*metrics, loss.new_tensor(grad_norm)]))
         names = ("loss", "value_loss", "entropy", "clipped", "distance_to_certainty", "grad_norm")
-        figures = torch.stack(told).mean(0).tolist()
-        return dict(zip(names, figures, strict=True)) | {"return": float(wanted.mean()), "lr": lr}
+        means = torch.stack(steps).mean(0).tolist()
+        return dict(zip(names, means, strict=True)) | {
+            "return": float(batch.value_target.mean()),
+            "lr": lr,
+        }
 
-    def _turned(
+    def _make_batch(self, trajectories: Trajectories, final_states: FinalStates) -> PpoBatch:
+        """Advantages and value targets of the current policy, then the random symmetries."""
+        inputs = self.policy.inputs(self.game, trajectories.state)
+        legal = self.game.legal_action_mask(trajectories.state)
+        reward = self.reward.rewards(trajectories, final_states)
+        check_all_finite("a reward", reward)
+        old_log_prob, value = self._evaluate_moves(inputs, legal, trajectories.action)
+        advantage = generalized_advantage(
+            reward,
+            value,
+            trajectories,
+            self.reward.discount,
+            self.gae_lambda,
+            self._bootstrap_value(final_states.state),
+        )
+        value_target = value + advantage
+        advantage = standardized(advantage)
+        inputs, legal, action = self._transform(inputs, legal, trajectories.action)
+        return PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target)
+
+    def _loss(self, batch: PpoBatch, entropy_coef: float) -> tuple[Tensor, list[Tensor]]:
+        """The loss, and as metrics: loss, value loss, entropy, clip fraction and distance to
+        certainty."""
+        scores, value = self.policy(batch.inputs)
+        assert value is not None
+        log_probs = self.sampling.logits(scores, batch.legal).log_softmax(1)
+        log_ratio = select_actions(log_probs, batch.action) - batch.old_log_prob
+        ratio = log_ratio.clamp(max=MAX_LOG_RATIO).exp()
+        clipped_ratio = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
+        surrogate = torch.minimum(ratio * batch.advantage, clipped_ratio * batch.advantage)
+        probs = log_probs.exp()
+        entropy = mean_entropy(log_probs, probs)
+        value_loss = (value - batch.value_target).square().mean()
+        loss = self.value_coef * value_loss - surrogate.mean() - entropy_coef * entropy
+        with torch.no_grad():
+            clip_fraction = (ratio != clipped_ratio).float().mean()
+            uncertainty = distance_to_certainty(probs).mean()
+        metrics = [loss.detach(), value_loss.detach(), entropy.detach()]
+        return loss, [*metrics, clip_fraction, uncertainty]
+
+    def _transform(
         self, inputs: Tensor, legal: Tensor, action: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """What the network reads, what is legal and what was done, on boards turned at random."""
-        same = self.symmetries
-        if same is None or same.count == 1:
+        """Inputs, legal actions and actions under a random symmetry of each position."""
+        symmetries = self.symmetries
+        if symmetries is None or symmetries.count == 1:
             return inputs, legal, action
-        turn = same.sample(len(action), self.rng)
+        index = symmetries.sample(len(action), self.rng)
         return (
-            same.transform_planes(inputs, turn),
-            same.transform_action_values(legal, turn),
-            same.transform_action(action, turn),
+            symmetries.transform_planes(inputs, index),
+            symmetries.transform_action_values(legal, index),
+            symmetries.transform_action(action, index),
         )
 
     @torch.no_grad()
-    def _before(self, inputs: Tensor, legal: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Float32 [M] twice, before learning: log-probabilities of the actions, and values."""
-        found = []
-        for rows in torch.arange(len(inputs), device=inputs.device).split(CHUNK):
+    def _evaluate_moves(
+        self, inputs: Tensor, legal: Tensor, action: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Float32 [M] twice: the log-probability of each action, and the value."""
+        chunks = []
+        for rows in torch.arange(len(inputs), device=inputs.device).split(EVAL_CHUNK):
             scores, value = self.policy(inputs[rows])
             assert value is not None
-            log_p = self.sampling.logits(scores, legal[rows]).log_softmax(1)
-            found.append(torch.stack([select_actions(log_p, action[rows]), value]))
-        old, value = torch.cat(found, 1)
-        return old, value
+            log_probs = self.sampling.logits(scores, legal[rows]).log_softmax(1)
+            chunks.append(torch.stack([select_actions(log_probs, action[rows]), value]))
+        log_prob, value = torch.cat(chunks, 1)
+        return log_prob, value
 
     @torch.no_grad()
-    def _beyond(self, state: State) -> Tensor:
-        """Float32 [G]: the value of where each game stands, 0 where it is over."""
-        value = torch.zeros(len(state), device=state.done.device)
+    def _bootstrap_value(self, state: State) -> Tensor:
+        """Float32 [G]: the value of the state each game has reached, 0 where it is over."""
+        bootstrap_value = torch.zeros(len(state), device=state.done.device)
         rows = (~state.done).nonzero()[:, 0]
         if len(rows):
-            _, expected = self.policy.scores(self.game, state[rows])
-            assert expected is not None
-            value[rows] = expected
-        return value
+            _, value = self.policy.scores(self.game, state[rows])
+            assert value is not None
+            bootstrap_value[rows] = value
+        return bootstrap_value
 
-    def _parts(self, count: int, device: torch.device) -> Iterator[Tensor | slice]:
-        """The moves of each step: all of them, or a fresh random cut in every epoch."""
+    def _minibatch_rows(self, count: int, device: torch.device) -> Iterator[Tensor | slice]:
+        """The rows of each gradient step: the whole batch, or a new random split per epoch."""
         if self.minibatches == 1:
             yield from [slice(None)] * self.epochs
             return
-        parts = min(self.minibatches, distributed.all_reduce_min(count, device))
+        num_parts = min(self.minibatches, distributed.all_reduce_min(count, device))
         for _ in range(self.epochs):
             order = torch.randperm(count, generator=self.rng, device=device)
-            yield from order.tensor_split(parts)
+            yield from order.tensor_split(num_parts)

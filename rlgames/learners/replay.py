@@ -1,4 +1,4 @@
-"""The latest moves, kept to be learnt from more than once."""
+"""Replay buffers: the latest moves, stored to be learned from more than once."""
 
 from __future__ import annotations
 
@@ -16,150 +16,152 @@ from rlgames.games.game import HIDDEN, Game, State
 
 @dataclass(frozen=True)
 class ReplayTransitions:
-    """M moves, each with what came of it.
+    """M moves with their rewards and successors.
 
-    state: public positions [M]. action: int64 [M]. reward: float32 [M]. weight: float32 [M], of
-    what follows: the discount up to there, 0 where the game is over for the mover. following:
-    int64 [M], which of these moves the same seat made next; any where weight is 0.
+    state: public states [M]. action: int64 [M]. reward: float32 [M]. weight: float32 [M], the
+    discount of the next state's value; 0 where the game is over for the seat. next_index:
+    int64 [M], the row of the same seat's next move; any row where weight is 0.
     """
 
     state: State
     action: Tensor
     reward: Tensor
     weight: Tensor
-    following: Tensor
+    next_index: Tensor
 
     def __len__(self) -> int:
         return len(self.action)
 
-    def over(self, count: int) -> ReplayTransitions:
-        """The same moves, with the reward of count of the seat's own moves as that of one."""
-        found = self
-        for _ in range(count - 1):
-            later = found.following
-            found = replace(
-                found,
-                reward=found.reward + found.weight * self.reward[later],
-                weight=found.weight * self.weight[later],
-                following=self.following[later],
+    def n_step(self, n: int) -> ReplayTransitions:
+        """The same moves with n-step rewards, over n of the seat's own moves."""
+        reward, weight, next_index = self.reward, self.weight, self.next_index
+        for _ in range(n - 1):
+            reward, weight, next_index = (
+                reward + weight * self.reward[next_index],
+                weight * self.weight[next_index],
+                self.next_index[next_index],
             )
-        return found
+        return replace(self, reward=reward, weight=weight, next_index=next_index)
 
 
-T = TypeVar("T")
+Rows = TypeVar("Rows")
+"""A dataclass of tensors and states, each with its rows in front."""
 
 
-class RingBuffer(Generic[T]):
-    """The latest rows of a table, at most size of them.
-
-    A table is a dataclass of tensors and positions, each with its rows in front.
-    """
+class RingBuffer(Generic[Rows]):
+    """The latest rows that were added, at most size of them."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._table: T | None = None
-        self._begun = 0
-        """Rows that were ever added."""
+        self._rows: Rows | None = None
+        self._num_added = 0
 
     def __len__(self) -> int:
-        return min(self._begun, self.size)
+        return min(self._num_added, self.size)
 
-    def __getitem__(self, places: Tensor) -> T:
-        """The rows at these places, int64 [M], which go round."""
-        assert self._table is not None
-        rows: T = _mapped(self._table, lambda column: column[places % self.size])
+    def __getitem__(self, indices: Tensor) -> Rows:
+        """The rows at indices, int64 [M], modulo size."""
+        assert self._rows is not None
+        rows: Rows = _map_tensors(self._rows, lambda column: column[indices % self.size])
         return rows
 
-    def add(self, table: T) -> None:
-        """The earliest rows make room."""
-        if self._table is None:
-            self._table = self._empty(table)
-        columns = _columns(table)
+    def add(self, rows: Rows) -> None:
+        """Add rows, overwriting the oldest ones."""
+        if self._rows is None:
+            self._rows = self._empty_like(rows)
+        columns = _columns(rows)
         count = len(columns[0])
         skipped = max(0, count - self.size)
-        place = torch.arange(self._begun + skipped, self._begun + count, device=columns[0].device)
-        for ring, column in zip(_columns(self._table), columns, strict=True):
-            ring[place % self.size] = column[skipped:]
-        self._begun += count
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rows that there are, column by column, and how many there ever were."""
-        columns = [] if self._table is None else _columns(self._table)
-        filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
-        return {"begun": self._begun, "columns": filled}
-
-    def load_state_dict(self, state: dict[str, Any], example: T, game: Game[Any]) -> None:
-        """example: a table of one row. Raises LookupError, TypeError or ValueError for other
-        columns and for positions that cannot be in the game."""
-        self._begun = checked_int(state["begun"], 0)
-        self._table = None
-        if not self._begun:
-            return
-        wanted, found = _columns(example), state["columns"]
-        kept = [checked_rows(found[str(n)], like, len(self)) for n, like in enumerate(wanted)]
-        checked = _filled(example, iter(kept))
-        if not bool(game.is_valid(checked.state).all()):
-            raise ValueError("a position that is remembered cannot be")
-        if isinstance(checked, ReplayTransitions) and not bool(
-            ((checked.action >= 0) & (checked.action < game.spec.actions)).all()
-        ):
-            raise ValueError("a move that is remembered cannot be")
-        self._table = self._empty(example)
-        for ring, column in zip(_columns(self._table), kept, strict=True):
-            ring[: len(column)] = column
-
-    def _empty(self, example: T) -> T:
-        """A table of size rows like those of the example."""
-        made: T = _mapped(example, lambda column: column.new_zeros(self.size, *column.shape[1:]))
-        return made
+        stop = self._num_added + count
+        index = torch.arange(self._num_added + skipped, stop, device=columns[0].device) % self.size
+        for stored, column in zip(_columns(self._rows), columns, strict=True):
+            stored[index] = column[skipped:]
+        self._num_added = stop
 
     def sample(self, count: int, rng: torch.Generator) -> Tensor:
-        """Int64 [count]: places of rows, drawn evenly and with replacement."""
+        """Int64 [count]: indices of rows, sampled uniformly with replacement."""
         return torch.randint(len(self), (count,), generator=rng, device=rng.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The stored rows, column by column, and the number of rows ever added."""
+        columns = [] if self._rows is None else _columns(self._rows)
+        filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
+        return {"begun": self._num_added, "columns": filled}
+
+    def load_state_dict(self, state: dict[str, Any], example: Rows, game: Game[Any]) -> None:
+        """Restore the rows. example: one row, for shapes and dtypes.
+
+        Raises LookupError, TypeError or ValueError for other columns and for invalid states.
+        """
+        self._num_added = checked_int(state["begun"], 0)
+        self._rows = None
+        if not self._num_added:
+            return
+        columns = [
+            checked_rows(state["columns"][str(number)], column, len(self))
+            for number, column in enumerate(_columns(example))
+        ]
+        rows = _with_columns(example, iter(columns))
+        if not bool(game.is_valid(rows.state).all()):
+            raise ValueError("the replay buffer has an invalid state")
+        if isinstance(rows, ReplayTransitions) and not bool(
+            ((rows.action >= 0) & (rows.action < game.spec.actions)).all()
+        ):
+            raise ValueError("the replay buffer has an invalid action")
+        self._rows = self._empty_like(example)
+        for stored, column in zip(_columns(self._rows), columns, strict=True):
+            stored[: len(column)] = column
+
+    def _empty_like(self, example: Rows) -> Rows:
+        """size rows of zeros with the row shapes and dtypes of the example."""
+        rows: Rows = _map_tensors(
+            example, lambda column: column.new_zeros(self.size, *column.shape[1:])
+        )
+        return rows
 
 
 class ReplayBuffer(RingBuffer[ReplayTransitions]):
-    """Moves of whole games in the order they were made, and how to find what followed them.
+    """Moves of whole games in playing order, from which next states can be looked up.
 
-    Only positions before a move are stored, for what follows a move is another move's position.
-    That one lies later in the ring and so is never overwritten first.
+    Only the state before each move is stored: the state after it is the state before a later move,
+    which is never overwritten first. next_index is stored relative to the row.
     """
 
-    def add(self, table: ReplayTransitions) -> None:
-        ahead = table.following - torch.arange(len(table), device=table.following.device)
-        super().add(replace(table, following=ahead))
+    def add(self, rows: ReplayTransitions) -> None:
+        index = torch.arange(len(rows), device=rows.next_index.device)
+        super().add(replace(rows, next_index=rows.next_index - index))
 
     def sample_transitions(
         self, count: int, rng: torch.Generator
     ) -> tuple[ReplayTransitions, State]:
-        """count moves, and the positions that followed."""
-        rows = self.sample(count, rng)
-        drawn = self[rows]
-        return drawn, self[rows + drawn.following].state
+        """count moves, and the states of the same seats' next moves."""
+        indices = self.sample(count, rng)
+        transitions = self[indices]
+        return transitions, self[indices + transitions.next_index].state
 
 
-def _mapped(table: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same table with every tensor changed; nothing stands for what is hidden."""
-    values = {field.name: getattr(table, field.name) for field in fields(table)}
-    changed = {
-        name: _mapped(value, change) if isinstance(value, State) else change(value)
+def _map_tensors(rows: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """The same dataclass with the function applied to every tensor; HIDDEN stays as it is."""
+    values = {field.name: getattr(rows, field.name) for field in fields(rows)}
+    mapped = {
+        name: _map_tensors(value, function) if isinstance(value, State) else function(value)
         for name, value in values.items()
         if value is not HIDDEN
     }
-    return replace(table, **changed)
+    return replace(rows, **mapped)
 
 
-def _filled(table: Any, columns: Iterator[Tensor]) -> Any:
-    """The same table with other columns, in the order of _columns."""
-    return _mapped(table, lambda _: next(columns))
+def _with_columns(rows: Any, columns: Iterator[Tensor]) -> Any:
+    """The same dataclass with other tensors, in the order of _columns."""
+    return _map_tensors(rows, lambda _: next(columns))
 
 
-def _columns(table: Any) -> list[Tensor]:
-    """All tensors of a table, those of positions too; nothing stands for what is hidden."""
-    values = [getattr(table, field.name) for field in fields(table)]
-    shown = [value for value in values if value is not HIDDEN]
+def _columns(rows: Any) -> list[Tensor]:
+    """All tensors of a dataclass, including those of its states, without HIDDEN."""
+    values = [getattr(rows, field.name) for field in fields(rows)]
     return [
         column
-        for value in shown
+        for value in values
+        if value is not HIDDEN
         for column in (_columns(value) if isinstance(value, State) else [value])
     ]

@@ -1,4 +1,4 @@
-"""Temporal differences: values of afterstates, learnt backwards from the end of each game."""
+"""Temporal differences: values of afterstates, updated backwards from the end of each game."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from torch import Tensor, nn
 
 from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights
-from rlgames.games.game import Game
-from rlgames.learners.learner import Learner, NonFiniteError
+from rlgames.games.game import State
+from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
-from rlgames.rewards import Reward, is_last
+from rlgames.rewards import is_last, reversed_plies, trajectory_id
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import Sampling
 
 
 class SharedValues(nn.Module):
-    """Moves values that many afterstates share; rates as in Td.
+    """Batched updates of values that several afterstates share. step_size: as in Td.
 
-    errors, sizes: float32 [W], of each value the sum of its errors and of their sizes. times:
-    float32 [W], how often each was moved.
+    errors, sizes: float32 [W], the sums of each value's errors and of their absolute values.
+    times: float32 [W], the number of updates of each value.
     """
 
-    KEPT: ClassVar = {
+    STATISTICS: ClassVar = {
         "constant": (),
         "temporal_coherence": ("errors", "sizes"),
         "counts": ("times",),
     }
-    """What is kept of every value besides, by rates."""
+    """The names of the buffers with a number for every value, by step_size."""
 
     def __init__(self, policy: AfterstateValues, step_size: str) -> None:
         super().__init__()
@@ -39,83 +38,79 @@ class SharedValues(nn.Module):
         self.errors: Tensor
         self.sizes: Tensor
         self.times: Tensor
-        for name in self.KEPT[step_size]:
+        for name in self.STATISTICS[step_size]:
             self.register_buffer(name, torch.zeros_like(self.values))
-        self._one_of = torch.zeros_like(self.values, dtype=torch.int64)
+        self._representative = torch.zeros_like(self.values, dtype=torch.int64)
 
-    def move(self, places: Tensor, error: Tensor, lr: float) -> None:
-        """Move the values at places, int64 [B, K], by up to lr of the errors of their sums, [B]."""
-        place = places.reshape(-1).long()
-        share = (error[:, None] * self._part(places)).view(-1)
-        # Those at the same place go by the number of any one of them. Sorting takes longer.
-        number = torch.arange(len(place), device=place.device)
-        one_of = self._one_of.scatter_(0, place, number).index_select(0, place)
-        count = torch.zeros_like(share).scatter_add_(0, one_of, torch.ones_like(share))
-        total = torch.zeros_like(share).scatter_add_(0, one_of, share)
-        alone = count.nonzero()[:, 0]
-        place, count, total = (each.index_select(0, alone) for each in (place, count, total))
+    def update(self, indices: Tensor, error: Tensor, lr: float) -> None:
+        """Move the values at indices, int64 [B, K], towards correcting error, float32 [B], of
+        their sums: n errors at the same index count as n updates, each with their mean."""
+        index = indices.reshape(-1).long()
+        value_error = (error[:, None] * self._error_weights(indices)).view(-1)
+        # Sum errors of equal indices at the position of any one of them. Sorting takes longer.
+        position = torch.arange(len(index), device=index.device)
+        group = self._representative.scatter_(0, index, position).index_select(0, index)
+        ones = torch.ones_like(value_error)
+        count = torch.zeros_like(value_error).scatter_add_(0, group, ones)
+        total = torch.zeros_like(value_error).scatter_add_(0, group, value_error)
+        unique = count.nonzero()[:, 0]
+        index, count, total = (each.index_select(0, unique) for each in (index, count, total))
         mean = total / count
         rate: Tensor | float = lr
         if self.step_size == "counts":
-            self.times.scatter_add_(0, place, torch.ones_like(mean))
+            self.times.scatter_add_(0, index, torch.ones_like(mean))
         if self.step_size == "temporal_coherence":
-            errors, sizes = self.errors.index_select(0, place), self.sizes.index_select(0, place)
+            errors, sizes = self.errors.index_select(0, index), self.sizes.index_select(0, index)
             rate = lr * torch.where(sizes > 0, errors.abs() / sizes, 1.0)
-            self.errors.scatter_(0, place, errors + mean)
-            self.sizes.scatter_(0, place, sizes + mean.abs())
+            self.errors.scatter_(0, index, errors + mean)
+            self.sizes.scatter_(0, index, sizes + mean.abs())
         step = (1 - (1 - rate) ** count) * mean
-        self.values.scatter_add_(0, place, step)
+        self.values.scatter_add_(0, index, step)
 
-    def forget(self, places: Tensor) -> None:
-        """What is kept of values that begin anew, at places, int64 [N]."""
-        for name in self.KEPT[self.step_size]:
-            getattr(self, name).index_fill_(0, places, 0)
+    def reset(self, indices: Tensor) -> None:
+        """Clear the statistics of newly allocated values, at indices, int64 [N]."""
+        for name in self.STATISTICS[self.step_size]:
+            getattr(self, name).index_fill_(0, indices, 0)
 
-    def _part(self, places: Tensor) -> Tensor:
-        """Float32 [B, K]: the part of an error that each of its values takes; 1 in all."""
+    def _error_weights(self, indices: Tensor) -> Tensor:
+        """Float32 [B, K]: the fraction of an error that each value corrects; rows sum to 1."""
         if self.step_size != "counts":
-            return torch.full(places.shape, 1 / places.shape[1], device=places.device)
-        part = 1 / (1 + self.times.index_select(0, places.reshape(-1)).view(places.shape))
-        return part / part.sum(1, keepdim=True)
+            return torch.full(indices.shape, 1 / indices.shape[1], device=indices.device)
+        weight = 1 / (1 + self.times.index_select(0, indices.reshape(-1)).view(indices.shape))
+        return weight / weight.sum(1, keepdim=True)
 
 
 class Td(Learner):
-    """After a game each seat's own afterstates are walked back through, from the last:
+    """TD(0) on the afterstates of each seat's moves, from the last move to the first:
 
-        V ← V + lr · (γ · target - V)
+        V(s_t) ← V(s_t) + lr · (γ · target - V(s_t)),  target = r_{t+1} + V(s_{t+1}),
 
-    The target of the last is what is paid at the end; that of an earlier one is what the seat's
-    next move gained and the value of the afterstate that it led to, as just updated (Hickman's
-    article, where all is paid at the end); that of the last in an open game is the best that can
-    be done where the window ends. Many games side by side are learnt from together: what several
-    of them share moves as far as if they had come one after another, 1 - (1 - lr)ⁿ of the way to
-    the mean of what they ask for. Where a value is a sum, each part moves by its share.
+    with V(s_{t+1}) as just updated. The target of the last move is the final reward (Hickman's
+    article), or in an unfinished game the value of the best action in the state where its window
+    ends. Games are updated in parallel: a value that n of them share moves by 1 - (1 - lr)ⁿ
+    towards their mean target, as if one had followed another. Where V is a sum of K values, each
+    corrects its fraction of the error.
 
-    backup: "sampled", as above, or "expected": every target is the mean, over all that chance may
-        add, of what the best next move gains and leads to. The dice add no noise, and moves made
-        to explore do no harm. For one seat that is paid what it gains. Or "every": the same for
-        every legal move of the positions met, whether it was made or not.
-    rates: "constant", or "temporal_coherence": of every value apart, lr times how much its errors
-        so far agree, |Σ error| ÷ Σ |error| (Beal and Smith 1999; Jaskowski 2016), 1 to begin with.
-        Or "counts": values of one sum take parts of its error in proportion to 1 ÷ (1 + how often
-        each was moved), where otherwise the parts are alike: what is met everywhere settles, and
-        what is met seldom learns how this afterstate differs from others (the gain of a Kalman
-        filter that takes values for independent and the target for exact).
-    frozen: tuples whose values stay as they are; the others take all of an error.
-    Raises ValueError for tuples that are not there, and where none is left to learn.
+    step_size: "constant"; "temporal_coherence": lr · |Σ error| ÷ Σ |error| for each value, 1 at
+        first (Beal and Smith 1999; Jaskowski 2016); "counts": the values of a sum share its error
+        in proportion to 1 ÷ (1 + updates of the value) instead of equally, so that common features
+        converge and rare ones learn the rest (the gain of a Kalman filter for independent values).
+    backup: "sampled" as above; "expected": the exact mean over chance of the best action's reward
+        and value, without noise from chance or from exploration; "every": the same for all legal
+        actions of the states. Both need one seat and reward.scored=score_delta.
+    frozen_tuples: tuples whose values do not change; the others correct the whole error.
+    Raises ValueError for tuples that do not exist, and where all are frozen.
     """
 
     policy_class = AfterstateValues
     learns_from_records = True
     bootstraps = True
 
+    policy: AfterstateValues
+
     def __init__(
         self,
-        game: Game[Any],
-        policy: AfterstateValues,
-        sampling: Sampling,
-        reward: Reward,
-        rng: torch.Generator,
+        context: LearnerContext,
         *,
         lr: float,
         lr_end: float | None,
@@ -123,16 +118,16 @@ class Td(Learner):
         backup: str = "sampled",
         frozen_tuples: Sequence[int] = (),
     ) -> None:
-        if backup != "sampled" and (game.spec.seats > 1 or reward.scored != "score_delta"):
+        super().__init__(context)
+        one_seat = self.game.spec.seats == 1
+        if backup != "sampled" and not (one_seat and self.reward.scored == "score_delta"):
             raise NotImplementedError(
-                f"backup={backup} learns one seat's points, as they are gained"
+                f"backup={backup} needs a game with one seat and reward.scored=score_delta"
             )
-        self.game, self.policy, self.reward = game, policy, reward
-        self.backup = backup
+        self.backup, self.frozen_tuples = backup, frozen_tuples
         self.lr = Schedule(lr, lr_end)
-        self.values = SharedValues(policy, step_size)
-        self.frozen_tuples = frozen_tuples
-        self.learnt = _not_frozen(policy.tuple_of, frozen_tuples)
+        self.values = SharedValues(self.policy, step_size)
+        self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self.values.state_dict()}
@@ -142,61 +137,55 @@ class Td(Learner):
 
     @torch.no_grad()
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
         if self.backup == "every":
-            moves = moves.for_all_actions(self.game.legal_action_mask(moves.state))
-        afterstate = self.game.apply_action(moves.state, moves.action)
-        places, anew = self.policy.allocate(self.game, afterstate, self.frozen_tuples)
-        self.values.forget(anew)
-        paid = self.reward.rewards(moves, results)
-        if not torch.isfinite(paid).all():
-            raise NonFiniteError("a reward is not a finite number")
-        ends_game = is_last(moves) & results.state.done[moves.game]
-        seats = results.score.shape[1]
-        owner = moves.game * seats + moves.seat
-        next_gain = torch.zeros(moves.games * seats, device=paid.device)
-        next_value = self.policy.best(self.game, results.state)[:, None].repeat(1, seats).view(-1)
-        error = torch.zeros((), device=paid.device)
-        stop = len(moves)
-        for size in reversed(moves.ply_sizes):
-            now = slice(stop - size, stop)
-            stop -= size
-            if not size:
+            legal = self.game.legal_action_mask(trajectories.state)
+            trajectories = trajectories.for_all_actions(legal)
+        afterstate = self.game.apply_action(trajectories.state, trajectories.action)
+        indices, new_indices = self.policy.allocate(self.game, afterstate, self.frozen_tuples)
+        self.values.reset(new_indices)
+        reward = self.reward.rewards(trajectories, final_states)
+        check_all_finite("a reward", reward)
+        ends_game = is_last(trajectories) & final_states.state.done[trajectories.game]
+        trajectory = trajectory_id(trajectories)
+        seats = final_states.score.shape[1]
+        next_reward = torch.zeros(trajectories.games * seats, device=reward.device)
+        next_value = self.policy.best(self.game, final_states.state).repeat_interleave(seats)
+        total_error = torch.zeros((), device=reward.device)
+        for ply in reversed_plies(trajectories):
+            if ply.start == ply.stop:
                 continue
-            own = owner[now]
-            if self.backup != "sampled":
-                best = partial(self.policy.best, self.game)
-                target = mean_over_chance(self.game, afterstate[now], best)
+            seat = trajectory[ply]
+            if self.backup == "sampled":
+                target = next_reward[seat] + next_value[seat]
             else:
-                target = next_gain[own] + next_value[own]
+                target = self._expected_target(afterstate[ply])
             if self.reward.is_final:
-                target = torch.where(ends_game[now], paid[now], target)
+                target = torch.where(ends_game[ply], reward[ply], target)
             else:
-                next_gain[own] = paid[now]
-            target = self.reward.discount * target
-            wrong = target - self.policy.lookup(places[now])
-            error += wrong.abs().sum()
-            self.values.move(places[now][:, self.learnt], wrong, lr)
-            next_value[own] = self.policy.lookup(places[now])
-        return {"td_error": float(error) / len(moves), "lr": lr}
+                next_reward[seat] = reward[ply]
+            error = self.reward.discount * target - self.policy.lookup(indices[ply])
+            total_error += error.abs().sum()
+            self.values.update(indices[ply][:, self._trained_columns], error, lr)
+            next_value[seat] = self.policy.lookup(indices[ply])
+        return {"td_error": float(total_error) / len(trajectories), "lr": lr}
+
+    def _expected_target(self, afterstate: State) -> Tensor:
+        """Float32 [B]: the mean over chance of the best action's reward and value."""
+        return mean_over_chance(self.game, afterstate, partial(self.policy.best, self.game))
 
 
-def _not_frozen(tuple_of: Tensor, frozen: Sequence[int]) -> Tensor | slice:
-    """Which of the places, by tuple, int64 [K], are learnt."""
+def _trained_columns(tuple_of: Tensor, frozen: Sequence[int]) -> Tensor | slice:
+    """The columns of the value indices that are not frozen. tuple_of: int64 [K], their tuples."""
     numbers = tuple_of.unique().tolist()
     for number in frozen:
         if number not in numbers:
-            raise ValueError(
-                f"learner.frozen_tuples={list(frozen)}: the tuples are {_listed(numbers)}"
-            )
+            valid = "0" if len(numbers) == 1 else f"0 to {numbers[-1]}"
+            raise ValueError(f"learner.frozen_tuples={list(frozen)}: the tuples are {valid}")
     if not frozen:
         return slice(None)
     if set(frozen) == set(numbers):
         raise ValueError(f"learner.frozen_tuples={list(frozen)} leaves nothing to learn")
     return torch.tensor([number not in frozen for number in tuple_of.tolist()]).nonzero()[:, 0]
-
-
-def _listed(numbers: list[int]) -> str:
-    return "0" if len(numbers) == 1 else f"0 to {numbers[-1]}"

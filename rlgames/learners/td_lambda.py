@@ -1,33 +1,33 @@
-"""Temporal differences for networks: values of afterstates, by gradient."""
+"""TD(λ) on afterstates by gradient, for networks."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from rlgames.core import distributed
-from rlgames.learners.gradient import GradientLearner
-from rlgames.learners.learner import NonFiniteError
+from rlgames.learners.gradient import GradientLearner, OptimizerSettings
+from rlgames.learners.learner import LearnerContext, check_all_finite
 from rlgames.policies.afterstate_network import AfterstateNetwork
 from rlgames.rewards import generalized_advantage, next_index
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
-CHUNK = 1 << 15
-"""So many afterstates are valued at once where no gradient is wanted."""
+EVAL_CHUNK = 1 << 15
+"""Afterstates per forward pass without gradient."""
 
 
 class TdLambda(GradientLearner):
-    """The value V of the afterstate of each move descends (V - G)², where G is the λ-return
-    (Sutton and Barto 2018, section 12.1) of what the seat gained from its next move on:
+    """Minimizes (V(s_t) - G_t)² over the afterstates s_t of a seat's moves, where
 
-        G_t = γ · (r_{t+1} + (1 - λ) · V_{t+1} + λ · G_{t+1})
+        G_t = γ · (r_{t+1} + (1 - λ) · V(s_{t+1}) + λ · G_{t+1})
 
-    and beyond a window what the best action is worth there.
+    is the λ-return (Sutton and Barto 2018, section 12.1) from the seat's next move on. Where a
+    window ends, it bootstraps from the value of the best action.
 
-    td_lambda: λ. epochs, minibatches: how often, and in how many random parts, each batch is
-    learnt from. Raises NotImplementedError for rewards that are no gains.
+    td_lambda: λ. epochs: passes over each batch. minibatches: gradient steps per pass.
+    Raises NotImplementedError for rewards other than score_delta.
     """
 
     bootstraps = True
@@ -38,39 +38,46 @@ class TdLambda(GradientLearner):
     policy: AfterstateNetwork
 
     def __init__(
-        self, *parts: Any, td_lambda: float, epochs: int, minibatches: int, **descent: Any
+        self,
+        context: LearnerContext,
+        *,
+        td_lambda: float,
+        epochs: int,
+        minibatches: int,
+        **optimizer: Unpack[OptimizerSettings],
     ) -> None:
-        super().__init__(*parts, **descent)
+        super().__init__(context, **optimizer)
         if self.reward.scored != "score_delta":
-            raise NotImplementedError(f"it learns from gains, not from {self.reward.scored}")
+            raise NotImplementedError(
+                f"it needs reward.scored=score_delta, not {self.reward.scored}"
+            )
         self.td_lambda, self.epochs, self.minibatches = td_lambda, epochs, minibatches
 
     def update(
-        self, moves: Trajectories, results: FinalStates, progress: float
+        self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
-        gain = self.reward.rewards(moves, results)
-        if not torch.isfinite(gain).all():
-            raise NonFiniteError("a reward is not a finite number")
-        inputs = self.policy.network.inputs(
-            self.game, self.game.apply_action(moves.state, moves.action)
-        )
+        reward = self.reward.rewards(trajectories, final_states)
+        check_all_finite("a reward", reward)
+        afterstate = self.game.apply_action(trajectories.state, trajectories.action)
+        inputs = self.policy.network.inputs(self.game, afterstate)
         with torch.no_grad():
-            value = torch.cat([self._value(part) for part in inputs.split(CHUNK)])
-        error = self._errors(moves, results, gain, value)
-        target = value + error
-        losses, norms = [], []
-        parts = min(self.minibatches, distributed.all_reduce_min(len(moves), inputs.device))
+            value = torch.cat([self._value(chunk) for chunk in inputs.split(EVAL_CHUNK)])
+        td_error = self._td_error(trajectories, final_states, reward, value)
+        td_target = value + td_error
+        losses, grad_norms = [], []
+        num_moves = len(trajectories)
+        num_parts = min(self.minibatches, distributed.all_reduce_min(num_moves, inputs.device))
         for _ in range(self.epochs):
-            order = torch.randperm(len(moves), generator=self.rng, device=self.rng.device)
-            for part in order.tensor_split(parts):
-                loss = (self._value(inputs[part]) - target[part]).square().mean()
-                norms.append(self.descend(loss, lr, len(part)))
+            order = torch.randperm(num_moves, generator=self.rng, device=self.rng.device)
+            for rows in order.tensor_split(num_parts):
+                loss = (self._value(inputs[rows]) - td_target[rows]).square().mean()
+                grad_norms.append(self.descend(loss, lr, len(rows)))
                 losses.append(loss.detach())
         return {
-            "td_error": float(error.abs().mean()),
+            "td_error": float(td_error.abs().mean()),
             "loss": float(torch.stack(losses).mean()),
-            "grad_norm": sum(norms) / len(norms),
+            "grad_norm": sum(grad_norms) / len(grad_norms),
             "lr": lr,
         }
 
@@ -79,14 +86,18 @@ class TdLambda(GradientLearner):
         assert value is not None
         return value
 
-    def _errors(
-        self, moves: Trajectories, results: FinalStates, gain: Tensor, value: Tensor
+    def _td_error(
+        self,
+        trajectories: Trajectories,
+        final_states: FinalStates,
+        reward: Tensor,
+        value: Tensor,
     ) -> Tensor:
         """Float32 [M]: G - V of each afterstate."""
-        place, exists = next_index(moves)
+        next_move, has_next = next_index(trajectories)
+        next_reward = torch.where(has_next, reward[next_move], 0.0)
+        bootstrap_value = self.policy.best(self.game, final_states.state)
         discount = self.reward.discount
-        next_gain = torch.where(exists, gain[place], 0.0)
-        beyond = self.policy.best(self.game, results.state)
         return generalized_advantage(
-            discount * next_gain, value, moves, discount, self.td_lambda, beyond
+            discount * next_reward, value, trajectories, discount, self.td_lambda, bootstrap_value
         )

@@ -20,7 +20,7 @@ from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_reward
 from rlgames.games.game import Game, State
 from rlgames.learners.behavior_cloning import BehaviorCloning
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
@@ -242,7 +242,8 @@ class Collector:
         policy, sampling = self.agent.policy, self.agent.sampling
         assert isinstance(policy, Network)
         reward = build_reward(self.cfg, self.game)
-        return BehaviorCloning(self.game, policy, sampling, reward, self.rng, lr=self.cfg.lr)
+        context = LearnerContext(self.game, policy, sampling, reward, self.rng)
+        return BehaviorCloning(context, lr=self.cfg.lr)
 
 
 def _check(cfg: DictConfig, agent: Agent, learner: Learner, split: Split | None) -> None:

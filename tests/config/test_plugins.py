@@ -119,8 +119,8 @@ class IdleConfig:
 class Idle(Learner):
     learns_logits = True
 
-    def __init__(self, game, policy, sampling, reward, rng, *, lr):
-        self.reward = reward
+    def __init__(self, context, *, lr):
+        super().__init__(context)
 
     def update(self, moves, results, progress):
         return {"return": float(self.reward.returns(moves, results).mean())}

@@ -216,9 +216,9 @@ def test_labels_of_late_positions_are_what_alpha_beta_proves():
             after = drop(played(moves), column)
             assert (after is None) == (mark == ".")
             if after is not None and after[1].bit_count() < 42:
-                value, exact = search.value(*after, 5.0)
-                assert exact
-                assert mark == "+=-"[value + 1]
+                result = search.search(*after, 5.0)
+                assert result.is_proven
+                assert mark == "+=-"[result.value + 1]
                 checked += 1
     assert checked > 50
 

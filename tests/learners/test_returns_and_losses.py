@@ -205,7 +205,7 @@ def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
     for asked in ([0.5, 0.5, 0.5], [1.0, 0.0, 0.5]):  # towards the mean of what is asked
         policy, taught = taught_table(game, "game=tictactoe", "reward=outcome")
         places = policy.feature_indices(game, game.initial(3, rng()))
-        taught.values.move(places, torch.tensor(asked), 0.5)
+        taught.values.update(places, torch.tensor(asked), 0.5)
         value = 0.0
         for _ in range(3):
             value += 0.5 * (0.5 - value)

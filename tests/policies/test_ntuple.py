@@ -137,11 +137,11 @@ def test_what_was_moved_often_takes_less_of_an_error():
     """Parts of 1 ÷ (1 + times): first halves, then, where one of two moved four times, 1 to 5."""
     policy = Ntuple(Game2048(2, 2), 1.0, [[0, 1]], 4, 0.0)
     values = SharedValues(policy, "counts")
-    values.move(torch.tensor([[0, 1]]), torch.tensor([8.0]), 1.0)
+    values.update(torch.tensor([[0, 1]]), torch.tensor([8.0]), 1.0)
     assert policy.values[:2].tolist() == [4.0, 4.0]
     assert values.times[:3].tolist() == [1.0, 1.0, 0.0]
     values.times[0] = 4.0
-    values.move(torch.tensor([[0, 2]]), torch.tensor([12.0]), 1.0)
+    values.update(torch.tensor([[0, 2]]), torch.tensor([12.0]), 1.0)
     assert policy.values[:3].tolist() == pytest.approx([4.0 + 2.0, 4.0, 10.0])
 
 
@@ -205,7 +205,7 @@ def test_values_move_as_a_slow_loop_moves_them(rates):
     for step in range(20):
         places = torch.randint(0, len(values), (5, 3), generator=rng(step))
         error = torch.randn(5, generator=rng(100 + step))
-        shared.move(places, error, 0.3)
+        shared.update(places, error, 0.3)
         asked = {}
         for row, each in zip(error.tolist(), places.tolist(), strict=True):
             for place in each:
@@ -332,11 +332,11 @@ def test_frozen_tuples_keep_their_places_where_there_is_no_room():
 @pytest.mark.parametrize("rates", ["temporal_coherence", "counts"])
 def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
     game, policy, learner = crowded(f"learner.step_size={rates}")
-    kept = [getattr(learner.values, name) for name in SharedValues.KEPT[rates]]
+    kept = [getattr(learner.values, name) for name in SharedValues.STATISTICS[rates]]
     assert all((each[121:-1] != 0).all() for each in kept)
     moves, _ = collect_games(game, [Random(game)], 50, rng(4))
     _, anew = policy.allocate(game, game.apply_action(moves.state, moves.action))
-    learner.values.forget(anew)
+    learner.values.reset(anew)
     assert len(anew) > 100
     assert all((each[anew] == 0).all() for each in kept)
 

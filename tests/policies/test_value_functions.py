@@ -227,8 +227,8 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
     policy, taught, moves, results = remembered(
         game, *words, "reward.discount=0.7", f"learner.n_step={rewards}", games=4
     )
-    steps = taught.steps_of(moves, results)
-    found = taught.wanted(steps, moves.state[steps.following])
+    steps = taught.make_transitions(moves, results)
+    found = taught.td_target(steps, moves.state[steps.next_index])
     paid = taught.reward.rewards(moves, results)
 
     def later(i):
@@ -249,7 +249,7 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
         if at is not None:
             seen = game.observe(moves.state[at : at + 1])
             legal = game.legal_action_mask(moves.state[at : at + 1])[0].nonzero()[:, 0].tolist()
-            online, target = policy(seen)[0][0].detach(), taught.target(seen)[0][0]
+            online, target = policy(seen)[0][0].detach(), taught.target_network(seen)[0][0]
             best = max(legal, key=lambda action: float(online[action]))
             wanted += weight * float(target[best])
         assert float(found[i]) == pytest.approx(wanted, rel=1e-5, abs=1e-5)
@@ -259,16 +259,16 @@ def test_an_illegal_action_never_enters_a_target():
     """Stones cannot be put on stones, whatever these are worth."""
     game = KInARow(3, 3, 3, gravity=False)
     _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
-    steps = taught.steps_of(moves, results)
-    after = moves.state[steps.following]
+    steps = taught.make_transitions(moves, results)
+    after = moves.state[steps.next_index]
     legal = game.legal_action_mask(after)
 
     class Tempting(torch.nn.Module):
         def forward(self, inputs):
             return (~legal).float() * 1e30 + torch.arange(9.0) / 10, None
 
-    taught.policy.forward = taught.target.forward = Tempting().forward
-    found = taught.wanted(steps, after)
+    taught.policy.forward = taught.target_network.forward = Tempting().forward
+    found = taught.td_target(steps, after)
     best = (legal * (1 + torch.arange(9.0))).amax(1) / 10 - 0.1
     assert torch.allclose(found, steps.reward + steps.weight * best)
     assert found.max() < 2
@@ -344,7 +344,7 @@ def test_the_target_network_follows_in_steps():
     first = [p.detach().clone() for p in taught.policy.parameters()]
     taught.target_every, taught.polyak_tau, taught.updates_per_batch = 3, 0.25, 2
     taught.update(moves, results, 0.0)
-    target, online = list(taught.target.parameters()), list(taught.policy.parameters())
+    target, online = list(taught.target_network.parameters()), list(taught.policy.parameters())
     assert all(torch.equal(a, b) for a, b in zip(first, target, strict=True))
     taught.updates_per_batch = 1
     taught.update(moves, results, 0.0)
@@ -476,7 +476,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
 
 def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
-    for more, said in ((["reward=grid_sum"], "gains"), (["sampling=stochastic"], "logits")):
+    for more, said in ((["reward=grid_sum"], "score_delta"), (["sampling=stochastic"], "logits")):
         cfg = load_config("train", [*words, *more])
         game = build_game(cfg)
         policy = build_policy(cfg, game, rng())

@@ -15,6 +15,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.factory.components import build_game
 from rlgames.learners.behavior_cloning import BehaviorCloning
+from rlgames.learners.learner import LearnerContext
 from rlgames.players.player import Agent, Random
 from rlgames.reward_terms import SCORED, SUBTRACTED
 from rlgames.rewards import Reward
@@ -277,7 +278,7 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     policy, _ = make_learner(
         game, "game=tictactoe", "learner=reinforce", "learner.baseline=none", "policy.layers=[8]"
     )
-    clone = BehaviorCloning(game, policy, None, None, rng(), lr=0.01)
+    clone = BehaviorCloning(LearnerContext(game, policy, None, None, rng()), lr=0.01)
     total = agreed = 0.0
     for row in range(len(moves)):
         scores = policy.scores(game, moves.state[row : row + 1])[0][0]
