@@ -199,7 +199,7 @@ def remembered(game, *words, games=12, seed=9):
     """Moves of random games, and the learner that would learn from them."""
     policy, taught = learner(game, "learner=dqn", "policy.layers=[16]", *words)
     # Scores that differ, so that the best action does.
-    for net in (policy, taught.target):
+    for net in (policy, taught.target_network):
         for p in net.parameters():
             p.data.copy_(torch.randn(p.shape, generator=rng(int(p.sum() * 1e6) % 999)) / 3)
     moves, results = collect_games(game, [Random(game)], games, rng(seed))
