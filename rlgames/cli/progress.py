@@ -96,8 +96,8 @@ class ProgressCallback(Callback):
         self.view = ProgressView(total, time.time())
         self._before: list[dict[str, float]] = []
 
-    def on_references(self, figure: str, random: float | None, optimal: float | None) -> None:
-        self.view = replace(self.view, figure=figure, random=random, optimal=optimal)
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        self.view = replace(self.view, figure=metric, random=random, optimal=optimal)
         for line in self._before:
             self.view = self.view.with_metrics(int(line["games"]), line)
         self.view = replace(self.view, begun=time.time(), first=self.view.games)
@@ -105,14 +105,17 @@ class ProgressCallback(Callback):
     def on_resume(self, lines: list[dict[str, float]]) -> None:
         self._before = lines
 
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        self.view = replace(self.view, games=games)
+
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self.view = self.view.with_metrics(games, metrics)
 
-    def on_phase(self, what: str) -> None:
-        self.view = replace(self.view, doing=what)
+    def on_phase(self, phase: str) -> None:
+        self.view = replace(self.view, doing=phase)
 
-    def on_checkpoint(self, games: int, best: bool) -> None:
-        if best:
+    def on_checkpoint(self, games: int, is_best: bool) -> None:
+        if is_best:
             self.view = replace(self.view, best=games)
         else:
             self.view = replace(self.view, saved=games, saved_at=time.time())

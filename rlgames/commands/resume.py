@@ -12,10 +12,9 @@ from rlgames.config import plugins
 from rlgames.config.compose import from_plain, load_config, to_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
-from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
+from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
-from rlgames.training.run import BEST, LATEST
 
 
 def resume_command(

@@ -25,7 +25,7 @@ from rlgames.factory.components import (
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
-from rlgames.runs.checkpoint import Checkpoint, restore_weights
+from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
 from rlgames.runs.index import newest_run
 from rlgames.sampling import Argmax, Stochastic
 from rlgames.search.mcts import Mcts, VisitCountPolicy
@@ -35,7 +35,7 @@ def checkpoint_path(run: Path) -> Path:
     """The best checkpoint of a run directory, or the file itself."""
     if not run.is_dir():
         return run
-    for name in ("best.safetensors", "latest.safetensors"):
+    for name in (BEST, LATEST):
         if (run / "checkpoints" / name).is_file():
             return run / "checkpoints" / name
     inside = newest_run(run)
@@ -62,7 +62,7 @@ def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
         own.device = "cpu"
     device = build_device(cfg if cfg is not None else own)
     game = build_game(own).to(device)
-    policy = build_policy(own, game, make_generator(0, "init"), found.numbers).to(device)
+    policy = build_policy(own, game, make_generator(0, "init"), found.num_parameters).to(device)
     restore_weights(policy, found.policy)
     sampling = Argmax() if cfg is None else build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)

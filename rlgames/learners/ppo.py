@@ -111,7 +111,14 @@ class Ppo(GradientLearner):
             loss, metrics = self._loss(minibatch, entropy_coef)
             grad_norm = self.descend(loss, lr, len(minibatch))
             steps.append(torch.stack([*metrics, loss.new_tensor(grad_norm)]))
-        names = ("loss", "value_loss", "entropy", "clipped", "distance_to_certainty", "grad_norm")
+        names = (
+            "loss",
+            "value_loss",
+            "entropy",
+            "clip_fraction",
+            "distance_to_certainty",
+            "grad_norm",
+        )
         means = torch.stack(steps).mean(0).tolist()
         return dict(zip(names, means, strict=True)) | {
             "return": float(batch.value_target.mean()),

@@ -22,27 +22,35 @@ from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import parse_json, sanitized
 
 FORMAT = 3
+
+LATEST, BEST = "latest.safetensors", "best.safetensors"
+"""What a run resumes from, and the weights of its best evaluation."""
+
 MAX_HEADER_BYTES = 1 << 24
 MAX_FILE_BYTES = 1 << 34
-"""Larger headers and files are not read."""
+"""Larger headers and files are refused."""
 
 MAX_CONFIG_LENGTH = 1 << 14
-"""Longer configs, in characters of JSON, are not written and not read."""
+"""Longer configs, in characters of JSON, are neither written nor read."""
 
 MAX_GAMES = 10**12
 
 Tree = dict[str, Any]
-"""Names, without slashes, to tensors, numbers, words, lists of these, None, and trees."""
+"""Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
 
 
 class BadCheckpoint(ConfigError):
-    """A file that is not a checkpoint this version can read; the message says why."""
+    """A file that this version cannot read as a checkpoint; the message says why."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """config: the run's, plain, and not yet checked. games: how many had been played. policy: its
-    tensors by name. state: what the run goes on from, empty where the policy alone was saved."""
+    """What a run saves.
+
+    config: that of the run, plain; as read from a file it is not checked. games: played so far.
+    policy: its tensors by name. state: what the run resumes from; empty if only the policy was
+    saved.
+    """
 
     config: dict[str, Any]
     games: int
@@ -50,28 +58,29 @@ class Checkpoint:
     state: Tree
 
     @property
-    def numbers(self) -> int:
-        """How many the policy has."""
+    def num_parameters(self) -> int:
+        """Numbers in the policy's tensors."""
         return sum(tensor.numel() for tensor in self.policy.values())
 
     def write(self, path: Path) -> None:
-        """Save beside path, force it to the disk, then rename: path is always old or new, whole.
+        """Write a temporary file, force it to the disk and rename it: path always holds a whole
+        checkpoint, the old or the new one.
 
-        Raises OSError, and BadCheckpoint for a config that is too long; path is then as it was.
+        Raises OSError, and BadCheckpoint for a config that is too long; path is then unchanged.
         """
         tensors: dict[str, Tensor] = {}
-        numbers = _apart({"policy": self.policy, "state": self.state}, "", tensors)
+        plain = _split_off_tensors({"policy": self.policy, "state": self.state}, "", tensors)
         header = {
             "format": str(FORMAT),
             "config": json.dumps(self.config),
             "games": str(self.games),
-            "state": json.dumps(numbers["state"]),
+            "state": json.dumps(plain["state"]),
         }
         if len(header["config"]) > MAX_CONFIG_LENGTH:
             raise BadCheckpoint(f"the config is longer than {MAX_CONFIG_LENGTH:,} characters")
         header["sha256"] = _digest(header, tensors)
         temporary = path.with_name(path.name + ".tmp")
-        # A link that somebody left there would be written through.
+        # Otherwise a link of this name would be followed.
         temporary.unlink(missing_ok=True)
         try:
             save_file(tensors, temporary, header)
@@ -88,9 +97,9 @@ class Checkpoint:
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
-        """Nothing in the file is ever run.
+        """Read a file; no code in it is run.
 
-        Raises BadCheckpoint for anything else than a whole, regular file in this format.
+        Raises BadCheckpoint unless it is a whole regular file in this format.
         """
         if not path.exists():
             raise BadCheckpoint(f"there is no checkpoint at {path}")
@@ -102,14 +111,14 @@ class Checkpoint:
                 header = dict(file.metadata() or {})
                 _check_format(path, header)
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            told = header.pop("sha256")
+            digest = header.pop("sha256")
             if len(header["config"]) > MAX_CONFIG_LENGTH:
                 raise ValueError("its config is too long")
             config, state = (_object(header[name]) for name in ("config", "state"))
             games = int(header["games"])
             if not 0 <= games <= MAX_GAMES:
-                raise ValueError("so many games cannot be")
-            whole = told == _digest(header, tensors)
+                raise ValueError(f"{games:,} is no possible number of games")
+            is_whole = digest == _digest(header, tensors)
         except (
             safetensors.SafetensorError,
             KeyError,
@@ -121,19 +130,19 @@ class Checkpoint:
             raise BadCheckpoint(
                 f"{path} is not a readable checkpoint ({sanitized(error)})"
             ) from None
-        if not whole:
+        if not is_whole:
             raise BadCheckpoint(
                 f"{path} is damaged: its content does not match its checksum",
-                "take another checkpoint of the run",
+                "use another checkpoint of the run",
             )
         tree: Tree = {"policy": {}, "state": state}
         for name, tensor in tensors.items():
-            _put(tree, name.split("/"), tensor, path)
+            _insert(tree, name.split("/"), tensor, path)
         return cls(config, games, tree["policy"], tree["state"])
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what a process that died in the middle of saving has left."""
+    """Remove the temporary files of a process that died while it was saving."""
     for pattern in ("*.tmp", ".tmp*"):
         for path in directory.glob(pattern):
             if path.is_file() or path.is_symlink():
@@ -141,57 +150,57 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load weights, every one of the right name, shape and type, and finite; raises BadCheckpoint
-    otherwise."""
+    """Load weights. Raises BadCheckpoint unless all have the right name, shape and dtype and are
+    finite."""
     try:
         load_weights(module, tensors)
     except ValueError as error:
         raise BadCheckpoint(str(error)) from None
 
 
-def _apart(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:
-    """The tree without its tensors, which are put into tensors by path."""
-    kept: Tree = {}
+def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> Tree:
+    """The tree without its tensors, which are added to tensors by path."""
+    plain: Tree = {}
     for name, value in tree.items():
         if isinstance(value, Tensor):
-            tensors[f"{prefix}{name}"] = _own(value, tensors.values())
+            tensors[f"{prefix}{name}"] = _unshared(value, tensors.values())
         elif isinstance(value, dict):
-            kept[str(name)] = _apart(value, f"{prefix}{name}/", tensors)
+            plain[str(name)] = _split_off_tensors(value, f"{prefix}{name}/", tensors)
         else:
-            kept[str(name)] = value
-    return kept
+            plain[str(name)] = value
+    return plain
 
 
-def _own(tensor: Tensor, others: Iterable[Tensor]) -> Tensor:
-    """The tensor on the CPU, in memory that it shares with nothing else that is saved."""
+def _unshared(tensor: Tensor, others: Iterable[Tensor]) -> Tensor:
+    """The tensor on the CPU, in memory that it shares with no other tensor to be saved."""
     tensor = tensor.detach().cpu().contiguous()
-    shared = any(tensor.data_ptr() == other.data_ptr() for other in others)
-    part = tensor.untyped_storage().nbytes() != tensor.nbytes
-    return tensor.clone() if shared or part else tensor
+    is_shared = any(tensor.data_ptr() == other.data_ptr() for other in others)
+    is_part = tensor.untyped_storage().nbytes() != tensor.nbytes
+    return tensor.clone() if is_shared or is_part else tensor
 
 
-def _put(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
-    """Put a tensor where its path leads. Raises BadCheckpoint where it leads nowhere."""
-    place: Any = tree if len(path) > 1 else None
+def _insert(tree: Tree, path: list[str], tensor: Tensor, file: Path) -> None:
+    """Put a tensor where its path leads. Raises BadCheckpoint if that is no place in the tree."""
+    parent: Any = tree if len(path) > 1 else None
     for name in path[:-1]:
-        place = place.get(name) if isinstance(place, dict) else None
-    if not isinstance(place, dict) or path[-1] in place:
-        told = sanitized("/".join(path), 60)
-        raise BadCheckpoint(f"{file} has a tensor '{told}' that belongs nowhere")
-    place[path[-1]] = tensor
+        parent = parent.get(name) if isinstance(parent, dict) else None
+    if not isinstance(parent, dict) or path[-1] in parent:
+        shown = sanitized("/".join(path), 60)
+        raise BadCheckpoint(f"{file} has a tensor '{shown}' that belongs nowhere")
+    parent[path[-1]] = tensor
 
 
 def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _check_header(path: Path) -> None:
-    """Raises ValueError for a file or a header too large to be read, and for a header in which
-    a name comes twice."""
+    """Raises ValueError for a file or header that is too large, and for a header that repeats a
+    name."""
     size = path.stat().st_size
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -217,7 +226,7 @@ def _check_format(path: Path, header: dict[str, str]) -> None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """A JSON object. Raises ValueError for other text."""
+    """Parse a JSON object. Raises ValueError for other text."""
     value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError("its JSON is no object")
@@ -225,7 +234,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _sync(path: Path) -> None:
-    """Force a file, or the names in a directory, to the disk."""
+    """Force a file, or a directory's list of names, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -234,7 +243,7 @@ def _sync(path: Path) -> None:
 
 
 def _as_os_error(error: Exception, path: Path) -> OSError:
-    """What went wrong in writing, as the system would have told it."""
-    found = re.search(r"os error (\d+)", str(error))
-    number = int(found[1]) if found else 5
+    """The system's error behind one of safetensors."""
+    match = re.search(r"os error (\d+)", str(error))
+    number = int(match[1]) if match else errno.EIO
     return OSError(number, os.strerror(number), str(path))

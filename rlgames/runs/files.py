@@ -1,4 +1,4 @@
-"""A run's files as they are read: nothing heavy is imported, and nothing in them is trusted."""
+"""Reads the files of a run: imports nothing heavy, and trusts nothing that it reads."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ from rlgames.config.command_schemas import GROUPS
 from rlgames.core.untrusted import checked_int, parse_json
 
 LOWER_IS_BETTER = ("turns", "exploitability")
+"""Of the metrics that can select a checkpoint or compare runs."""
 
 MAX_FILE_LENGTH = 1 << 20
-"""No run.json or config.yaml of ours is larger, in characters."""
+"""Longer run.json and config.yaml, in characters, are not read."""
 
 MAX_YAML_DEPTH = 20
-"""No config is nested deeper."""
+"""More deeply nested configs are not read."""
 
 MAX_LINE_LENGTH = 1 << 16
-"""Longer lines of metrics are not read."""
+"""Longer lines of metrics.jsonl are not read."""
 
 TAIL_BYTES = 1 << 16
-"""The last lines of the metrics are looked for in so many bytes."""
+"""Bytes at the end of metrics.jsonl that last_metrics reads."""
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_run(directory: Path) -> dict[str, Any]:
-    """What run.json says; empty where there is none, "unknown" where it cannot be read."""
+    """The content of run.json; empty if there is none, status "unknown" if it is unreadable."""
     try:
-        found = parse_json(_text(directory / "run.json"))
+        run = parse_json(_read_text(directory / "run.json"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError):
         return {"status": "unknown"}
-    return found if isinstance(found, dict) else {"status": "unknown"}
+    return run if isinstance(run, dict) else {"status": "unknown"}
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """What config.yaml says; empty where there is none that can be read."""
+    """The content of config.yaml; empty if it is missing or unreadable."""
     try:
-        text = _text(directory / "config.yaml")
-        found = yaml.load(text, LOADER) if _harmless(text) else {}
+        text = _read_text(directory / "config.yaml")
+        config = yaml.load(text, LOADER) if _is_harmless(text) else {}
     except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
-def _harmless(text: str) -> bool:
-    """Whether YAML is read in time: aliases make little text into a value without end, and deep
-    nesting takes long to parse. Raises yaml.YAMLError."""
+def _is_harmless(text: str) -> bool:
+    """Whether YAML has no aliases, which make a huge value of little text, and no deep nesting,
+    which is slow to parse. Raises yaml.YAMLError."""
     depth = 0
     for event in yaml.parse(text, LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent)
@@ -64,23 +65,23 @@ def _harmless(text: str) -> bool:
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, first to last, up to one that was torn."""
+    """The lines of a metrics.jsonl, up to the first that is torn."""
     with open(path, "rb") as file:
         return list(metric_lines(file))
 
 
 def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
-    """The lines of metrics, up to one that is none."""
+    """The lines of a metrics.jsonl, up to the first invalid one."""
     while line := file.readline(MAX_LINE_LENGTH):
-        value = _line(line)
+        value = _parse_line(line)
         if value is None:
             return
         yield value
 
 
 def last_metrics(directory: Path) -> dict[str, float]:
-    """The newest of each metric; empty where nothing can be read."""
-    found: dict[str, float] = {}
+    """The latest value of each metric; empty if nothing can be read."""
+    latest: dict[str, float] = {}
     path = directory / "metrics.jsonl"
     try:
         if not path.is_file():
@@ -92,14 +93,15 @@ def last_metrics(directory: Path) -> dict[str, float]:
     except OSError:
         return {}
     for line in lines:
-        found |= _line(line) or {}
-    return found
+        latest |= _parse_line(line) or {}
+    return latest
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:
-    """A training's settings under the names that they are typed by, but for `out`.
+    """The settings of a run, except `out`, by the names that users type.
 
-    A group's choice has the group's name, null where it has none, so that all runs have it.
+    The choice of a group has the group's name; it is None for a group without a choice, so that all
+    runs have the same names.
     """
     flat: dict[str, Any] = dict.fromkeys(GROUPS["train"])
     for name, value in config.items():
@@ -124,34 +126,34 @@ def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def finite_or_none(value: Any) -> float | None:
-    """A finite number, None for anything else."""
+    """A value as a float if it is a finite number, otherwise None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
-def _line(line: bytes) -> dict[str, float] | None:
-    """A line of the metrics, whole games and numbers by name; None for anything else."""
+def _parse_line(line: bytes) -> dict[str, float] | None:
+    """A line of metrics.jsonl: whole `games`, and numbers by name; None for anything else."""
     try:
         value = parse_json(line)
         checked_int(value["games"], 0)
-        for each in value.values():
-            if type(each) not in (int, float):
+        for number in value.values():
+            if type(number) not in (int, float):
                 return None
-            float(each)  # the charts could not, where it is too large
+            float(number)  # raises for integers that are too large for TensorBoard
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return dict(value)
 
 
-def _text(path: Path) -> str:
-    """Raises OSError, also for what is no plain file or too large, and ValueError."""
+def _read_text(path: Path) -> str:
+    """Raises OSError, also unless it is a regular file of bounded length, and ValueError."""
     if path.exists() and not path.is_file():
-        raise OSError(f"{path} is no file")
+        raise OSError(f"{path} is not a file")
     with path.open(encoding="utf-8") as file:
         text = file.read(MAX_FILE_LENGTH + 1)
     if len(text) > MAX_FILE_LENGTH:

@@ -1,4 +1,4 @@
-"""Runs in directories, from their files alone, whatever these hold; nothing heavy is imported."""
+"""Finds and summarizes runs by their files, whatever these contain; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -15,93 +15,93 @@ from rlgames.runs.files import finite_or_none, flatten, last_metrics, read_confi
 from rlgames.runs.summary import RunSummary
 
 
-def find_runs(where: list[str]) -> list[Path]:
-    """The runs in directories, each directory's own first, by name; each run once.
+def find_runs(directories: list[str]) -> list[Path]:
+    """The runs in each of the directories in turn, sorted by name; each run once.
 
-    Raises ConfigError for a directory that is not there or has no run in it.
+    Raises ConfigError for a directory that does not exist or contains no run.
     """
-    found: dict[Path, Path] = {}
-    for name in where:
+    runs: dict[Path, Path] = {}
+    for name in directories:
         top = Path(name)
         if not top.exists():
             raise ConfigError(f"there is no directory {name}", nearest_directory(name))
-        own = list(_inside(top))
-        if not own:
+        inside = list(_runs_inside(top))
+        if not inside:
             raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")
-        found |= {path.resolve(): path for path in own if path.resolve() not in found}
-    return list(found.values())
+        for path in inside:
+            runs.setdefault(path.resolve(), path)
+    return list(runs.values())
 
 
 def newest_run(top: Path) -> Path | None:
-    """The run in a directory that was written to last, of those that have a checkpoint."""
-    runs = [run for run in _inside(top) if any((run / "checkpoints").glob("*.safetensors"))]
+    """The run inside a directory with the newest checkpoint, None if there is none."""
+    runs = [run for run in _runs_inside(top) if any((run / "checkpoints").glob("*.safetensors"))]
     return max(runs, key=lambda run: (run / "checkpoints").stat().st_mtime, default=None)
 
 
-def _inside(top: Path) -> Iterator[Path]:
-    """By name, numbers by size; hidden directories and links are left out, and runs hold no runs.
-
-    What may not be looked into is told as a run that cannot be read.
-    """
-    waiting = [top]
-    while waiting:
-        here = waiting.pop()
+def _runs_inside(top: Path) -> Iterator[Path]:
+    """Sorted by name, with numbers by size. Hidden directories and links are skipped, and so is
+    what lies inside a run. A directory without permission counts as an unreadable run."""
+    stack = [top]
+    while stack:
+        directory = stack.pop()
         try:
-            with os.scandir(here) as entries:
-                inside = list(entries)
+            with os.scandir(directory) as scan:
+                entries = list(scan)
         except NotADirectoryError:
             continue
         except OSError:
-            yield here
+            yield directory
             continue
-        if any(entry.name == "run.json" for entry in inside):
-            yield here
+        if any(entry.name == "run.json" for entry in entries):
+            yield directory
             continue
-        folders = [entry.name for entry in inside if entry.is_dir(follow_symlinks=False)]
+        folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         folders = [name for name in folders if not name.startswith(".")]
-        waiting += [here / name for name in sorted(folders, key=_by_number, reverse=True)]
+        stack += [directory / name for name in sorted(folders, key=_number_first, reverse=True)]
 
 
-def _by_number(name: str) -> tuple[int, str]:
-    """Job 10 comes after job 9, whatever stands behind the number."""
-    finite_or_none = re.match(r"[0-9]{1,9}", name)
-    return (int(finite_or_none[0]) if finite_or_none else -1), name
+def _number_first(name: str) -> tuple[int, str]:
+    """A sort key by which 10_lr=1 comes after 9_lr=2."""
+    match = re.match(r"[0-9]{1,9}", name)
+    return (int(match[0]) if match else -1), name
 
 
 def read_summary(path: Path) -> RunSummary:
-    """Whatever a run's files hold."""
-    facts, settings = read_run(path), read_config(path)
-    status = facts.get("status")
-    status = status if isinstance(status, str) and facts else "unknown"
-    results = facts.get("results")
+    """Summarize a run; what its files lack or get wrong is left out."""
+    run, config = read_run(path), _as_json(read_config(path))
+    status = run.get("status")
+    status = status if isinstance(status, str) else "unknown"
+    results = run.get("results")
     results = results if isinstance(results, dict) and status == "done" else {}
-    figures = {name: finite_or_none(value) for name, value in results.items()}
-    seconds, games = finite_or_none(facts.get("seconds")), finite_or_none(facts.get("games"))
+    metrics = {name: finite_or_none(value) for name, value in results.items()}
+    seconds, games = finite_or_none(run.get("seconds")), finite_or_none(run.get("games"))
     if status != "done" or seconds is None:
-        last = last_metrics(path)
-        seconds = finite_or_none(last.get("time/seconds")) if seconds is None else seconds
-        games = finite_or_none(last.get("games")) if status == "running" or games is None else games
-    if status == "running" and _has_ended(facts):
+        latest = last_metrics(path)
+        if seconds is None:
+            seconds = finite_or_none(latest.get("time/seconds"))
+        if games is None or status == "running":
+            games = finite_or_none(latest.get("games"))
+    if status == "running" and _is_process_gone(run):
         status = "died"
-    figure, best_by = facts.get("figure"), facts.get("best_by")
-    own = _plain(settings)
+    figure, best_by = run.get("figure"), run.get("best_by")
     return RunSummary(
         path=path,
         status=status,
-        config=own,
-        settings=flatten(own),
+        config=config,
+        settings=flatten(config),
         figure=figure if isinstance(figure, str) else None,
         best_by=best_by if isinstance(best_by, str) else None,
-        results={name: value for name, value in figures.items() if value is not None},
+        results={name: value for name, value in metrics.items() if value is not None},
         games=int(games or 0),
         seconds=seconds,
     )
 
 
-def _has_ended(facts: dict[str, Any]) -> bool:
-    """Whether a run's process is known to be gone, without a word: killed, say."""
-    pid = facts.get("pid")
-    if facts.get("host") != platform.node() or type(pid) is not int or pid < 1:
+def _is_process_gone(run: dict[str, Any]) -> bool:
+    """Whether the process of a running run has certainly died: it may have been killed."""
+    pid = run.get("pid")
+    if run.get("host") != platform.node() or type(pid) is not int or pid < 1:
         return False
     try:
         os.kill(pid, 0)
@@ -112,15 +112,15 @@ def _has_ended(facts: dict[str, Any]) -> bool:
     return False
 
 
-def _plain(value: Any) -> Any:
-    """A value of YAML as JSON can have it."""
+def _as_json(value: Any) -> Any:
+    """A value of YAML as one that JSON has."""
     if isinstance(value, dict):
-        return {str(name): _plain(part) for name, part in value.items()}
+        return {str(name): _as_json(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_as_json(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, int) and value.bit_length() > 64:
-        return hex(value)  # Python refuses to write the longest ones as decimals
-    known = value is None or isinstance(value, bool | int | float | str)
-    return value if known else str(value)
+        return hex(value)  # Python refuses to write huge integers as decimals
+    is_json = value is None or isinstance(value, bool | int | float | str)
+    return value if is_json else str(value)

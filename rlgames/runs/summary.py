@@ -1,4 +1,4 @@
-"""Runs beside each other: those that differ in their seeds only are one row, with means."""
+"""Compares runs: those that differ only in their seeds form one row, with means."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from rlgames.runs.files import LOWER_IS_BETTER, finite_or_none
 class RunSummary:
     """What the files of a run say. settings: its flattened config. games: played so far.
 
-    figure: what its game is about, and best_by what the run is judged by, None where not known.
-    results: its final figures, empty unless it is done. seconds: None where not known.
+    figure: the metric of its game; best_by: the one that selects its best checkpoint. results: its
+    final metrics, empty unless it is done. figure, best_by and seconds are None if unknown.
     """
 
     path: Path
@@ -34,18 +34,22 @@ class RunSummary:
 
     @property
     def game(self) -> str:
-        """The game with its rules: figures of different games cannot be compared."""
+        """The game with its rules, as text: metrics of different games cannot be compared."""
         return as_text(self.config.get("game"))
 
     @property
     def rank(self) -> tuple[bool, float, float]:
-        """The smallest is the best."""
+        """A sort key: the best run comes first."""
         return sort_key(self.best_by, self.results)
 
 
 @dataclass(frozen=True)
 class SeedMean:
-    """The mean over seeds, and half of its 95 % interval by Student's t, None for a single one."""
+    """A mean over seeds.
+
+    half: half the width of its 95 % interval by Student's t, None for a single seed. count: the
+    number of seeds.
+    """
 
     mean: float
     half: float | None
@@ -59,13 +63,15 @@ class SeedMean:
         return cls(fmean(values), half, len(values))
 
     def as_dict(self) -> dict[str, Any]:
-        wide = None if self.half is None else [self.mean - self.half, self.mean + self.half]
-        return {"mean": self.mean, "ci95": wide, "n": self.count}
+        interval = None
+        if self.half is not None:
+            interval = [self.mean - self.half, self.mean + self.half]
+        return {"mean": self.mean, "ci95": interval, "n": self.count}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Runs that differ in their seeds only, the best first."""
+    """Runs that differ only in their seeds, the best first."""
 
     runs: list[RunSummary]
 
@@ -75,7 +81,7 @@ class Row:
 
     @property
     def by_seed(self) -> list[list[RunSummary]]:
-        """A run that is repeated with the same seed tells nothing new."""
+        """The runs of each seed; a repeated run adds nothing to a mean over seeds."""
         seeds: dict[str, list[RunSummary]] = {}
         for run in self.runs:
             seeds.setdefault(as_text(run.settings.get("seed")), []).append(run)
@@ -83,23 +89,25 @@ class Row:
 
     @property
     def results(self) -> dict[str, SeedMean]:
-        """The means over seeds of the final figures, of the runs that have them."""
+        """Means over seeds of the final metrics, of those runs that have them."""
         names = dict.fromkeys(name for run in self.runs for name in run.results)
-        found = {}
+        means = {}
         for name in names:
-            each = [[run.results[name] for run in of if name in run.results] for of in self.by_seed]
-            found[name] = SeedMean.of([fmean(values) for values in each if values])
-        return found
+            values_by_seed = [
+                [run.results[name] for run in runs if name in run.results] for runs in self.by_seed
+            ]
+            means[name] = SeedMean.of([fmean(values) for values in values_by_seed if values])
+        return means
 
     @property
     def gap(self) -> float | None:
-        """How much worse than the optimum, as a share of it."""
-        figure, found = self.first.figure or "", self.results
-        if figure not in found or "optimal" not in found or not found["optimal"].mean:
+        """How much worse than the optimum, as a fraction of it."""
+        figure, results = self.first.figure or "", self.results
+        if figure not in results or "optimal" not in results or not results["optimal"].mean:
             return None
-        optimal = found["optimal"].mean
-        worse = found[figure].mean - optimal
-        return (worse if figure in LOWER_IS_BETTER else -worse) / abs(optimal)
+        optimal = results["optimal"].mean
+        excess = results[figure].mean - optimal
+        return (excess if figure in LOWER_IS_BETTER else -excess) / abs(optimal)
 
     @property
     def seconds(self) -> float | None:
@@ -112,26 +120,26 @@ class Row:
         names = [run.status for run in self.runs]
         if len(names) == 1:
             run, games = self.first, finite_or_none(self.first.settings.get("games"))
-            share = f" at {min(run.games / games, 1):.0%}" if games and games > 0 else ""
-            return names[0] if names[0] in ("done", "unknown") else names[0] + share
+            fraction = f" at {min(run.games / games, 1):.0%}" if games and games > 0 else ""
+            return names[0] if names[0] in ("done", "unknown") else names[0] + fraction
         kinds = sorted(set(names))
         return kinds[0] if len(kinds) == 1 else ", ".join(f"{names.count(k)} {k}" for k in kinds)
 
     @property
     def rank(self) -> tuple[bool, float, float]:
-        means = {name: found.mean for name, found in self.results.items()}
+        means = {name: result.mean for name, result in self.results.items()}
         return sort_key(self.first.best_by, means)
 
     @property
     def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
-        """Game by game, the best first; what cannot be read comes last."""
+        """A sort key: by game, then the best first; unreadable runs come last."""
         return not self.first.config, self.first.game, self.rank
 
 
 @dataclass(frozen=True)
 class Report:
-    """keys: the settings that differ between the runs. figures: the results that are shown, what
-    the runs are judged by first. best: the best run of each game."""
+    """A comparison of runs. keys: the settings that differ between them. figures: the results that
+    are shown, those that select checkpoints first. best: the best run of each game."""
 
     runs: list[RunSummary]
     rows: list[Row]
@@ -158,7 +166,7 @@ class Report:
                     "config": {key: row.first.settings.get(key) for key in self.keys},
                     "runs": [str(run.path) for run in row.runs],
                     "status": row.status,
-                    "results": {name: found.as_dict() for name, found in row.results.items()},
+                    "results": {name: mean.as_dict() for name, mean in row.results.items()},
                     "gap_to_optimal": row.gap,
                     "seconds": row.seconds,
                 }
@@ -169,7 +177,8 @@ class Report:
 
 
 def sort_key(best_by: str | None, results: dict[str, float]) -> tuple[bool, float, float]:
-    """Smaller is better: by best_by and then by points; runs without figures come last."""
+    """A key by which the best sorts first, by best_by and then by points; runs without that metric
+    come last."""
     if best_by not in results:
         return True, 0.0, 0.0
     value = results[best_by]
@@ -177,24 +186,24 @@ def sort_key(best_by: str | None, results: dict[str, float]) -> tuple[bool, floa
 
 
 def as_text(value: Any) -> str:
-    """A value by which others are alike or not."""
+    """A value as text, equal for equal values."""
     return json.dumps(value, sort_keys=True)
 
 
 @lru_cache
 def student_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t with so many degrees of freedom, 1 or more.
+    """The 97.5 % quantile of Student's t with this many degrees of freedom, at least 1.
 
     By bisection of its exact distribution, Abramowitz and Stegun 26.7.3 and 26.7.4.
     """
     low, high = 0.0, 16.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _within(middle, freedom) < 0.95 else (low, middle)
+        low, high = (middle, high) if _probability_within(middle, freedom) < 0.95 else (low, middle)
     return high
 
 
-def _within(t: float, freedom: int) -> float:
+def _probability_within(t: float, freedom: int) -> float:
     """The probability that Student's t lies between -t and t."""
     angle = math.atan(t / math.sqrt(freedom))
     term, total = (1.0, 0.0) if freedom % 2 == 0 else (math.cos(angle), 0.0)

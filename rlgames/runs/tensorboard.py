@@ -1,143 +1,122 @@
-"""TensorBoard's files, without which a run goes on."""
+"""Logs to TensorBoard. A run goes on without it if its file cannot be written."""
 
 from __future__ import annotations
 
-import threading
-import time
+import operator
 from collections.abc import Callable
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
-from tensorboard.summary.writer import event_file_writer  # type: ignore[import-untyped]
-from torch.utils.tensorboard import SummaryWriter
-from torch.utils.tensorboard.summary import hparams
+from torch.utils.tensorboard import summary as summaries
 
 from rlgames.core.signals import Interrupts
+from rlgames.runs.event_file import EventFile
 from rlgames.runs.files import flatten
+
+MAX_EXACT_INTEGER = 2**53
+"""TensorBoard stores numbers as doubles."""
+
+_POSITIVE_EDGES = list(accumulate(repeat(1.1, 773), operator.mul, initial=1e-12))
+HISTOGRAM_EDGES = [*(-edge for edge in reversed(_POSITIVE_EDGES)), 0.0, *_POSITIVE_EDGES]
+"""Those of TensorBoard's own writers: 1e-12 to 1e20, each 10 % above the last."""
 
 
 class TensorBoardLogger:
-    """Writes until it cannot, says so once, and is silent from then on.
+    """Writes until an error, reports that once by warn, and does nothing from then on.
 
-    first: what was written for so many games or more before is forgotten. complain: told why.
-    interrupts: a signal must not tear a write, for its thread could wait for what never comes.
+    interrupts: a second signal may have torn a record; nothing is written after it.
     """
 
     def __init__(
-        self, directory: Path, first: int, complain: Callable[[str], None], interrupts: Interrupts
+        self, directory: Path, first_games: int, warn: Callable[[str], None], interrupts: Interrupts
     ) -> None:
-        self._complain, self._interrupts, self._figure = complain, interrupts, ""
-        self._writer: SummaryWriter | None = None
-        threading.excepthook = _but_for_charts(threading.excepthook)
-        self._try(lambda: self._open(directory, first))
+        self._warn, self._interrupts = warn, interrupts
+        self._metric = ""
+        self._end_of_session: Any = None
+        self._file: EventFile | None = None
+
+        def open_file() -> None:
+            self._file = EventFile(directory, first_games)
+
+        self._guard(open_file)
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
-        for name, value in metrics.items():
-            self._do("add_scalar", name, value, games)
+        self._add(games, lambda: [summaries.scalar(*item) for item in metrics.items()])
 
     def text(self, games: int, name: str, text: str) -> None:
-        """Text is shown as it is, in a fixed width."""
-        self._do("add_text", name, "    " + text.replace("\n", "\n    "), games)
+        """Text, shown as it is and in a fixed width."""
+        indented = "    " + text.replace("\n", "\n    ")
+        self._add(games, lambda: [summaries.text(name, indented)])
 
-    def spread(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        """How numbers are spread, as a histogram."""
-        self._do("add_histogram", name, values, games)
+    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
+        self._add(games, lambda: [summaries.histogram(name, values, HISTOGRAM_EDGES)])
 
-    def picture(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG, or a GIF, which plays among the images."""
-        self._try(lambda: self._image(games, name, encoded))
+    def image(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG, or a GIF, which TensorBoard plays."""
+        image = Summary.Image(encoded_image_string=encoded)
+        self._add(games, lambda: [Summary(value=[Summary.Value(tag=name, image=image)])])
 
-    def settings(self, config: dict[str, Any]) -> None:
-        """Hyper-parameters, beside which TensorBoard sets all scalars."""
-        self._try(lambda: self._parameters(config))
+    def hyperparameters(self, config: dict[str, Any]) -> None:
+        """Settings, which TensorBoard lists beside all scalars of each run."""
+        values = {name: _exact(value) for name, value in flatten(config).items()}
+        _, start, self._end_of_session = summaries.hparams(values, {})
+        self._add(None, lambda: [start])
 
-    def layout(self, figure: str, best_by: str) -> None:
-        """A page with one chart for each figure that a run is judged by, the references in it."""
-        self._figure = figure
-        own = {figure: ["Multiline", [f"^eval/{figure}$", f"^reference/{figure}/"]]}
-        if best_by != figure:
-            own |= {best_by: ["Multiline", [f"^eval/{best_by}$"]]}
-        self._do("add_custom_scalars", {"greedy play, random play and the optimum": own})
+    def layout(self, metric: str, best_by: str) -> None:
+        """A page with a chart of the game's metric and its references, and one of best_by."""
+        self._metric = metric
+        charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
+        if best_by != metric:
+            charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
+        page = {"greedy play, random play and the optimum": charts}
+        self._add(None, lambda: [summaries.custom_scalars(page)])
 
     def reference(self, name: str, value: float, steps: tuple[int, ...]) -> None:
-        """A flat line, drawn beside the figure that the page was laid out for."""
+        """Points of a flat line in the chart of the metric that layout was called with."""
         for games in steps:
-            self._do("add_scalar", f"reference/{self._figure}/{name}", value, games)
+            self.scalars(games, {f"reference/{self._metric}/{name}": value})
 
     def final(self, games: int, results: dict[str, float]) -> None:
-        """The last figures, and that the run came to its end."""
+        """The results of a run that is done."""
         self.scalars(games, {f"final/{name}": value for name, value in results.items()})
-        self._try(self._ended)
-
-    def flush(self) -> None:
-        self._do("flush")
+        self._add(None, lambda: [self._end_of_session])
 
     def close(self) -> None:
-        self._do("close")
+        if self._file is not None:
+            self._guard(self._file.close)
 
-    def _open(self, directory: Path, first: int) -> None:
-        _wait_for_a_later_name(directory)
-        self._writer = SummaryWriter(str(directory), purge_step=first)
+    def _add(self, games: int | None, make_summaries: Callable[[], list[Any]]) -> None:
+        """Write summaries and hand them to the system."""
 
-    def _parameters(self, config: dict[str, Any]) -> None:
-        """TensorBoard finds the columns itself: all keys and figures that any run has."""
-        values = {name: _simple(value) for name, value in flatten(config).items()}
-        _, begun, self._end = hparams(values, {})
-        self._add(begun)
+        def write() -> None:
+            assert self._file is not None
+            for summary in make_summaries():
+                self._file.add(summary, games)
+            self._file.flush()
 
-    def _image(self, games: int, name: str, encoded: bytes) -> None:
-        value = Summary.Value(tag=name, image=Summary.Image(encoded_image_string=encoded))
-        self._add(Summary(value=[value]), games)
+        if self._file is not None:
+            self._guard(write)
 
-    def _ended(self) -> None:
-        self._add(self._end)
-
-    def _add(self, summary: Any, games: int | None = None) -> None:
-        if self._writer is not None:
-            self._writer._get_file_writer().add_summary(summary, games)
-
-    def _do(self, name: str, *values: Any, **named: Any) -> None:
-        if self._writer is not None:
-            call = getattr(self._writer, name)
-            self._try(lambda: call(*values, **named))
-
-    def _try(self, write: Callable[[], None]) -> None:
-        if self._interrupts.twice:  # a write may have been torn
+    def _guard(self, write: Callable[[], None]) -> None:
+        if self._interrupts.twice:
             return
         try:
             with self._interrupts.shielded():
                 write()
         except Exception as error:
-            self._writer = None
-            self._complain(f"TensorBoard's file cannot be written ({error}); the run goes on")
+            if self._file is not None:
+                self._file.abandon()
+            self._file = None
+            self._warn(f"TensorBoard's file cannot be written ({error}); the run goes on")
 
 
-def _wait_for_a_later_name(directory: Path) -> None:
-    """TensorBoard reads a run's files in order of name, and what is to be forgotten by that: the
-    second in which a file was begun, then the number of its process. One begun in this second may
-    come after the next, so wait for the next second, and no longer, whatever the clock says."""
-    begun = [path.name.split(".")[3] for path in directory.glob("events.out.tfevents.*.*")]
-    now = time.time()
-    if f"{int(now):010d}" in begun:
-        time.sleep(1.0 - now % 1.0)
-
-
-def _but_for_charts(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What a thread could not write is told by whoever wrote next, not by a traceback as well."""
-
-    def quiet(told: Any) -> None:
-        if not isinstance(told.thread, event_file_writer._AsyncWriterThread):
-            hook(told)
-
-    return quiet
-
-
-def _simple(value: Any) -> bool | int | float | str:
-    """A value as TensorBoard takes it, text where it would lose anything."""
-    simple = isinstance(value, bool | int | float | str)
-    # TensorBoard keeps numbers as doubles; a larger seed would lose digits.
-    exact = not isinstance(value, int) or abs(value) < 2**53
-    return value if simple and exact else str(value)
+def _exact(value: Any) -> bool | int | float | str:
+    """A value as TensorBoard stores it, as text if it would lose digits."""
+    if not isinstance(value, bool | int | float | str):
+        return str(value)
+    is_exact = not isinstance(value, int) or abs(value) < MAX_EXACT_INTEGER
+    return value if is_exact else str(value)

@@ -50,12 +50,12 @@ def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -
             raise ConfigError(f"{name}= cannot be searched over", hint)
         for value in kind.get("choices") or (kind["low"], kind["high"]):
             _with(base, {name: value})
-    examiner = build_components(base).examiner
-    name = (objective or examiner.best_by).removeprefix("final/")
-    if name not in examiner.figures:
-        hint = nearest(name, list(examiner.figures))
+    evaluator = build_components(base).evaluator
+    name = (objective or evaluator.best_by).removeprefix("final/")
+    if name not in evaluator.metric_names:
+        hint = nearest(name, list(evaluator.metric_names))
         raise ConfigError(f"objective={objective} is no final figure of {base.game.name}", hint)
-    told = {"objective": f"final/{name}", "minimize": examiner.lower_is_better(name)}
+    told = {"objective": f"final/{name}", "minimize": evaluator.lower_is_better(name)}
     return to_plain(settings) | told | {"base": to_plain(base)}
 
 

@@ -23,11 +23,11 @@ from rlgames.config.compose import quoted
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
+from rlgames.runs.checkpoint import LATEST
 from rlgames.runs.directory import lock_directory, write_atomically
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs as sweeps_jobs
 from rlgames.sweeps import launchers
-from rlgames.training.run import LATEST
 
 MANIFEST = "sweep.json"
 SHUTDOWN_SECONDS = 20.0

@@ -1,31 +1,96 @@
-"""Whoever looks on while a run is trained."""
+"""Callbacks: what else happens while a run is trained."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlgames.evaluation.evaluate import Evaluation
+    from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
 class Callback:
-    """Is told of everything as soon as it has happened, between two batches; this one looks away.
+    """Hooks of the training loop, in the order in which they are first called.
 
-    What it does must take no time: training waits for it.
+    Training waits for each hook, so a hook must be quick. Of several processes only the first one
+    calls them.
     """
 
-    def on_references(self, figure: str, random: float | None, optimal: float | None) -> None:
-        """By which figure the run is judged, and what random and perfect play come to in it, as
-        far as that is known before the end."""
+    def on_resume(self, lines: list[dict[str, float]]) -> None:
+        """A run resumes; lines: its log so far, each with `games` and metrics."""
+
+    def on_run_start(self, games: int) -> None:
+        """Training starts; games: played by earlier processes of this run."""
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        """The metric of the game, and what random and optimal play reach, where known so far."""
+
+    def on_phase(self, phase: str) -> None:
+        """A phase starts: "playing", "learning", "evaluating", "saving" or "solving"."""
+
+    def on_batch_collected(self, trajectories: Trajectories, final_states: FinalStates) -> None:
+        """A batch of games was played, or sampled from a record."""
+
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        """The learner returned these metrics; games: played so far."""
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        """How many games have been played, and metrics as in the log; none after most batches."""
+        """A line is logged after this many games; metrics: named train/..., eval/... or time/..."""
 
-    def on_phase(self, what: str) -> None:
-        """What begins now: "playing", "learning", "evaluating", "saving" or "solving"."""
+    def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
+        """An evaluation has ended and is logged; None: this process has not evaluated yet."""
 
-    def on_checkpoint(self, games: int, best: bool) -> None:
-        """A checkpoint was written, the best one or the latest, after so many games."""
+    def on_checkpoint(self, games: int, is_best: bool) -> None:
+        """A checkpoint was written: the best one or the latest."""
 
     def on_run_end(self, directory: Path) -> None:
-        """The run has come to its end, and lies in this directory."""
+        """The run is done; all its files are in this directory."""
+
+
+class CallbackList(Callback):
+    """Calls each of its callbacks in turn."""
+
+    def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
+        self.callbacks = list(callbacks)
 
     def on_resume(self, lines: list[dict[str, float]]) -> None:
-        """What the log of a run that goes on holds: `games` and metrics in each line."""
+        for callback in self.callbacks:
+            callback.on_resume(lines)
+
+    def on_run_start(self, games: int) -> None:
+        for callback in self.callbacks:
+            callback.on_run_start(games)
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        for callback in self.callbacks:
+            callback.on_references(metric, random, optimal)
+
+    def on_phase(self, phase: str) -> None:
+        for callback in self.callbacks:
+            callback.on_phase(phase)
+
+    def on_batch_collected(self, trajectories: Trajectories, final_states: FinalStates) -> None:
+        for callback in self.callbacks:
+            callback.on_batch_collected(trajectories, final_states)
+
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        for callback in self.callbacks:
+            callback.on_update(games, metrics)
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        for callback in self.callbacks:
+            callback.on_metrics(games, metrics)
+
+    def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
+        for callback in self.callbacks:
+            callback.on_evaluation_end(games, evaluation)
+
+    def on_checkpoint(self, games: int, is_best: bool) -> None:
+        for callback in self.callbacks:
+            callback.on_checkpoint(games, is_best)
+
+    def on_run_end(self, directory: Path) -> None:
+        for callback in self.callbacks:
+            callback.on_run_end(directory)

@@ -1,4 +1,4 @@
-"""What a training is made of, put together from a checked config."""
+"""Builds what a run is made of from a checked config."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from rlgames.games.game import Game
 from rlgames.learners.learner import Learner
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.collector import Collector
@@ -41,18 +42,49 @@ class Components:
     agent: Agent
     learner: Learner
     players: list[Player]
-    lessons: Collector
-    examiner: Evaluator
+    collector: Collector
+    evaluator: Evaluator
+
+
+def check_components(cfg: DictConfig) -> None:
+    """Build everything once; raises ConfigError where the components do not fit together."""
+    build_components(cfg)
+
+
+def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> Components:
+    """checkpoint: the one whose weights will be loaded, instead of new ones.
+
+    Raises ConfigError where the components do not fit together.
+    """
+    device = build_device(cfg)
+    game = build_game(cfg).to(device)
+    policy = _initial_policy(cfg, game, checkpoint).to(device)
+    sampling = build_sampling(cfg)
+    learn_stream = distributed.rank_stream_name("learn")
+    rng = make_generator(cfg.seed, learn_stream, device)
+    learner = build_learner(cfg, game, policy, sampling, rng)
+    if distributed.world_size() > 1:
+        _check_distributed(cfg, learner)
+    agent = Agent(game, policy, sampling)
+    players = training_players(cfg, game, agent)
+    if cfg.get("search"):
+        players[0] = build_self_play_search(cfg, game, agent)
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    collector = Collector(cfg, game, agent, players, learner, split, rng)
+    evaluator = Evaluator(cfg, game, agent, split)
+    if device.type == "cpu":
+        batch = min(cfg.batch, cfg.games)
+        check_batch_memory(batch, cfg.window, game, cfg.eval_games, "eval_games")
+    return Components(device, game, agent, learner, players, collector, evaluator)
 
 
 def training_players(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    """Who plays in training: the agent alone, against itself too, or the agent and its opponent."""
+    """The agent alone, which also plays itself, or the agent and its opponent."""
     name = cfg.opponent.name
     if game.spec.seats == 1:
-        if name != "self":
-            raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
-        if cfg.eval_opponent.name != "random":
-            raise ConfigError(f"{game.spec.name} is played alone", "leave eval_opponent= out")
+        for key in ("opponent", "eval_opponent"):
+            if cfg[key].name != {"opponent": "self", "eval_opponent": "random"}[key]:
+                raise ConfigError(f"{game.spec.name} is played alone", f"leave {key}= out")
         return [agent]
     if name == "self":
         return [agent]
@@ -61,52 +93,26 @@ def training_players(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Pla
     return [agent, build_player(cfg.opponent, cfg, game)]
 
 
-def check_components(cfg: DictConfig) -> None:
-    """Build everything once; raises ConfigError where the parts do not fit together."""
-    build_components(cfg)
-
-
-def build_components(cfg: DictConfig, found: Checkpoint | None = None) -> Components:
-    """found: what will be loaded, instead of the weights that a run begins with.
-
-    Raises ConfigError where the parts do not fit together.
-    """
-    device = build_device(cfg)
-    game = build_game(cfg).to(device)
-    init, numbers = make_generator(cfg.seed, "init"), None if found is None else found.numbers
-    policy = build_policy(cfg, game, init, numbers).to(device)
-    if cfg.init_from and found is None:
+def _initial_policy(cfg: DictConfig, game: Game[Any], checkpoint: Checkpoint | None) -> Policy:
+    rng = make_generator(cfg.seed, "init")
+    num_parameters = None if checkpoint is None else checkpoint.num_parameters
+    policy = build_policy(cfg, game, rng, num_parameters)
+    if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
-    sampling, rng = (
-        build_sampling(cfg),
-        make_generator(cfg.seed, distributed.rank_stream_name("learn"), device),
-    )
-    learner = build_learner(cfg, game, policy, sampling, rng)
-    if distributed.world_size() > 1:
-        _check_together(cfg, learner)
-    agent = Agent(game, policy, sampling)
-    players = training_players(cfg, game, agent)
-    if cfg.get("search"):
-        players[0] = build_self_play_search(cfg, game, agent)
-    held = split_layouts(game, cfg.holdout, cfg.seed)
-    lessons = Collector(cfg, game, agent, players, learner, held, rng)
-    examiner = Evaluator(cfg, game, agent, held)
-    if device.type == "cpu":
-        batch = min(cfg.batch, cfg.games)
-        check_batch_memory(batch, cfg.window, game, cfg.eval_games, "eval_games")
-    return Components(device, game, agent, learner, players, lessons, examiner)
+    return policy
 
 
-def _check_together(cfg: DictConfig, learner: Learner) -> None:
+def _check_distributed(cfg: DictConfig, learner: Learner) -> None:
     """Raises ConfigError for what several processes cannot do together."""
+    world_size = distributed.world_size()
     if not learner.supports_distributed or cfg.clone_epochs:
-        what = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
+        setting = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
         raise ConfigError(
-            f"{what} is learnt by one process, and there are {distributed.world_size()}",
-            "learner=ppo is learnt by several",
+            f"{setting} works in one process only, and there are {world_size}",
+            "learner=ppo works in several",
         )
-    if cfg.batch < distributed.world_size():
+    if cfg.batch < world_size:
         raise ConfigError(
-            f"batch={cfg.batch} is too small for {distributed.world_size()} processes",
-            f"batch={distributed.world_size()} gives each a game",
+            f"batch={cfg.batch} is too small for {world_size} processes",
+            f"batch={world_size} gives each a game",
         )

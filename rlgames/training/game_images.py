@@ -1,4 +1,4 @@
-"""One game of an agent as pictures, with what its policy thinks of the moves."""
+"""Images of one game of an agent, with what its policy thinks of the moves."""
 
 from __future__ import annotations
 
@@ -17,100 +17,102 @@ from rlgames.rollouts.trajectories import Trajectories
 from rlgames.sampling import mask_illegal
 
 NUM_STILLS = 4
-"""So many positions are drawn alone."""
+"""Positions with an image of their own."""
 
 MAX_FRAMES = 64
-"""An animation of a longer game leaves positions out, evenly."""
+"""The animation of a longer game skips positions, evenly."""
 
 ANIMATION_WIDTH = 200
-"""Pixels: the width of an animation."""
+"""In pixels."""
 
 
 @torch.no_grad()
-def action_values(game: Game[Any], policy: Policy, state: State, logits: bool) -> list[Thought]:
-    """What a policy thinks of public positions [B].
+def action_thoughts(game: Game[Any], policy: Policy, state: State, logits: bool) -> list[Thought]:
+    """What a policy thinks of the actions in public positions [B].
 
-    logits: its scores are logits, and told as probabilities in percent; otherwise as they are,
-        the best action of a position being the darkest.
+    logits: its scores are logits, shown as probabilities in percent; otherwise they are shown as
+        they are, the best action of a position in the darkest color.
     """
     legal = game.legal_action_mask(state)
     scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).double()
     if logits:
-        weights = scores.softmax(1).cpu().numpy()
-        return [Thought(row, [*map(pictures.percent, row)], shared=True) for row in weights]
+        probabilities = scores.softmax(1).cpu().numpy()
+        return [Thought(row, [*map(pictures.percent, row)], shared=True) for row in probabilities]
     low, high = scores.where(legal, torch.inf).amin(1, True), scores.amax(1, True)
     weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).cpu().numpy()
-    pairs = zip(weights, scores.tolist(), strict=True)
-    return [Thought(row, [*map(_value, values)], shared=False) for row, values in pairs]
+    return [
+        Thought(row, [*map(_short_number, row_scores)], shared=False)
+        for row, row_scores in zip(weights, scores.tolist(), strict=True)
+    ]
 
 
 @torch.no_grad()
-def values(game: Game[Any], policy: Policy, state: State, logits: bool) -> Tensor | None:
-    """Float64 [B]: what a policy thinks that its public positions are worth, by its value head or
-    its best action; None where it does not say."""
+def position_values(game: Game[Any], policy: Policy, state: State, logits: bool) -> Tensor | None:
+    """Float64 [B]: the values of public positions, by the policy's value head or its best action;
+    None if it has neither."""
     scores, value = policy.scores(game, state)
     if value is None and not logits:
         value = mask_illegal(scores, game.legal_action_mask(state)).amax(1)
     return None if value is None else value.double().cpu()
 
 
-def evenly_spaced(count: int, most: int) -> list[int]:
-    """Numbers below count, the first, the last and others evenly between: at most so many."""
-    return [round(place) for place in np.linspace(0, count - 1, min(count, most)).tolist()]
+def evenly_spaced(count: int, limit: int) -> list[int]:
+    """At most limit numbers below count: the first, the last, and others evenly between."""
+    return [round(number) for number in np.linspace(0, count - 1, min(count, limit)).tolist()]
 
 
-def show(
-    game: Game[Any], policy: Policy, logits: bool, moves: Trajectories, final: State
+def draw_game(
+    game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, final: State
 ) -> tuple[list[Image.Image], bytes]:
     """Single positions, and the whole game as a GIF.
 
-    moves: of one game, in which the policy is player 0; public. final: where it ended [1].
+    trajectory: public, of one game in which the policy is player 0. final: how it ended [1].
     """
-    own = (moves.player == 0).nonzero()[:, 0]
+    own = (trajectory.player == 0).nonzero()[:, 0]
     stills = [
-        _still(game, policy, logits, moves, int(own[n]))
-        for n in evenly_spaced(len(own), NUM_STILLS)
+        _still(game, policy, logits, trajectory, int(own[index]))
+        for index in evenly_spaced(len(own), NUM_STILLS)
     ]
-    # What is hidden from the policy would show in the other's positions.
-    seen = own.tolist() if game.spec.hidden else range(len(moves))
-    shown = [seen[n] for n in evenly_spaced(len(seen), MAX_FRAMES - 1)]
-    thought = action_values(
-        game, policy, moves.state[torch.tensor(shown, device=own.device)], logits
-    )
-    frames = [_frame(game, moves, *each) for each in zip(shown, thought, strict=True)]
+    # The opponent's positions would show what is hidden from the policy.
+    visible = own.tolist() if game.spec.hidden else range(len(trajectory))
+    plies = [visible[index] for index in evenly_spaced(len(visible), MAX_FRAMES - 1)]
+    positions = trajectory.state[torch.tensor(plies, device=own.device)]
+    thoughts = action_thoughts(game, policy, positions, logits)
+    frames = [
+        _frame(game, trajectory, ply, thought) for ply, thought in zip(plies, thoughts, strict=True)
+    ]
     end = game.view_from_seat(final, 0)
-    frames.append(
-        pictures.diagram(
-            game, end, 0, _end(game, end, len(moves)), reveal=True, width=ANIMATION_WIDTH
-        )
-    )
+    title = _end_title(game, end, len(trajectory))
+    frames.append(pictures.diagram(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH))
     return stills, pictures.animation(frames)
 
 
 def _still(
-    game: Game[Any], policy: Policy, logits: bool, moves: Trajectories, ply: int
+    game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, ply: int
 ) -> Image.Image:
-    (thought,) = action_values(game, policy, moves.state[ply : ply + 1], logits)
-    title, action = _title(game, moves, ply), int(moves.action[ply])
-    told = f"{thought.weights[action]:.0%} sure" if logits else f"worth {thought.words[action]}"
-    return pictures.diagram(game, moves.state, ply, f"{title} ({told})", thought, action)
+    (thought,) = action_thoughts(game, policy, trajectory.state[ply : ply + 1], logits)
+    action = int(trajectory.action[ply])
+    label = f"{thought.weights[action]:.0%} sure" if logits else f"worth {thought.words[action]}"
+    title = f"{_title(game, trajectory, ply)} ({label})"
+    return pictures.diagram(game, trajectory.state, ply, title, thought, action)
 
 
-def _frame(game: Game[Any], moves: Trajectories, ply: int, thought: Thought) -> Image.Image:
-    mine = int(moves.player[ply]) == 0
-    title, action = _title(game, moves, ply), int(moves.action[ply])
-    shown = thought if mine else None
-    return pictures.diagram(game, moves.state, ply, title, shown, action, width=ANIMATION_WIDTH)
-
-
-def _title(game: Game[Any], moves: Trajectories, ply: int) -> str:
-    who = "" if int(moves.player[ply]) == 0 else ", opponent"
-    return (
-        f"move {ply + 1:,}{who}: {game.action_to_string(moves.state, ply, int(moves.action[ply]))}"
+def _frame(game: Game[Any], trajectory: Trajectories, ply: int, thought: Thought) -> Image.Image:
+    is_own = int(trajectory.player[ply]) == 0
+    title, action = _title(game, trajectory, ply), int(trajectory.action[ply])
+    shown = thought if is_own else None
+    return pictures.diagram(
+        game, trajectory.state, ply, title, shown, action, width=ANIMATION_WIDTH
     )
 
 
-def _end(game: Game[Any], end: State, plies: int) -> str:
+def _title(game: Game[Any], trajectory: Trajectories, ply: int) -> str:
+    player = "" if int(trajectory.player[ply]) == 0 else ", opponent"
+    action = game.action_to_string(trajectory.state, ply, int(trajectory.action[ply]))
+    return f"move {ply + 1:,}{player}: {action}"
+
+
+def _end_title(game: Game[Any], end: State, plies: int) -> str:
     if not bool(end.done[0]):
         return f"after {plies:,} moves"
     score = end.score[0].tolist()
@@ -121,8 +123,8 @@ def _end(game: Game[Any], end: State, plies: int) -> str:
     return f"the end: {int(end.turn[0]):,} turns"
 
 
-def _value(value: float) -> str:
-    """Short; nothing for what is not legal."""
+def _short_number(value: float) -> str:
+    """At most three digits or so; empty for an illegal action."""
     if not np.isfinite(value):
         return ""
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2f}"

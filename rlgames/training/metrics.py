@@ -1,4 +1,4 @@
-"""What a run's games and updates came to since the last line of its log."""
+"""Means of training metrics between two lines of the log, and where the time went."""
 
 from __future__ import annotations
 
@@ -11,82 +11,92 @@ from typing import Any
 from rlgames.core.untrusted import checked_float, checked_int, sanitized
 from rlgames.games.game import Game, State
 
-METRIC = re.compile(r"[\w ,:/.+=()%-]{1,100}")
-"""The name of a metric that a checkpoint may tell of."""
+METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
+"""Names of metrics that a checkpoint may contain."""
+
+MIN_WEIGHT = 1e-300
+
+MAX_SECONDS = 1e12
 
 
 def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
-    """How games went, for the log, from their final positions."""
-    found, score = {"turns": float(final.turn.float().mean())}, final.score
+    """Means over finished games, from their final positions."""
+    score = final.score
+    statistics = {"turns": float(final.turn.float().mean())}
     if game.spec.goal == "score":
-        found["score"] = float(score[:, 0].mean())
+        statistics["score"] = float(score[:, 0].mean())
     if game.spec.goal == "outcome":
-        found["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
-        found["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
-    return found
+        statistics["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
+        statistics["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
+    return statistics
 
 
 class MetricAccumulator:
-    """Weighted means of the metrics since the last line of the log, how much was played, and where
-    the time of this process went."""
+    """Weighted means since the last line of the log, how much was played, and how the time of this
+    process was spent."""
 
     def __init__(self) -> None:
         self._reset()
 
     def _reset(self) -> None:
-        self._start = self._begun = time.perf_counter()
-        self._spent: dict[str, float] = {}
+        # A restored accumulator has an earlier start; phases are timed in this process only.
+        self._start = self._process_start = time.perf_counter()
+        self._seconds_by_phase: dict[str, float] = {}
         self._sums: dict[str, float] = {}
         self._weights: dict[str, float] = {}
-        self._games = self._moves = 0
+        self._num_games = self._num_moves = 0
 
-    def count(self, games: int, moves: int) -> None:
-        self._games += games
-        self._moves += moves
+    def count(self, num_games: int, num_moves: int) -> None:
+        """Count finished games and moves, for the speed."""
+        self._num_games += num_games
+        self._num_moves += num_moves
 
     def add(self, metrics: dict[str, float], weight: float) -> None:
-        """weight: how many games these are of."""
+        """Add metrics; weight: the number of games that they are means over."""
         for name, value in metrics.items():
             self._sums[name] = self._sums.get(name, 0.0) + weight * value
             self._weights[name] = self._weights.get(name, 0.0) + weight
 
     @contextmanager
-    def spent(self, on: str) -> Iterator[None]:
-        """Count the time that the block takes."""
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the time of the block to a phase."""
         start = time.perf_counter()
         try:
             yield
         finally:
-            self._spent[on] = self._spent.get(on, 0.0) + time.perf_counter() - start
+            seconds = time.perf_counter() - start
+            self._seconds_by_phase[phase] = self._seconds_by_phase.get(phase, 0.0) + seconds
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but where the time went, as plain numbers."""
-        seconds = time.perf_counter() - self._start
-        sums, weights = dict(self._sums), dict(self._weights)
-        counts = {"games": self._games, "moves": self._moves, "seconds": seconds}
-        return {"sums": sums, "weights": weights, **counts}
+        """Everything but the time of each phase, as plain numbers."""
+        return {
+            "sums": dict(self._sums),
+            "weights": dict(self._weights),
+            "num_games": self._num_games,
+            "num_moves": self._num_moves,
+            "seconds": time.perf_counter() - self._start,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises LookupError, TypeError or ValueError for what does not fit."""
         sums, weights = dict(state["sums"]), dict(state["weights"])
         for name, value in sums.items():
-            checked_float(weights[name], 1e-300)
-            if type(value) not in (int, float) or not METRIC.fullmatch(name):
+            checked_float(weights[name], MIN_WEIGHT)
+            if type(value) not in (int, float) or not METRIC_NAME.fullmatch(name):
                 raise ValueError(f"there is no metric {sanitized(name, 40)} of such a value")
-        self._start = time.perf_counter() - checked_float(state["seconds"], 0, 1e12)
+        self._start = time.perf_counter() - checked_float(state["seconds"], 0, MAX_SECONDS)
         self._sums, self._weights = sums, weights
-        self._games, self._moves = checked_int(state["games"], 0), checked_int(state["moves"], 0)
+        self._num_games = checked_int(state["num_games"], 0)
+        self._num_moves = checked_int(state["num_moves"], 0)
 
     def close(self) -> dict[str, float]:
-        """The means, named train/…, the speed and the shares of the time, named time/…; then start
-        anew."""
+        """The means as train/..., speed and fractions of the time as time/...; then start over."""
         now = time.perf_counter()
-        seconds, here = now - self._start, now - self._begun
-        sanitized: dict[str, Any] = {
-            f"train/{name}": value / self._weights[name] for name, value in self._sums.items()
-        }
-        sanitized["time/games_per_s"] = self._games / seconds
-        sanitized["time/moves_per_s"] = self._moves / seconds
-        sanitized |= {f"time/{on}": spent / here for on, spent in self._spent.items()}
+        seconds, process_seconds = now - self._start, now - self._process_start
+        metrics = {f"train/{name}": sum_ / self._weights[name] for name, sum_ in self._sums.items()}
+        metrics["time/games_per_s"] = self._num_games / seconds
+        metrics["time/moves_per_s"] = self._num_moves / seconds
+        for phase, phase_seconds in self._seconds_by_phase.items():
+            metrics[f"time/{phase}"] = phase_seconds / process_seconds
         self._reset()
-        return sanitized
+        return metrics

@@ -136,14 +136,17 @@ class Told(Callback):
     def on_references(self, figure, random, optimal):
         self.bounds = figure, random, optimal
 
+    def on_update(self, games, metrics):
+        self.games.append(games)
+
     def on_metrics(self, games, metrics):
         self.games.append(games)
 
-    def on_checkpoint(self, games, best):
-        self.files.append((games, best))
+    def on_checkpoint(self, games, is_best):
+        self.files.append((games, is_best))
 
-    def on_phase(self, what):
-        self.what.add(what)
+    def on_phase(self, phase):
+        self.what.add(phase)
 
     def on_run_end(self, directory):
         self.directory = directory

@@ -155,7 +155,7 @@ def test_goes_on_exactly(tmp_path):
 
     ends = Ranks(tmp_path, *words, "out=parted", prepare=prepare).wait()
     assert [code for code, _ in ends] == [143, 143], ends
-    assert "go on with: rlgames resume parted" in ends[0][1]
+    assert "resume with: rlgames resume parted" in ends[0][1]
     both(tmp_path, "resume", "parted")
     same(as_it_ended(tmp_path / "whole"), as_it_ended(tmp_path / "parted"))
     assert metrics_of(tmp_path / "whole") == metrics_of(tmp_path / "parted")
@@ -163,7 +163,7 @@ def test_goes_on_exactly(tmp_path):
 
 def test_one_that_is_killed_ends_the_others(tmp_path):
     def prepare(rank):
-        play, count = Collector.play, 0
+        play, count = Collector.collect, 0
 
         def killed(self, *args):
             nonlocal count
@@ -172,14 +172,14 @@ def test_one_that_is_killed_ends_the_others(tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             return play(self, *args)
 
-        Collector.play = killed
+        Collector.collect = killed
 
     begun = time.monotonic()
     first, second = Ranks(tmp_path, "train", *WORDS, "out=run", prepare=prepare).wait()
     assert time.monotonic() - begun < 30
     assert second[0] == -signal.SIGKILL
     assert first[0] == 3, first
-    assert "go on from the last checkpoint: rlgames resume run" in first[1]
+    assert "resume from the last checkpoint: rlgames resume run" in first[1]
     assert Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games == 120
     both(tmp_path, "resume", "run")
 
@@ -187,7 +187,7 @@ def test_one_that_is_killed_ends_the_others(tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["game=tictactoe", "policy=table", "learner=td"], "learner=td is learnt by one process"),
+        (["game=tictactoe", "policy=table", "learner=td"], "learner=td works in one process only"),
         (["game=tictactoe", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives"),
     ],
 )

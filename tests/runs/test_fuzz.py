@@ -144,7 +144,9 @@ def fuzz_parts(folder, draw):
     tensors = {f"policy/{name}": tensor for name, tensor in chosen.policy.items()}
     which = draw.randrange(4)
     if which == 0:
-        header["state"] = _text(altered({"marks": {"played": 3}, "a": [1, {"b": None}]}, draw))
+        header["state"] = _text(
+            altered({"progress": {"games_played": 3}, "a": [1, {"b": None}]}, draw)
+        )
     elif which == 1:
         header[draw.choice([*header])] = draw.choice(["", "5", "-1", "[]", "{}", "nul", "9" * 5000])
     elif which == 2:

@@ -77,7 +77,7 @@ class Numbered(Policy):
 def shown(game, logits=True, players=None):
     players = players or [Random(game)] * game.spec.seats
     moves, results = collect_games(game, players, 1, rng(2))
-    return game_images.show(game, Numbered(), logits, moves, results.state), moves
+    return game_images.draw_game(game, Numbered(), logits, moves, results.state), moves
 
 
 @pytest.mark.parametrize("logits", [True, False])

@@ -9,6 +9,8 @@ import zipfile
 
 import pytest
 import torch
+from recorded_games import make_game_and_rules
+from recorded_games import record as write_record
 from untrusted_files import bounded, forge, plain_header, tell_plainly, trained
 
 from rlgames.core.errors import ConfigError
@@ -414,23 +416,19 @@ def test_json_is_parsed_within_bounds():
 @pytest.fixture
 def record(tmp_path):
     """A record's lines, and how to read other lines as a record of the same game."""
-    from test_records import make_game_and_rules, read
-    from test_records import record as write
-
-    write(tmp_path / "record", "game=tictactoe")
+    write_record(tmp_path / "record", "game=tictactoe")
     lines = (tmp_path / "record").read_text().splitlines()
 
     def use(lines):
         (tmp_path / "record").write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
         try:
-            return read(tmp_path / "record")
+            return records.read(tmp_path / "record", *make_game_and_rules("game=tictactoe"))
         except records.BadRecord as error:
             told = error.error.replace(str(tmp_path), "")
             assert told.isprintable()
             assert len(told) < 600
             return told
 
-    assert make_game_and_rules("game=tictactoe")
     return lines, use
 
 

@@ -16,13 +16,13 @@ from untrusted_files import RUNS, tell_plainly, trained
 from rlgames.commands.resume import resume_command
 from rlgames.config.catalogue import options
 from rlgames.core.errors import ConfigError
-from rlgames.core.signals import Interrupts
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Random
 from rlgames.rollouts.play import GamePool
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.training.components import build_components
-from rlgames.training.run import Run, resume
+from rlgames.training.run import resume
+from rlgames.training.state import TrainingState
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
 
@@ -55,9 +55,9 @@ def made(tmp_path_factory):
 def load(made, name, state):
     """Stand where the state says, by the run of that name."""
     _, cfg, found = made(name)
-    run = Run(cfg, build_components(cfg, found), None, Interrupts(), None)
-    run.load(Checkpoint(found.config, found.games, found.policy, state))
-    return run
+    restored = TrainingState(cfg, build_components(cfg, found))
+    restored.load(Checkpoint(found.config, found.games, found.policy, state))
+    return restored
 
 
 def edited(made, name, path, value):
@@ -91,23 +91,30 @@ def beyond(state):
     return state
 
 
-OPENED = "lessons/opened"
+POOL = "collector/pool"
 REFUSED = [
-    ("plain", "marks", ...),
-    ("plain", "marks", [1, 2]),
-    ("plain", "marks/extra", 1),
-    ("plain", "marks/played", ...),
-    *[("plain", f"marks/{mark}", -5) for mark in ("played", "updates", "logged", "evaluated")],
-    *[("plain", "marks/played", value) for value in (9, 8.0, "8", True, None, 10**30)],
-    *[("plain", "marks/saved", value) for value in (-2, 10**9, [1])],
-    *[("plain", "marks/best", value) for value in ([1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5)],
-    *[("plain", "marks/seconds", value) for value in (-1, math.nan, math.inf, "1", 10**400)],
-    ("plain", "marks/converged", "yes"),
-    *[("plain", "lines", value) for value in (-1, "3", 2.5, None, [])],
-    *[("plain", "tally", value) for value in (..., [], 3)],
-    ("plain", "tally/sums", {"loss": 1.0}),
-    ("plain", "tally/sums", [["a", 1]]),
-    *[("plain", f"tally/{key}", value) for key in ("games", "seconds") for value in (-1, "x")],
+    ("plain", "progress", ...),
+    ("plain", "progress", [1, 2]),
+    ("plain", "progress/extra", 1),
+    ("plain", "progress/games_played", ...),
+    *[
+        ("plain", f"progress/{mark}", -5)
+        for mark in ("games_played", "num_updates", "logged_at", "evaluated_at")
+    ],
+    *[("plain", "progress/games_played", value) for value in (9, 8.0, "8", True, None, 10**30)],
+    *[("plain", "progress/saved_at", value) for value in (-2, 10**9, [1])],
+    *[("plain", "progress/best", value) for value in ([1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5)],
+    *[("plain", "progress/seconds", value) for value in (-1, math.nan, math.inf, "1", 10**400)],
+    ("plain", "progress/has_converged", "yes"),
+    *[("plain", "num_log_lines", value) for value in (-1, "3", 2.5, None, [])],
+    *[("plain", "metrics", value) for value in (..., [], 3)],
+    ("plain", "metrics/sums", {"loss": 1.0}),
+    ("plain", "metrics/sums", [["a", 1]]),
+    *[
+        ("plain", f"metrics/{key}", value)
+        for key in ("num_games", "seconds")
+        for value in (-1, "x")
+    ],
     ("plain", "learner", []),
     ("plain", "learner/optimizer", []),
     ("plain", "learner/optimizer/x", {}),
@@ -131,11 +138,11 @@ REFUSED = [
             *(filled(255), reshaped, torch.zeros((), dtype=torch.uint8)),
         )
     ],
-    *[("plain", "lessons", value) for value in (..., [], {})],
-    *[("plain", "lessons/cloned", value) for value in (-1, "x", None)],
-    ("plain", "lessons/opened", {"batch": 10**9}),
-    ("plain", "lessons/opened", [1]),
-    ("table", "lessons/taught", {"optimizer": {}}),
+    *[("plain", "collector", value) for value in (..., [], {})],
+    *[("plain", "collector/clone_epochs_done", value) for value in (-1, "x", None)],
+    ("plain", "collector/pool", {"batch": 10**9}),
+    ("plain", "collector/pool", [1]),
+    ("table", "collector/pretraining", {"optimizer": {}}),
     *[("plain", "players", value) for value in ([], {}, {"0": {"a": 1}}, {"0": 5})],
     ("table", "learner/values", []),
     ("past", "players/1/copies", {}),
@@ -160,24 +167,24 @@ REFUSED = [
     ("behavior_cloning", "learner/since", -1),
     ("open", "learner/values/errors", reshaped),
     ("open", "learner/values/sizes", filled(math.nan)),
-    *[("open", f"{OPENED}/state/tiles", filled(tile)) for tile in (200, 0, 6, 5)],
-    ("open", f"{OPENED}/state/current_seat", filled(7)),
-    ("open", f"{OPENED}/state/current_seat", filled(-1)),
-    ("open", f"{OPENED}/state/done", filled(True)),
-    ("open", f"{OPENED}/state/turn", filled(-(10**15))),
-    ("open", f"{OPENED}/state/score", filled(math.nan)),
-    ("open", f"{OPENED}/state/tiles", torch.Tensor.long),
-    ("open", f"{OPENED}/state/tiles", lambda tiles: tiles[:2]),
-    ("open", f"{OPENED}/state", {}),
-    ("open", f"{OPENED}/state", [1]),
-    *[("open", f"{OPENED}/batch", value) for value in (0, -1, 1000, 3, 10**12, "4")],
-    *[("open", f"{OPENED}/num_started", value) for value in (0, -1, 1.5, 10**30)],
-    *[("open", f"{OPENED}/game_index", value) for value in (filled(3), filled(-1), filled(10**9))],
-    *[("open", f"{OPENED}/ply", value) for value in (-1, "x", math.inf)],
-    *[("sea", f"{OPENED}/state/ships", filled(value)) for value in (0, 1, 9)],
-    ("sea", f"{OPENED}/state/shot", filled(True)),
-    ("sea", f"{OPENED}/state/hit", filled(True)),
-    ("sea", f"{OPENED}/state/aimed", filled(True)),
+    *[("open", f"{POOL}/state/tiles", filled(tile)) for tile in (200, 0, 6, 5)],
+    ("open", f"{POOL}/state/current_seat", filled(7)),
+    ("open", f"{POOL}/state/current_seat", filled(-1)),
+    ("open", f"{POOL}/state/done", filled(True)),
+    ("open", f"{POOL}/state/turn", filled(-(10**15))),
+    ("open", f"{POOL}/state/score", filled(math.nan)),
+    ("open", f"{POOL}/state/tiles", torch.Tensor.long),
+    ("open", f"{POOL}/state/tiles", lambda tiles: tiles[:2]),
+    ("open", f"{POOL}/state", {}),
+    ("open", f"{POOL}/state", [1]),
+    *[("open", f"{POOL}/batch", value) for value in (0, -1, 1000, 3, 10**12, "4")],
+    *[("open", f"{POOL}/num_started", value) for value in (0, -1, 1.5, 10**30)],
+    *[("open", f"{POOL}/game_index", value) for value in (filled(3), filled(-1), filled(10**9))],
+    *[("open", f"{POOL}/ply", value) for value in (-1, "x", math.inf)],
+    *[("sea", f"{POOL}/state/ships", filled(value)) for value in (0, 1, 9)],
+    ("sea", f"{POOL}/state/shot", filled(True)),
+    ("sea", f"{POOL}/state/hit", filled(True)),
+    ("sea", f"{POOL}/state/aimed", filled(True)),
 ]
 
 
@@ -207,7 +214,7 @@ def test_every_position_that_is_met_can_be(words):
 
 def test_a_metric_with_an_odd_name_is_refused(made):
     state = copy.deepcopy(made("plain")[2].state)
-    state["tally"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
+    state["metrics"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
     with pytest.raises(BadCheckpoint, match="no metric") as error:
         load(made, "plain", state)
     assert error.value.error.isprintable()

@@ -61,7 +61,7 @@ def files(*folders):
 
 def in_job(seed, count, what):
     """Have something happen in the job of a seed, before its count-th batch is played."""
-    calls, play = 0, Collector.play
+    calls, play = 0, Collector.collect
 
     def there(self, *args):
         nonlocal calls
@@ -72,7 +72,7 @@ def in_job(seed, count, what):
 
     def prepare():
         fork()
-        Collector.play = there
+        Collector.collect = there
 
     return prepare
 

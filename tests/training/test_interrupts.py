@@ -27,8 +27,11 @@ from rlgames.runs import checkpoint
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.runs.run_log import RunLog
+from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
 from rlgames.training.evaluator import Evaluator
+from rlgames.training.images import ImageCallback
+from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run
 
 WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
@@ -174,12 +177,12 @@ def signalled(place, name, number, count=3, times=1):
 
 
 PLACES = {
-    "playing": (Collector, "play"),
+    "playing": (Collector, "collect"),
     "learning": (Ppo, "update"),
     "evaluating": (Evaluator, "evaluate"),
     "logging": (RunLog, "add"),
     "saving": (checkpoint, "save_file"),
-    "drawing": (Evaluator, "draw"),
+    "drawing": (ImageCallback, "on_evaluation_end"),
 }
 
 
@@ -200,7 +203,7 @@ def test_told_to_end(place, number, count, whole, tmp_path):
     assert code == 128 + number, told
     last = told.splitlines()[-1]
     assert "saved after" in last
-    assert last.endswith("go on with: rlgames resume run")
+    assert last.endswith("resume with: rlgames resume run")
     assert "Traceback" not in told
     played = latest(tmp_path).games
     assert f"after {played:,} games" in last
@@ -214,7 +217,7 @@ def test_ctrl_c_twice_is_out_at_once(whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     code, told = run(tmp_path, *words, prepare=prepare)
     assert code == 130, told
-    assert "out at once" in told
+    assert "stopped at once" in told
     assert latest(tmp_path).games == 180  # what was due to be saved, not what was played
     ends_as(whole, tmp_path)
 
@@ -233,7 +236,7 @@ def test_sigterm_while_warming_up(tmp_path):
     )
     assert code == 0, told
     words = ["train", *WORDS, "games=40", "demonstrations=games.jsonl", "clone_epochs=5"]
-    prepare = signalled(Collector, "clone", signal.SIGTERM)
+    prepare = signalled(Collector, "pretrain", signal.SIGTERM)
     code, told = run(tmp_path, *words, "out=run", prepare=prepare)
     assert code == 143, told
     assert latest(tmp_path).games == 0
@@ -245,16 +248,16 @@ def test_sigterm_while_warming_up(tmp_path):
 
 def at_play(count, what):
     """Have something happen before the count-th batch is played."""
-    calls, play = 0, Collector.play
+    calls, collect = 0, Collector.collect
 
     def there(*args):
         nonlocal calls
         calls += 1
         if calls == count:
             what()
-        return play(*args)
+        return collect(*args)
 
-    return lambda: setattr(Collector, "play", there)
+    return lambda: setattr(Collector, "collect", there)
 
 
 def small_files(most):
@@ -355,7 +358,8 @@ def test_a_run_directory_has_one_owner(whole, tmp_path):
 
 def test_what_a_run_that_died_at_once_left_is_no_hindrance(tmp_path):
     words = ("train", *WORDS, "games=40", "out=run")
-    killing = lambda: setattr(Run, "_save", lambda self: os.kill(os.getpid(), 9))  # noqa: E731
+    kill = lambda self, *names: os.kill(os.getpid(), 9)  # noqa: E731
+    killing = lambda: setattr(Checkpointer, "write", kill)  # noqa: E731
     assert run(tmp_path, *words, prepare=killing)[0] == -9
     code, told = run(tmp_path, "resume", "run")
     assert code == 2
@@ -372,10 +376,10 @@ def test_a_torn_line_of_metrics_is_mended(whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-def at_line(place, count, times):
-    """Have the process get signals at the count-th line of TensorBoard's writer and of the queue
-    that it hands its work over by, once it has begun what place names."""
-    lines, real = 0, getattr(Run, place)
+def at_line(owner, name, count, times):
+    """Have the process get signals at the count-th line of what writes TensorBoard's file, once it
+    has begun a method."""
+    lines, real = 0, getattr(owner, name)
 
     def line(frame, event, arg):
         nonlocal lines
@@ -387,24 +391,27 @@ def at_line(place, count, times):
         return line
 
     def called(frame, event, arg):
-        name = Path(frame.f_code.co_filename).name
-        return line if name in ("queue.py", "threading.py", "event_file_writer.py") else None
+        file = Path(frame.f_code.co_filename).name
+        return line if file in ("tensorboard.py", "event_file.py", "record_writer.py") else None
 
     def traced(self, *args):
-        if self.marks.played >= 100:
+        if self.state.progress.games_played >= 100:
             sys.settrace(called)
         return real(self, *args)
 
-    return lambda: setattr(Run, place, traced)
+    return lambda: setattr(owner, name, traced)
 
 
-@pytest.mark.parametrize("place", ["_draw", "_tell", "_close"])
+METHODS = [(TrainingLoop, "end_evaluation"), (TrainingLoop, "log_metrics"), (Run, "evaluate_best")]
+
+
+@pytest.mark.parametrize(("owner", "name"), METHODS)
 @pytest.mark.parametrize("times", quick([1, 2], 2))
 @pytest.mark.parametrize("count", quick([2, 12, 23, 40], 12))
-def test_a_signal_inside_tensorboard_hangs_nothing(place, times, count, whole, tmp_path):
+def test_a_signal_inside_tensorboard_hangs_nothing(owner, name, times, count, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     begun = time.monotonic()
-    code, told = run(tmp_path, *words, prepare=at_line(place, count, times))
+    code, told = run(tmp_path, *words, prepare=at_line(owner, name, count, times))
     assert time.monotonic() - begun < 50
     assert code in (143, 0), told
     assert "Traceback" not in told

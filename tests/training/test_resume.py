@@ -18,6 +18,7 @@ from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.collector import Collector
 from rlgames.training.components import check_components
+from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
 
 SMALL = ["games=40", "batch=8", "log_every=16", "eval_every=16", "save_every=8", "eval_games=8"]
@@ -118,18 +119,18 @@ def test_no_other_learner_fits_a_game():
 def broken_off(monkeypatch, cfg, batches):
     """Train, interrupted in play after so many batches; the run's directory."""
     count = 0
-    play = Collector.play
+    collect = Collector.collect
 
     def interrupted(*args):
         nonlocal count
-        moves = play(*args)
+        moves = collect(*args)
         count += 1
         if count > batches:
             raise Interrupted(15)
         return moves
 
     with monkeypatch.context() as patched:
-        patched.setattr(Collector, "play", interrupted)
+        patched.setattr(Collector, "collect", interrupted)
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out
@@ -161,7 +162,7 @@ def test_goes_on_twice_and_again(tmp_path, monkeypatch):
     train(out(SALVO, whole))
     broken_off(monkeypatch, out(SALVO, parted), 2)
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "_evaluate", interrupt)
+        patched.setattr(TrainingLoop, "evaluate", interrupt)
         with pytest.raises(Interrupted):
             gone_on(parted)
     gone_on(parted)
@@ -173,20 +174,20 @@ def interrupt(*_):
     raise Interrupted(2)
 
 
-@pytest.mark.parametrize("stage", ["_close", "_draw"])
-def test_goes_on_from_its_last_evaluation(stage, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("owner", "name"), [(Run, "evaluate_best"), (TrainingLoop, "end_evaluation")]
+)
+def test_goes_on_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     run = tmp_path / "run"
-    calls, real = 0, getattr(Run, stage)
+    real = getattr(owner, name)
 
-    def late(self):
-        nonlocal calls
-        calls += 1
-        if self.over:
+    def late(self, *args):
+        if self.state.is_over:
             raise Interrupted(15)
-        return real(self)
+        return real(self, *args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, stage, late)
+        patched.setattr(owner, name, late)
         with pytest.raises(Interrupted):
             train(out(SALVO, run))
     assert read_run(run)["status"] == "interrupted"
@@ -303,7 +304,7 @@ def test_a_bad_number_ends_the_run_and_harms_nothing(tmp_path, monkeypatch, type
     assert said.returncode == 3
     last = said.stderr.splitlines()[-1]
     assert "update 4, after 24 games: a reward is not a finite number" in last
-    assert "go on from the last checkpoint: rlgames resume run" in last
+    assert "resume from the last checkpoint: rlgames resume run" in last
     assert "Traceback" not in said.stderr
     assert read_run(tmp_path / "run")["status"] == "failed"
     train(out(SALVO, tmp_path / "whole"))

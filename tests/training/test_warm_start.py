@@ -26,8 +26,8 @@ from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
-from rlgames.training.collector import Demonstrations
 from rlgames.training.components import build_components, check_components
+from rlgames.training.demonstrations import Demonstrations
 
 
 def load(*words):
@@ -146,7 +146,7 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
     wanted = learner.update(first.join(later), public.join(more), 0.0)
     other, learner = make_learner(game, *small)
     found = learner.update(
-        first.join(demonstrations.moves), public.join(demonstrations.results), 0.0
+        first.join(demonstrations.trajectories), public.join(demonstrations.final_states), 0.0
     )
     assert found == pytest.approx(wanted, abs=1e-5)
     for one, two in zip(policy.state_dict().values(), other.state_dict().values(), strict=True):
@@ -190,7 +190,7 @@ def test_only_the_demonstrators_moves_are_learnt(tmp_path):
     moves, _, _ = recorded(tmp_path / "games", game, rules)
     for name, player in (("one", 0), ("other", 1)):
         cfg = load("game=tictactoe", f"demonstrator={name}")
-        found = Demonstrations.read(tmp_path / "games", game, cfg, rng()).moves
+        found = Demonstrations.read(tmp_path / "games", game, cfg, rng()).trajectories
         wanted = moves.by_player(player)
         assert torch.equal(by_game(found.action, found), by_game(wanted.action, wanted))
         assert set(found.seat.tolist()) == {0, 1}
@@ -260,7 +260,9 @@ def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     words += ["clone_epochs=15", "demos_per_batch=3", "lr=0.002", "policy.layers=[32]"]
     run = package.train([*words, f"out={tmp_path}/run"])
     lines = read_metrics(run / "metrics.jsonl")
-    agreement = [line["clone/agreement"] for line in lines if "clone/agreement" in line]
+    agreement = [
+        line["train/pretrain_agreement"] for line in lines if "train/pretrain_agreement" in line
+    ]
     assert len(agreement) == 15
     assert agreement[0] < agreement[-1]
     assert agreement[-1] > 0.95
@@ -350,13 +352,13 @@ def rows(layouts):
 
 def test_layouts_that_are_held_out_are_never_met(tmp_path):
     parts = build_components(load(*SEA, "holdout=0.25"))
-    cut = parts.lessons.split
+    cut = parts.collector.split
     met, kept = rows(cut.trained_on.ships), rows(cut.held_out.ships)
     everything = rows(parts.game.openings(10**6)[0].ships)
     assert met | kept == everything
     assert not met & kept
     assert abs(len(kept) - 0.25 * len(everything)) < 1
-    _, results = parts.lessons.play(3000, 0, rng())
+    _, results = parts.collector.collect(3000, 0, rng())
     assert rows(results.state.ships) == met
     # Two ships end to end may change places, and look the same: those are held out together.
     assert len(everything) < len(cut.trained_on) + len(cut.held_out)

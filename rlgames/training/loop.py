@@ -1,0 +1,188 @@
+"""The training loop: collect games, learn from them, log, evaluate, save."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rlgames.core import distributed
+from rlgames.core.signals import Interrupted, Interrupts
+from rlgames.evaluation.evaluate import Evaluation
+from rlgames.learners.behavior_cloning import BehaviorCloning
+from rlgames.learners.learner import NonFiniteError
+from rlgames.players.past_selves import PastSelves
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+from rlgames.runs.checkpoint import LATEST
+from rlgames.training.callbacks import CallbackList
+from rlgames.training.checkpointer import Checkpointer
+from rlgames.training.references import EARLY_SOLVE_SECONDS, References
+from rlgames.training.state import TrainingState
+
+
+class TrainingLoop:
+    """Trains until the budget of games is spent.
+
+    Of several processes each runs the loop, in step with the others; only the first one evaluates,
+    writes and has callbacks. Whatever must not be torn apart is shielded from signals.
+    """
+
+    def __init__(
+        self,
+        state: TrainingState,
+        references: References,
+        checkpointer: Checkpointer,
+        callbacks: CallbackList,
+        interrupts: Interrupts,
+    ) -> None:
+        self.state, self.cfg, self.components = state, state.cfg, state.components
+        self.references, self.checkpointer = references, checkpointer
+        self.callbacks, self.interrupts = callbacks, interrupts
+        self.eval_every = self.cfg.eval_every or max(1, self.cfg.games // 20)
+        self.save_every = self.cfg.save_every or self.eval_every
+
+    def run(self) -> None:
+        """Collect, learn, log, evaluate and save until the budget of games is spent."""
+        state, progress = self.state, self.state.progress
+
+        def run_periodic_tasks() -> None:
+            if state.is_due(progress.logged_at, self.cfg.log_every):
+                self.log_metrics()
+            if state.is_due(progress.evaluated_at, self.eval_every):
+                self.evaluate()
+            if state.is_due(progress.saved_at, self.save_every):
+                self.save()
+
+        distributed.barrier()
+        self.callbacks.on_run_start(progress.games_played)
+        self.compute_references()
+        if progress.evaluated_at == progress.games_played:
+            self.end_evaluation()  # a new run, or one that was interrupted here
+        if progress.saved_at < 0:
+            self.save()
+        self.pretrain()
+        run_periodic_tasks()  # those that were due when an earlier process was interrupted
+        while not state.is_over:
+            trajectories, final_states = self.collect()
+            self.learn(trajectories, final_states)
+            run_periodic_tasks()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Announce a phase and measure its time."""
+        self.callbacks.on_phase(name)
+        with self.state.metrics.timed(name):
+            yield
+
+    def compute_references(self) -> None:
+        """Compute what random and optimal play reach, as far as that is quick."""
+        if distributed.rank() > 0:
+            return
+        self.references.compute_early_random()
+        if self.references.is_solvable:
+            with self.phase("solving"):
+                self.references.solve(min(EARLY_SOLVE_SECONDS, self.cfg.solve_seconds))
+        metric = self.components.evaluator.goal_metric
+        with self.interrupts.shielded():
+            self.callbacks.on_references(metric, self.references.random, self.references.optimal)
+
+    def pretrain(self) -> None:
+        """Fit the policy to recorded games, clone_epochs times, before any game is played."""
+        while True:
+            with self.phase("learning"), self.interrupts.shielded():
+                metrics = self.components.collector.pretrain()
+                if metrics is None:
+                    return
+                metrics = {f"train/pretrain_{name}": value for name, value in metrics.items()}
+                self.callbacks.on_metrics(0, metrics)
+                self.state.take_snapshot()
+
+    def collect(self) -> tuple[Trajectories, FinalStates]:
+        """Play the next batch of games, or sample recorded ones."""
+        components, rng = self.components, self.state.rng
+        games = self.state.progress.games_played
+        components.agent.progress = games / self.cfg.games
+        for player in components.players:
+            if isinstance(player, PastSelves):
+                player.start_batch(games, rng)
+        with self.phase("playing"):
+            trajectories, final_states = components.collector.collect(
+                self.state.batch_size, games, rng
+            )
+        self.callbacks.on_batch_collected(trajectories, final_states)
+        return trajectories, final_states
+
+    def learn(self, trajectories: Trajectories, final_states: FinalStates) -> None:
+        """Update the policy from a batch. Raises Interrupted once any of several processes is to
+        stop: they can only stop together."""
+        components, progress = self.components, self.state.progress
+        with self.phase("learning"), self.interrupts.shielded():
+            examples = components.collector.with_demonstrations(
+                trajectories.by_player(0), final_states
+            )
+            try:
+                metrics = components.learner.update(*examples, components.agent.progress)
+            except NonFiniteError as error:
+                at = f"update {progress.num_updates + 1}, after {progress.games_played:,} games"
+                raise NonFiniteError(f"{at}: {error}") from None
+            self.state.metrics.add(metrics, self.state.batch_size)
+            is_stopping = self.interrupts.pending is not None
+            any_stopping = self.state.finish_batch(final_states, is_stopping)
+            if any_stopping and distributed.world_size() > 1:
+                raise Interrupted(self.interrupts.pending or signal.SIGTERM)
+        self.callbacks.on_update(progress.games_played, metrics)
+
+    def log_metrics(self) -> None:
+        """Log the means since the last line."""
+        progress = self.state.progress
+        with self.interrupts.shielded():
+            progress.logged_at = progress.games_played
+            self.callbacks.on_metrics(progress.games_played, self.state.metrics.close())
+
+    def evaluate(self) -> None:
+        """Evaluate the greedy policy, log the metrics, and save the weights if they are the best
+        so far."""
+        progress, components = self.state.progress, self.components
+        if distributed.rank() > 0:
+            progress.evaluated_at = progress.games_played
+            return
+        learner, evaluator = components.learner, components.evaluator
+        with self.phase("evaluating"):
+            result = evaluator.evaluate(self.cfg.eval_games, "eval")
+        metrics = result.metrics
+        if isinstance(learner, BehaviorCloning):
+            metrics |= learner.evaluate(components.collector.held_out())
+        with self.interrupts.shielded():
+            if isinstance(learner, BehaviorCloning):
+                progress.has_converged = learner.converged(metrics["loss"])
+            progress.evaluated_at = progress.games_played
+            line = {f"eval/{name}": value for name, value in metrics.items()}
+            line["time/seconds"] = self.state.seconds
+            self.callbacks.on_metrics(progress.games_played, line)
+            best = evaluator.better(metrics, progress.best)
+            if best is not None:
+                progress.best = best
+                with self.phase("saving"):
+                    self.checkpointer.write_best()
+                self.callbacks.on_checkpoint(progress.games_played, is_best=True)
+        self.end_evaluation(result.evaluation)
+
+    def end_evaluation(self, evaluation: Evaluation | None = None) -> None:
+        """Have the callbacks show what was evaluated."""
+        if distributed.rank() == 0:
+            with self.phase("evaluating"):
+                self.callbacks.on_evaluation_end(self.state.progress.games_played, evaluation)
+
+    def save(self) -> None:
+        """Write the latest checkpoint, and every keep_every games one that is kept."""
+        progress, keep_every = self.state.progress, self.cfg.keep_every
+        games = progress.games_played
+        with self.interrupts.shielded():
+            names = [LATEST]
+            progress.saved_at = games
+            if keep_every and games - progress.kept_at >= keep_every:
+                progress.kept_at = games
+                names.insert(0, f"games_{games}.safetensors")
+            with self.phase("saving"):
+                self.checkpointer.write(*names)
+            self.callbacks.on_checkpoint(games, is_best=False)

@@ -1,0 +1,69 @@
+"""What a run is compared with: random play and the exact optimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import DictConfig
+
+from rlgames.core.rng import make_generator
+from rlgames.evaluation.evaluate import evaluate, random_play_mean
+from rlgames.games.game import Game
+from rlgames.players.player import Player, Random
+from rlgames.solvers.optimum import find_optimum
+
+EARLY_SOLVE_SECONDS = 3.0
+"""Limit on solving the game before training; solve_seconds= limits it at the end."""
+
+MAX_QUICK_PLIES = 200
+"""Games with an opponent have random play measured before training if they have at most this many
+plies: that takes 0.1 s on one core."""
+
+NUM_QUICK_GAMES = 500
+
+SCRIPTED_OPPONENTS = ("random", "win_or_block")
+"""Opponents that are quick to play."""
+
+
+class References:
+    """What random and optimal play reach in the metric of the game; None: not known (yet)."""
+
+    def __init__(self, cfg: DictConfig, game: Game[Any], opponent: Player | None) -> None:
+        self.cfg, self.game, self.opponent = cfg, game, opponent
+        self.random: float | None = None
+        self.optimal: float | None = None
+
+    @property
+    def is_solvable(self) -> bool:
+        """Whether optimal play has a value to compare with: in games of one seat."""
+        return self.game.spec.seats == 1
+
+    def compute_early_random(self) -> None:
+        """Compute random play's value if that is quick."""
+        game, opponent = self.game, self.opponent
+        if opponent is None:
+            if game.spec.goal == "turns":
+                self.random = game.expected_random_turns()
+        elif (
+            self.cfg.eval_opponent.name in SCRIPTED_OPPONENTS
+            and game.spec.max_plies <= MAX_QUICK_PLIES
+        ):
+            rng = make_generator(self.cfg.seed, "random", self.cfg.device)
+            games = NUM_QUICK_GAMES
+            self.random = evaluate(game, Random(game), games, games, rng, opponent).points
+
+    def compute_random(self) -> None:
+        """Compute random play's value, if it is not known and the game is small enough."""
+        if self.random is None:
+            self.random = random_play_mean(self.game)
+
+    def solve(self, seconds: float) -> None:
+        """Compute the optimum, unless it is known or takes longer than this."""
+        if self.optimal is None:
+            optimum = find_optimum(self.game, seconds)
+            self.optimal = None if optimum is None else optimum.value
+
+    def as_dict(self) -> dict[str, float]:
+        """Those that are known, by name."""
+        values = {"random": self.random, "optimal": self.optimal}
+        return {name: value for name, value in values.items() if value is not None}
