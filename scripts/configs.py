@@ -19,7 +19,7 @@ from rlgames.config.catalogue import (
     options,
 )
 from rlgames.config.command_schemas import COMMANDS, GROUPS
-from rlgames.config.option_schemas import SCHEMAS, SHARED_GROUPS
+from rlgames.config.registry import REGISTRY, SHARED_GROUPS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "configs.md"
@@ -45,7 +45,7 @@ def page() -> str:
         title = "train -m" if command == "sweep" else command
         parts += [f"### {title}\n", _table(["key", "default", "values", "description"], rows)]
     parts.append("## Options\n")
-    for group in SCHEMAS:
+    for group in REGISTRY:
         also = [f"`{name}=`" for name, folder in SHARED_GROUPS.items() if folder == group != name]
         parts.append(f"### {group}\n")
         parts += [f"Options of `{group}=`, also of {', '.join(also)}.\n"] if also else []

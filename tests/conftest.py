@@ -9,8 +9,7 @@ import torch
 from processes import Process
 
 from rlgames.cli import main
-from rlgames.config import catalogue, option_schemas
-from rlgames.factory.components import GAMES
+from rlgames.config import catalogue, registry
 
 os.environ["OMP_NUM_THREADS"] = "1"
 # A fork of a process whose threads have begun would wait for them for ever.
@@ -46,7 +45,7 @@ STRIPED = '''
 from dataclasses import dataclass
 from rlgames import register
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.config.option_schemas import key
+from rlgames.config.schema import key
 
 
 @dataclass
@@ -79,6 +78,5 @@ def own_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "FOLDERS", [*catalogue.FOLDERS])
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield ["plugins=[striped]", f"--config-dir={tmp_path}/folder"]
-    for table in (option_schemas.SCHEMAS["game"], GAMES):
-        table.pop("strip", None)
+    registry.REGISTRY["game"].pop("strip", None)
     sys.modules.pop("striped", None)

@@ -9,8 +9,9 @@ import pytest
 from omegaconf import OmegaConf
 
 import rlgames
-from rlgames.config import command_schemas, compose, option_schemas
+from rlgames.config import catalogue, command_schemas, compose, registry
 from rlgames.config.catalogue import conf_dir
+from rlgames.config.schema import defaults
 
 PACKAGE = Path(compose.__file__).parents[1]
 ROOMS = [
@@ -36,7 +37,6 @@ MAX_TOP_LEVEL_FILES, MAX_FILE_LINES, MAX_FUNCTION_LINES = 8, 350, 50
 LONG_FILES = {
     "cli/main.py",
     "config/compose.py",
-    "config/option_schemas.py",
     "games/battleship.py",
     "games/game.py",
     "training/run.py",
@@ -126,14 +126,24 @@ def test_the_citation_names_the_version():
 
 
 @pytest.mark.parametrize(
-    ("group", "name"), [(g, n) for g, names in option_schemas.SCHEMAS.items() for n in names]
+    ("group", "name"), [(g, n) for g, names in registry.REGISTRY.items() for n in names]
 )
-def test_yaml_and_schema_name_the_same_keys(group, name):
-    node = OmegaConf.load(conf_dir() / group / f"{name}.yaml")
-    node = node.get(group, node)
-    schema = option_schemas.SCHEMAS[group][name]
-    assert set(node) == {item.name for item in fields(schema)}
-    assert OmegaConf.to_container(node, resolve=False)["name"] == name
+def test_yaml_and_schema_have_the_same_keys_and_defaults(group, name):
+    values = catalogue.option_values(group, name)
+    schema = defaults(registry.REGISTRY[group][name].schema)
+    keys = {item.name for item in fields(registry.REGISTRY[group][name].schema)}
+    assert values.pop("name") == name
+    schema.pop("name", None)
+    nested = values.pop(group, {})  # a game's rules, as interpolations of the keys at the top
+    assert {*values, "name"} == keys
+    if nested:
+        assert nested == {"name": name} | {key: f"${{{key}}}" for key in values}
+    if group == "reward":  # presets of one schema: they share its defaults in a file
+        values = catalogue.option_values(group, "_reward")
+    derived = {key for key, value in values.items() if str(value).startswith("${")}
+    assert {key: values[key] for key in {*values} - derived} == {
+        key: value for key, value in schema.items() if key not in derived
+    }
 
 
 def test_every_promise_names_a_test_that_there_is():

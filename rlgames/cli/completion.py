@@ -22,8 +22,8 @@ from rlgames.config.catalogue import (
     options,
 )
 from rlgames.config.command_schemas import COMMANDS, LAUNCHERS
-from rlgames.config.option_schemas import SHARED_GROUPS, TRAINING_ONLY_PLAYERS
 from rlgames.config.plugins import load_plugins
+from rlgames.config.registry import SHARED_GROUPS, TRAINING_ONLY_PLAYERS
 from rlgames.core.errors import ConfigError, nearest
 
 SCRIPTS = {

@@ -22,7 +22,7 @@ from rlgames.config.catalogue import (
     options,
 )
 from rlgames.config.command_schemas import LAUNCHERS
-from rlgames.config.option_schemas import SCHEMAS, SHARED_GROUPS
+from rlgames.config.registry import REGISTRY, SHARED_GROUPS
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import columns
 
@@ -86,7 +86,7 @@ def _groups(command: str) -> list[str]:
     for folder in dict.fromkeys(SHARED_GROUPS.get(group.name, group.name) for group in groups):
         alike = [group for group in groups if SHARED_GROUPS.get(group.name, group.name) == folder]
         lines += [line for group in alike for line in _key(group)]
-        if folder in SCHEMAS:
+        if folder in REGISTRY:
             lines += _options(folder, {name for group in alike for name in group.choices})
     return lines
 

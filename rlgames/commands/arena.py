@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames.commands.run_config import config_for_run
 from rlgames.config import catalogue, plugins
 from rlgames.config.compose import load_config, to_plain
-from rlgames.config.option_schemas import TRAINING_ONLY_PLAYERS
+from rlgames.config.registry import TRAINING_ONLY_PLAYERS
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.arena import compete

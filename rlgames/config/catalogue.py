@@ -16,13 +16,8 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from rlgames.config.command_schemas import COMMANDS, GROUPS
-from rlgames.config.option_schemas import (
-    POSITIVE,
-    SCHEMAS,
-    SHARED_GROUPS,
-    TRAINING_ONLY_PLAYERS,
-    defaults,
-)
+from rlgames.config.registry import REGISTRY, SHARED_GROUPS, TRAINING_ONLY_PLAYERS
+from rlgames.config.schema import POSITIVE, defaults
 
 
 def conf_dir() -> Path:
@@ -72,8 +67,15 @@ class Key:
 
 def options(group: str) -> list[str]:
     """The names of a config group's files, and of registered parts that have none."""
-    files = [path.stem for folder in FOLDERS for path in (folder / group).glob("*.yaml")]
-    return sorted({*files, *SCHEMAS.get(group, ())})
+    paths = [path for folder in FOLDERS for path in (folder / group).glob("[!_]*.yaml")]
+    return sorted({*(path.stem for path in paths), *REGISTRY.get(group, ())})
+
+
+def _layers(folder: str, path: Path | None) -> list[Path | None]:
+    """The YAML file of an option, and then those that its defaults list names in its own group."""
+    names = [item for item in _values(path).get("defaults", []) if isinstance(item, str)]
+    bases = [option_file(folder, name) for name in names if name != "_self_"]
+    return [path, *(layer for base in bases for layer in _layers(folder, base))]
 
 
 def option_file(group: str, name: str) -> Path | None:
@@ -86,7 +88,7 @@ def description(group: str, name: str) -> str:
     """What an option is: the first comment of its file, or the docstring of its schema."""
     path = option_file(group, name)
     if path is None:
-        return _docstring(SCHEMAS[group][name]).partition("\n")[0]
+        return _docstring(REGISTRY[group][name].schema).partition("\n")[0]
     comments = (line for line in _text(path).splitlines() if re.match("#(?! *@package)", line))
     return next(comments, "#")[1:].strip()
 
@@ -94,17 +96,33 @@ def description(group: str, name: str) -> str:
 def keys_of(group: str, option: str) -> list[Key]:
     """The keys of an option, as they are typed behind the group, which may hold a player."""
     folder = SHARED_GROUPS.get(group, group)
-    path = option_file(folder, option)
-    node = _values(path)
-    node = node.get(folder, {}) | node if isinstance(node.get(folder), dict) else node
+    node, explanations = option_values(folder, option), _explanations(folder, option)
     name = str(node.get("name", option))
-    schemas = SCHEMAS.get(folder, {})
-    schema = schemas.get(name) or schemas.get(option)
-    if schema is None:
+    parts = REGISTRY.get(folder, {})
+    part = parts.get(name) or parts.get(option)
+    if part is None:
         return []
-    told = _told(_docstring(schema)) | comments(option_file(folder, name)) | comments(path)
+    explanations = _told(_docstring(part.schema)) | _explanations(folder, name) | explanations
     prefix = "" if group == "game" else f"{group}."
-    return [key for key in _keys(schema, node, told, prefix) if key.name != f"{prefix}name"]
+    keys = _keys(part.schema, node, explanations, prefix)
+    return [key for key in keys if key.name != f"{prefix}name"]
+
+
+def option_values(folder: str, option: str) -> dict[str, Any]:
+    """The keys that an option's YAML file sets, those of its defaults list included."""
+    values: dict[str, Any] = {}
+    for path in _layers(folder, option_file(folder, option)):
+        node = _values(path)
+        node = node.get(folder, {}) | node if isinstance(node.get(folder), dict) else node
+        values |= {name: value for name, value in node.items() if name not in values}
+    values.pop("defaults", None)
+    return values
+
+
+def _explanations(folder: str, option: str) -> dict[str, str]:
+    """The comments of an option's keys, those of its defaults list included."""
+    layers = _layers(folder, option_file(folder, option))
+    return {name: comment for path in reversed(layers) for name, comment in comments(path).items()}
 
 
 def keys_of_command(command: str) -> list[Key]:

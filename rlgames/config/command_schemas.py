@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from rlgames.config.option_schemas import MAX_BATCH, POSITIVE, key
+from rlgames.config.schema import MAX_BATCH, POSITIVE, key
 
 SEED_END = 2**64
 

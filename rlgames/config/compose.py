@@ -33,8 +33,10 @@ from rlgames.config.catalogue import (
     valid_options,
 )
 from rlgames.config.command_schemas import COMMANDS, GROUPS, known_keys
-from rlgames.config.option_schemas import PLAYER_KEYS, SCHEMAS, SHARED_GROUPS, defaults, schema_of
+from rlgames.config.legacy import with_legacy_defaults
 from rlgames.config.plugins import load_plugins, plugins_override
+from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS, options_of, schema_of
+from rlgames.config.schema import defaults
 from rlgames.core.errors import ConfigError, UnknownPart, nearest
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
@@ -67,7 +69,6 @@ def add_option(group: str, name: str, schema: type) -> None:
                 raise ValueError(f"{group}={name} cannot have the key {key}: commands have it")
         inside = {"name": name} | {key: f"${{{key}}}" for key in own}
         node, package = own | {"game": inside}, "_global_"
-    SCHEMAS[group][name] = schema
     if option_file(group, name) is None:  # Hydra would match the two, and warn
         ConfigStore.instance().store(name, node, group, package)
 
@@ -128,7 +129,7 @@ def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
             words += _seated(name, value, command)
         elif name in SHARED_GROUPS and equals:
             words.append(f"{SHARED_GROUPS[name]}@{word}")
-        elif name in SCHEMAS or name == "experiment":
+        elif name in REGISTRY or name == "experiment":
             words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
         else:
             words.append(word)
@@ -247,7 +248,7 @@ def check_config(command: str, config: DictConfig) -> DictConfig:
         try:
             schema = schema_of(group, name)
         except KeyError:
-            known = list(SCHEMAS[SHARED_GROUPS.get(group, group)])
+            known = list(options_of(group))
             raise UnknownPart(f"no {group} is called {name!r}", nearest(name, known)) from None
         if not isinstance(node, DictConfig):
             raise ConfigError(f"{group} has no keys, not even its name")
@@ -335,13 +336,12 @@ def sanitize_errors() -> Iterator[None]:
 
 @sanitize_errors()
 def from_plain(values: dict[str, Any]) -> DictConfig:
-    """The inverse of plain, checked again: a checkpoint's config is text from a stranger.
+    """The inverse of to_plain, checked again: a checkpoint's config is untrusted text.
 
-    Keys that an older version did not have get the defaults of their schemas, which are what was
-    done before there was a choice.
+    Keys that an older version did not have get the values that were used before they existed.
     """
     raw = OmegaConf.create()
-    for name, value in (defaults(COMMANDS["train"]) | values).items():
+    for name, value in (defaults(COMMANDS["train"]) | with_legacy_defaults(values)).items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value

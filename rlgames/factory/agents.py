@@ -11,10 +11,10 @@ import torch
 from omegaconf import DictConfig
 
 from rlgames.config.compose import from_plain, sanitize_errors
+from rlgames.config.registry import REGISTRY, load_part
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.factory.components import (
-    PLAYERS,
     arguments,
     build_device,
     build_game,
@@ -139,12 +139,13 @@ def advisor_of(player: Player) -> Player:
 def _player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
     if node.name == "run":
         return _trained(Path(node.path), cfg)
-    if node.name not in PLAYERS:
-        raise ConfigError(f"{node.name} can only be met in training", "name another player")
+    if REGISTRY["player"][node.name].training_only:
+        raise ConfigError(f"player={node.name} exists in training only", "name another player")
     try:
-        return PLAYERS[node.name](game, **arguments(node))
+        player: Player = load_part("player", node.name)(game, **arguments(node))
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    return player
 
 
 @sanitize_errors()

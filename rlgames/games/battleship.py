@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -422,3 +423,13 @@ def _numbers(ships: Tensor, lengths: Tensor) -> Tensor:
     """Uint8 [S, 1]: the numbers of the ships."""
     number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=ships.device)
     return number[:, None]
+
+
+def battleship(board: int, **rules: Any) -> Battleship:
+    """game=battleship: ships on a line of cells."""
+    return Battleship(1, board, name="battleship", **rules)
+
+
+def salvo(board: int, **rules: Any) -> Battleship:
+    """game=salvo: ships on a square board."""
+    return Battleship(board, board, name="salvo", **rules)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -274,3 +274,8 @@ class Game2048(Game[Game2048State]):
     def to(self, device: torch.device | str) -> Self:
         self._sliding.to(device)
         return super().to(device)
+
+
+def game_2048(board: int, columns: int, **rules: Any) -> Game2048:
+    """game=2048: board rows and as many columns, unless columns= says otherwise."""
+    return Game2048(board, columns, name="2048", **rules)

@@ -326,3 +326,13 @@ class KInARow(Game[KInARowState]):
             found = run if found is None else found | run
         assert found is not None
         return found != 0
+
+
+def tictactoe(board: int, line: int) -> KInARow:
+    """game=tictactoe: a square board without gravity."""
+    return KInARow(board, board, line, False, "tictactoe")
+
+
+def connect4(rows: int, columns: int, line: int) -> KInARow:
+    """game=connect4: stones fall to the lowest empty cell of a column."""
+    return KInARow(rows, columns, line, True, "connect4")

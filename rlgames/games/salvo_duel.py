@@ -305,3 +305,8 @@ class SalvoDuel(Game[SalvoDuelState]):
 def _of(field: Tensor, seat: Tensor) -> Tensor:
     """One seat's part of [B, 2, ...], by seat, int64 [B]."""
     return field[torch.arange(len(field), device=field.device), seat]
+
+
+def salvo_duel(board: int, ships: list[int]) -> SalvoDuel:
+    """game=salvo_duel: a square board for each side."""
+    return SalvoDuel(board, board, ships)

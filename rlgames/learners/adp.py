@@ -29,6 +29,7 @@ class Adp(Learner):
     """
 
     policy_class = LinearValue
+    needs_scaled_temperature = True
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class AlphaZero(GradientLearner):
     """
 
     trains_value_head = True
+    learns_from_search = True
     learns_logits = True
     supports_distributed = True
 

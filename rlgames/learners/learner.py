@@ -58,6 +58,12 @@ class Learner(ABC):
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
         self.reward, self.rng = context.reward, context.rng
 
+    learns_from_search = False
+    """Whether it learns from a search around the agent, and from nothing else."""
+
+    needs_scaled_temperature = False
+    """Whether scores are values on which a softmax at temperature 1 makes no sense."""
+
     @abstractmethod
     def update(
         self, trajectories: Trajectories, final_states: FinalStates, progress: float

@@ -33,6 +33,7 @@ class TdLambda(GradientLearner):
     bootstraps = True
     trains_value_head = True
     trains_afterstates = True
+    needs_scaled_temperature = True
     supports_distributed = True
 
     policy: AfterstateNetwork

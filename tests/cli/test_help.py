@@ -13,7 +13,7 @@ import yaml
 from rlgames.cli import main
 from rlgames.cli.help import command_help, overview
 from rlgames.commands import listing
-from rlgames.config import catalogue, command_schemas, option_schemas
+from rlgames.config import catalogue, command_schemas, registry
 from rlgames.config.catalogue import conf_dir
 from rlgames.config.compose import load_config, to_plain
 from rlgames.games.battleship import Battleship
@@ -23,7 +23,7 @@ from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.solvers.optimum import find_optimum, solver_reach
 
 ROOT = Path(__file__).parents[2]
-EVERY = [(group, option) for group in option_schemas.SCHEMAS for option in catalogue.options(group)]
+EVERY = [(group, option) for group in registry.REGISTRY for option in catalogue.options(group)]
 
 TYPED = [name for name in command_schemas.COMMANDS if name != "env"]  # that is for Python
 
@@ -81,6 +81,9 @@ def test_every_key_of_a_file_is_explained(path):
         if not name.startswith("override")
     ]
     names = [name for name in node if name not in ("defaults", "name", group)]
+    for base in node.get("defaults", []):
+        if isinstance(base, str) and base != "_self_":  # explained where it is declared
+            told = catalogue.comments(path.with_name(f"{base}.yaml")) | told
     assert all(told.get(name) for name in [*names, *groups])
     assert group == "conf" or catalogue.description(group, path.stem)
 
@@ -119,8 +122,8 @@ def test_help_shows_every_key_of_an_option(group, option):
     typed = "opponent" if group == "player" else group
     text = command_help("train", main.COMMANDS, [f"{typed}={option}"])
     assert text.startswith(f"{typed}={option}: {catalogue.description(group, option)}")
-    values = yaml.safe_load(catalogue.option_file(group, option).read_text(encoding="utf-8"))
-    for item in fields(option_schemas.SCHEMAS[group][option]):
+    values = catalogue.option_values(group, option)
+    for item in fields(registry.REGISTRY[group][option].schema):
         if item.name != "name":
             key = item.name if group == "game" else f"{typed}.{item.name}"
             default, told = explained(text, key)

@@ -8,6 +8,7 @@ import torch
 import rlgames as package
 from rlgames.cli import main
 from rlgames.config.compose import load_config
+from rlgames.config.registry import load_part
 from rlgames.factory import components, memory
 from rlgames.factory.memory import count_parameters, free_memory
 from rlgames.games.k_in_a_row import KInARow
@@ -100,7 +101,7 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         made = components.build_policy(cfg, game, torch.Generator())
         settings = components.arguments(cfg.policy)
         settings.pop("canonical")
-        network = components.POLICIES[cfg.policy.name]
+        network = load_part("policy", cfg.policy.name)
         counted = count_parameters(
             lambda network=network, game=game, settings=settings: network(
                 game, value=True, rng=torch.Generator(), **settings

@@ -13,10 +13,9 @@ from hydra.core.config_store import ConfigStore
 
 import rlgames as package
 from rlgames.cli import main
-from rlgames.config import catalogue, command_schemas, option_schemas
+from rlgames.config import catalogue, command_schemas, registry
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config, to_plain
-from rlgames.factory.components import PARTS
 from rlgames.runs.checkpoint import Checkpoint
 
 MINE = '''
@@ -31,7 +30,7 @@ from rlgames.players.player import Player
 from rlgames.policies.policy import AfterstateValues, Network
 from rlgames.rewards import Reward
 from rlgames.sampling import Stochastic
-from rlgames.config.option_schemas import key
+from rlgames.config.schema import key
 
 
 @dataclass
@@ -189,7 +188,7 @@ EVIL = "from pathlib import Path\nPath('marker').touch()\n"
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch, tmp_path):
     """Each test begins in a folder with mine.py, knowing nothing of it, and leaves no part."""
-    tables = [*option_schemas.SCHEMAS.values(), *(parts for parts, _ in PARTS.values())]
+    tables = list(registry.REGISTRY.values())
     before = [dict(table) for table in tables]
     modules = set(sys.modules)
     monkeypatch.setattr(catalogue, "FOLDERS", catalogue.FOLDERS[:1])
@@ -285,7 +284,7 @@ def test_help_lists_them(command, typed):
         (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
         (["policy=counts", "learner=reinforce"], "policy=flat"),
         (["learner=idle", "search=echo"], "search"),
-        (["learner=alphazero", "search=echo", "game=tictactoe"], "counts none"),
+        (["learner=alphazero", "search=echo", "game=tictactoe"], "has none"),
     ],
 )
 def test_mistyped_words_are_answered_as_ever(words, hint, typed):
@@ -362,7 +361,7 @@ def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, t
         keys = "    cells: int = __import__('dataclasses').field(kw_only=True)"
     register_as(group, name, keys, made)
     assert told in refused(typed("train", "plugins=[other]"))
-    assert name not in PARTS.get(group, [{}])[0] or name == "turns"
+    assert name not in registry.REGISTRY.get(group, {}) or name in ("turns", "self")
 
 
 def test_a_name_can_be_registered_anew_only_by_the_same_part(typed):
@@ -533,7 +532,7 @@ def test_nothing_that_a_record_or_a_run_directory_lists_is_imported(typed, tmp_p
 
 def test_the_example_of_the_guide_runs_word_for_word(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
-    section = text.split("## Parts of your own")[1].split("\n## ")[0]
+    section = text.split("## Plugins")[1].split("\n## ")[0]
     module, words = re.findall(r"```(?:python|sh)\n(.*?)```", section, re.DOTALL)
     (tmp_path / "mine.py").write_text(module)
     word = words.splitlines()[0].split("#")[0].split()

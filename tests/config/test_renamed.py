@@ -2,14 +2,18 @@
 
 from dataclasses import fields
 
-from rlgames.config import catalogue, option_schemas
+from rlgames.config import catalogue, registry
 from rlgames.config.command_schemas import TrainConfig
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
 
 
 def keys_of_group(group):
     """The fields of every schema of a group, by name."""
-    schemas = [TrainConfig] if group == "train" else option_schemas.SCHEMAS[group].values()
+    schemas = (
+        [TrainConfig]
+        if group == "train"
+        else [part.schema for part in registry.REGISTRY[group].values()]
+    )
     return {item.name: item for schema in schemas for item in fields(schema)}
 
 

@@ -12,8 +12,8 @@ from markers import quick
 from processes import Process, as_it_ended, metrics_of, same
 
 from rlgames.config.compose import load_config
+from rlgames.config.registry import REGISTRY, load_part
 from rlgames.core import distributed
-from rlgames.factory import components
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import BASELINES
 from rlgames.rewards import Reward
@@ -88,7 +88,7 @@ LEARNERS = {
 
 @pytest.mark.parametrize("learner", quick(LEARNERS, "ppo", "reinforce"))
 def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
-    prepare = saving_weights(tmp_path, components.LEARNERS[learner])
+    prepare = saving_weights(tmp_path, load_part("learner", learner))
     words = ["train", *WORDS, f"learner={learner}", *LEARNERS[learner], "out=run"]
     both(tmp_path, *words, prepare=prepare)
     assert len(list(tmp_path.glob("0-*.pt"))) == 20
@@ -142,7 +142,7 @@ def test_goes_on_exactly(tmp_path):
     both(tmp_path, *words, "out=whole")
 
     def prepare(rank):
-        update, count = components.LEARNERS["ppo"].update, 0
+        update, count = load_part("learner", "ppo").update, 0
 
         def stopped(self, *args):
             nonlocal count
@@ -151,7 +151,7 @@ def test_goes_on_exactly(tmp_path):
                 os.kill(os.getpid(), signal.SIGTERM)
             return update(self, *args)
 
-        components.LEARNERS["ppo"].update = stopped
+        load_part("learner", "ppo").update = stopped
 
     ends = Ranks(tmp_path, *words, "out=parted", prepare=prepare).wait()
     assert [code for code, _ in ends] == [143, 143], ends
@@ -200,7 +200,7 @@ def test_what_several_cannot_do_is_refused(words, told, tmp_path):
 
 def test_learners_say_whether_they_learn_together():
     assert {
-        name for name, learner in components.LEARNERS.items() if learner.supports_distributed
+        name for name, part in REGISTRY["learner"].items() if part.load().supports_distributed
     } == {
         "ppo",
         "reinforce",

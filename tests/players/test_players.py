@@ -9,11 +9,12 @@ from helpers import make_small_game, rng
 
 from rlgames.config import compose
 from rlgames.config.catalogue import options
+from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.factory.agents import build_player
-from rlgames.factory.components import PLAYERS, arguments, build_game
+from rlgames.factory.components import arguments, build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -25,13 +26,15 @@ from rlgames.rollouts.play import collect_games
 
 def every_pair():
     """Each scripted player with each game that it says it plays."""
-    names = [name for name in PLAYERS if name != "human"]  # it has tests of its own
+    names = [
+        name for name, part in REGISTRY["player"].items() if part.make and name != "human"
+    ]  # it has tests of its own
     nodes = {name: compose.load_config("eval", [f"player={name}"]).player for name in names}
     for name in options("game"):
         game = make_small_game(name)
         for player, node in nodes.items():
             try:
-                sitting = PLAYERS[player](game, **arguments(node))
+                sitting = REGISTRY["player"][player].load()(game, **arguments(node))
             except ValueError:
                 continue
             yield pytest.param(game, sitting, id=f"{player} plays {name}")

@@ -10,7 +10,7 @@ from helpers import make_learner, rng
 import rlgames as package
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
-from rlgames.config.option_schemas import LinearConfig
+from rlgames.config.options.policies import LinearConfig
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
 from rlgames.games.battleship import Battleship

@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rlgames.config import option_schemas
+from rlgames.config import registry
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -44,10 +44,10 @@ def rules_of_experiments():
 def some_rules(draw, name):
     """Rules of a game drawn from its schema: small numbers, any choice."""
     words = [f"game={name}"]
-    for item in fields(option_schemas.SCHEMAS["game"][name]):
+    for item in fields(registry.REGISTRY["game"][name].schema):
         if item.name == "name":
             continue
-        kind = get_type_hints(option_schemas.SCHEMAS["game"][name])[item.name]
+        kind = get_type_hints(registry.REGISTRY["game"][name].schema)[item.name]
         low, choices = item.metadata["low"], item.metadata["of"]
         if get_origin(kind) is list:
             inner = st.sampled_from(choices) if choices else st.integers(int(low), int(low) + 3)

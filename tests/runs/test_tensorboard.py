@@ -12,11 +12,11 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
+from rlgames.config.registry import REGISTRY
 from rlgames.core.signals import Interrupts
 from rlgames.drawing import pictures
 from rlgames.drawing.pictures import Thought
 from rlgames.evaluation.evaluate import afterstate_values
-from rlgames.factory import components
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
@@ -95,7 +95,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
 
 
 def test_the_options_are_all_tried():
-    assert {f"game={name}" for name in GAMES} == {f"game={name}" for name in components.GAMES}
+    assert {f"game={name}" for name in GAMES} == {f"game={name}" for name in REGISTRY["game"]}
 
 
 def colour_of(picture, marks, row, column):

@@ -8,7 +8,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.factory.components import LEARNERS
+from rlgames.config.registry import REGISTRY
 
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 
@@ -69,4 +69,4 @@ def test_every_name_is_explained_and_no_other(everything):
 
 
 def test_every_learner_is_asked():
-    assert set(RUNS) == set(LEARNERS)
+    assert set(RUNS) == set(REGISTRY["learner"])

@@ -9,9 +9,9 @@ from processes import as_it_ended, metrics_of, same
 
 from rlgames.commands.resume import resume_command
 from rlgames.config.compose import load_config, quoted
+from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
-from rlgames.factory import components
 from rlgames.factory.agents import load_agent
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
@@ -101,8 +101,8 @@ COMBINATIONS = [
 
 
 def test_every_learner_and_every_game_is_gone_on_with():
-    assert {*LEARNERS} == {*components.LEARNERS}
-    assert {*ALL} == {*components.GAMES}
+    assert {*LEARNERS} == {*REGISTRY["learner"]}
+    assert {*ALL} == {*REGISTRY["game"]}
 
 
 @pytest.mark.slow

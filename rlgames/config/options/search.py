@@ -1,0 +1,56 @@
+"""Searches: over moves, and over hyper-parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlgames.config.schema import POSITIVE, Part, key
+
+
+@dataclass
+class MctsConfig:
+    name: str = "mcts"
+    simulations: int = key(100, 1, 10**6)
+    num_parallel: int = key(4, 1, 10**4)
+    depth: int | None = key(None, 1, 10**9)
+    rule: str = key("puct", of=("dedieu_amar", "puct"))
+    c_puct: float = key(2.0, POSITIVE, 1e6)
+    leaf: str = key("rollout", of=("rollout", "value"))
+    rollout: int | None = key(None, 0, 10**9)
+    rollout_policy: str = key("policy", of=("policy", "uniform"))
+    temperature: float = key(1.0, POSITIVE, 1e6)
+    value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+    dirichlet_fraction: float = key(0.0, 0, 1)
+    dirichlet_total: float = key(10.0, POSITIVE, 1e6)
+
+
+@dataclass
+class ExpectimaxConfig:
+    name: str = "expectimax"
+    plies: int = key(2, 1, 10)
+    min_probability: float = key(0.0, 0, 1)
+
+
+@dataclass
+class HparamsConfig:
+    """space: words that name several values each, as in a sweep."""
+
+    name: str = "tpe"
+    trials: int = key(20, 1, 10**6)
+    parallel: int = key(1, 1, 10**4)
+    seed: int = key(0, 0, 2**32 - 1)
+    space: list[str] = key(
+        ["lr=tag(log,interval(0.0003,0.03))", "learner.entropy_coef=interval(0.0,0.05)"]
+    )
+
+
+@dataclass
+class RandomHparamsConfig(HparamsConfig):
+    name: str = "random"
+
+
+SEARCHES = {
+    "mcts": Part(MctsConfig, "rlgames.search.mcts:Mcts"),
+    "expectimax": Part(ExpectimaxConfig, "rlgames.search.expectimax:Expectimax"),
+}
+HPARAMS_SEARCHES = {"tpe": Part(HparamsConfig), "random": Part(RandomHparamsConfig)}
