@@ -1,4 +1,4 @@
-"""Scores to actions. Only legal actions are ever chosen, whatever the scores.
+"""Sampling rules: from scores to actions. Only legal actions are chosen, whatever the scores.
 
 Each rule has `logits`, the distribution that a learner differentiates, and `choose`. Shapes:
 scores float32 [B, A], legal bool [B, A], actions int64 [B].
@@ -17,94 +17,94 @@ MAX_LOGIT = torch.finfo(torch.float32).max
 
 
 class NonFiniteError(ArithmeticError):
-    """A NaN or an infinity, met before it could reach the weights; the message names the tensor."""
+    """A NaN or an infinity that did not reach the weights; the message names the tensor."""
 
 
 def illegal_mask(legal: Tensor) -> Tensor:
-    """Float32 [B, A] to be added to scores: minus infinity for what is not legal, otherwise 0."""
-    # Sums of numbers are many times as fast as choices by a mask, forward and backward.
+    """Float32 [B, A], to be added to scores: -inf for illegal actions, 0 for legal ones."""
+    # Adding is many times as fast as torch.where, forward and backward.
     return 1 - legal.view(torch.uint8).float().reciprocal_()
 
 
 def mask_illegal(scores: Tensor, legal: Tensor) -> Tensor:
-    """Scores with minus infinity for what is not legal, and for nothing else; NaN stays NaN."""
+    """Scores with -inf for illegal actions, and only for these; NaN stays NaN."""
     return scores.clamp(-MAX_LOGIT, MAX_LOGIT) + illegal_mask(legal)
 
 
 def greedy_action(scores: Tensor, legal: Tensor) -> Tensor:
-    """Int64 [B]: the legal action with the highest score, the first of equals; NaN counts as 0."""
+    """Int64 [B]: the first legal action with the highest score; NaN counts as 0."""
     return (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
 
 
 def sample_logits(logits: Tensor, rng: torch.Generator) -> Tensor:
-    """One action a row, with probabilities softmax(logits): the Gumbel-max trick.
+    """Int64 [B]: samples from softmax(logits) by the Gumbel-max trick.
 
-    An argmax cannot pick an item of probability 0, which torch.multinomial can, and is faster. The
-    logarithm of a uniform number takes a third of the time of exponential_, and does the same.
+    It is faster than torch.multinomial and, unlike it, never picks an action of probability 0. The
+    logarithm of uniform numbers takes a third of the time of exponential_.
     """
-    u = torch.rand(logits.shape, generator=rng, device=logits.device)
-    return (logits - u.clamp_(min=1e-30).log_().neg_().log_()).argmax(1)
+    uniform = torch.rand(logits.shape, generator=rng, device=logits.device)
+    return (logits - uniform.clamp_(min=1e-30).log_().neg_().log_()).argmax(1)
 
 
 def sample_uniform(legal: Tensor, rng: torch.Generator) -> Tensor:
-    """One legal action a row, all equally likely."""
+    """Int64 [B]: uniformly random legal actions."""
     noise = torch.rand(legal.shape, generator=rng, device=legal.device)
     return (noise + legal).argmax(1)
 
 
 class Sampling(ABC):
-    """A rule that turns scores into actions."""
+    """A rule that samples actions from scores."""
 
     deterministic = False
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
-        """Float32 [B, A]. Raises BadNumber for scores that are not finite."""
+        """Float32 [B, A]. Raises NonFiniteError for scores that are not finite."""
         return check_finite(scores) + illegal_mask(legal)
 
     @abstractmethod
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        """Int64 [B]; progress, 0 to 1, is how much of the run has been played.
+        """Int64 [B]: legal actions. progress: the fraction of the run's games played, 0 to 1.
 
-        Legal even where scores are not finite: to ask at every ply would slow down playing.
+        Scores are not checked for finite numbers, which would slow down play.
         """
 
     @abstractmethod
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
-        """Float64 [B, A]: how likely choose makes each action.
+        """Float64 [B, A]: the distribution of choose.
 
-        Raises BadNumber for scores that are not finite.
+        Raises NonFiniteError for scores that are not finite.
         """
 
 
 class Stochastic(Sampling):
-    """Draws from softmax(scores ÷ temperature)."""
+    """Samples from softmax(scores ÷ temperature)."""
 
     def __init__(self, temperature: float = 1.0) -> None:
         self.temperature = temperature
 
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
-        return self._tempered(check_finite(scores), legal)
+        return self._scale(check_finite(scores), legal)
 
-    def _tempered(self, scores: Tensor, legal: Tensor) -> Tensor:
+    def _scale(self, scores: Tensor, legal: Tensor) -> Tensor:
         logits = scores + illegal_mask(legal)
         if self.temperature == 1:
             return logits
-        # Dividing the distance to the best keeps huge scores from becoming infinite.
+        # Dividing the difference to the maximum keeps huge scores finite.
         return mask_illegal((logits - logits.amax(1, keepdim=True)) / self.temperature, legal)
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        return sample_logits(self._tempered(scores.nan_to_num(), legal), rng)
+        return sample_logits(self._scale(scores.nan_to_num(), legal), rng)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         return self.logits(scores, legal).double().softmax(1)
 
 
 class EpsilonGreedy(Sampling):
-    """The best action, or with probability epsilon a uniformly random legal one."""
+    """The greedy action, or with probability epsilon a uniformly random legal one."""
 
     def __init__(self, epsilon: float = 0.1, epsilon_end: float | None = None) -> None:
         self.epsilon = Schedule(epsilon, epsilon_end)
@@ -112,10 +112,10 @@ class EpsilonGreedy(Sampling):
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
-        explore = torch.rand(len(scores), generator=rng, device=scores.device)
-        random = sample_uniform(legal, rng)
+        uniform = torch.rand(len(scores), generator=rng, device=scores.device)
+        random_action = sample_uniform(legal, rng)
         return torch.where(
-            explore < self.epsilon.at(progress), random, greedy_action(scores, legal)
+            uniform < self.epsilon.at(progress), random_action, greedy_action(scores, legal)
         )
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
@@ -125,7 +125,7 @@ class EpsilonGreedy(Sampling):
 
 
 class Argmax(Sampling):
-    """The action with the highest score; the first of equals."""
+    """The first action with the highest score."""
 
     deterministic = True
 
@@ -139,20 +139,20 @@ class Argmax(Sampling):
 
 
 def check_finite(scores: Tensor) -> Tensor:
-    """The same scores; raises BadNumber where one is NaN or infinite."""
-    # A sum is finite only where all are, and most often tells so in a fraction of the time.
+    """The same scores; raises NonFiniteError if one is NaN or infinite."""
+    # A finite sum proves that all scores are finite, in a fraction of the time.
     if not bool(scores.sum().isfinite()) and not bool(scores.isfinite().all()):
         raise NonFiniteError("a logit is not a finite number; a smaller lr may help")
     return scores
 
 
 def one_hot_greedy(scores: Tensor, legal: Tensor) -> Tensor:
-    """Float64 [B, A]: all probability on the best legal action, the first of equals."""
-    surely = greedy_action(scores, legal)[:, None]
-    return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, surely, 1.0)
+    """Float64 [B, A]: probability 1 for the greedy action."""
+    action = greedy_action(scores, legal)[:, None]
+    return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, action, 1.0)
 
 
 def distance_to_certainty(probability: Tensor) -> Tensor:
-    """[B]: 1 - p of the likeliest action + p of all others (section 3.3.2 of Dedieu and Amar's
-    paper): 0 for certainty, 1.5 for four equal actions. probability: [B, A], rows add up to 1."""
+    """[B]: 1 - p of the most likely action + p of all others (Dedieu and Amar, section 3.3.2): 0
+    for certainty, 1.5 for four equal actions. probability: [B, A], rows sum to 1."""
     return 2 * (1 - probability.amax(1))

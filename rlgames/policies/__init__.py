@@ -1,1 +1,1 @@
-"""Networks from an observation to a score for every action, and perhaps a value."""
+"""Policies: networks and value functions that score the actions of a state."""

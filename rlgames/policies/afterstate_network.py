@@ -1,4 +1,4 @@
-"""A network that values what moves lead to."""
+"""A network that values afterstates."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rlgames.policies.policy import Network, ValueFunction
 
 
 class AfterstateNetwork(ValueFunction):
-    """The value head of a network, reading what moves have made before chance adds to it.
+    """The value head of a network, applied to afterstates: states after a move, before chance.
 
-    Raises ValueError for a game whose moves lead to what the mover cannot know.
+    Raises ValueError for a game with hidden information, whose afterstates the seat cannot know.
     """
 
     def __init__(self, game: Game[Any], network: Network, score_scale: float) -> None:
         super().__init__(score_scale)
         if game.spec.hidden:
-            raise ValueError(f"what a move leads to is hidden in {game.spec.name}")
+            raise ValueError(f"afterstates of {game.spec.name} have hidden information")
         self.network = network
 
     def value(self, game: Game[Any], state: State) -> Tensor:

@@ -1,4 +1,4 @@
-"""A network that sees boards which are the same but for turning and mirroring as one."""
+"""A network on canonical boards: all boards that symmetries map to each other count as one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rlgames.policies.policy import Network
 
 
 class Canonical(Network):
-    """Turns each board to the one of its sides from which a fixed random weighing of what the
-    network would read is greatest, and turns the scores back: what is learnt of a board is
-    learnt of all its sides.
+    """Maps each board to its canonical form, applies a network and maps the scores back.
+
+    The canonical form is the symmetric board with the greatest fixed random projection. Whatever
+    the network learns about a board holds for all symmetric boards.
     """
 
     canonical = True
@@ -25,28 +26,28 @@ class Canonical(Network):
         self.network, self.has_value = network, network.has_value
         self.symmetries = Symmetries(game, "cpu")
         planes = network.inputs(game, game.initial(1, torch.Generator()))[0]
-        self._weights = self._weighing(planes.shape)
+        self._weights = self._projection(planes.shape)
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
-        """Float32 [B, C + 1, H, W]: what the network reads of the turned boards, and by how much
-        they were turned as one more plane."""
+        """Float32 [B, C + 1, H, W]: the inputs of the canonical boards, with the index of the
+        symmetry in one more plane."""
         planes = self.network.inputs(game, state).float()
         if self._weights.device != planes.device:
             self.symmetries = Symmetries(game, planes.device)
             self._weights = self._weights.to(planes.device)
-        turn = (planes.flatten(1) @ self._weights).argmax(1)
-        turned = self.symmetries.transform_planes(planes, turn)
-        plane = turn[:, None, None, None].expand(-1, 1, *planes.shape[2:])
-        return torch.cat([turned, plane.to(turned.dtype)], 1)
+        symmetry = (planes.flatten(1) @ self._weights).argmax(1)
+        canonical = self.symmetries.transform_planes(planes, symmetry)
+        symmetry_plane = symmetry[:, None, None, None].expand(-1, 1, *planes.shape[2:])
+        return torch.cat([canonical, symmetry_plane.to(canonical.dtype)], 1)
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        turn = inputs[:, -1, 0, 0].long()
+        symmetry = inputs[:, -1, 0, 0].long()
         scores, value = self.network(inputs[:, :-1])
-        return scores.gather(1, self.symmetries.inverse_actions[turn]), value
+        return scores.gather(1, self.symmetries.inverse_actions[symmetry]), value
 
-    def _weighing(self, shape: torch.Size) -> Tensor:
-        """Float32 [C * H * W, G]: the weights of planes [C, H, W], seen from each side."""
+    def _projection(self, shape: torch.Size) -> Tensor:
+        """Float32 [C * H * W, G]: the projection of planes [C, H, W] after each symmetry."""
         weights = torch.rand(shape, generator=torch.Generator().manual_seed(0)).flatten(1)
-        # To weigh a turned board is to weigh the board by weights that are turned back.
-        back = self.symmetries.cells.argsort(1)
-        return weights[:, back].transpose(0, 1).flatten(1).T.contiguous()
+        # Instead of transforming the board, apply the inverse symmetry to the weights.
+        inverse_cells = self.symmetries.cells.argsort(1)
+        return weights[:, inverse_cells].transpose(0, 1).flatten(1).T.contiguous()

@@ -1,4 +1,4 @@
-"""A convolutional network that keeps the size of the board."""
+"""A convolutional network that keeps the board's size."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, init_weights, make_linear
+from rlgames.policies.policy import (
+    ACTIVATION_GAINS,
+    ACTIVATIONS,
+    Network,
+    init_weights,
+    make_linear,
+)
 
 
 class Conv(Network):
-    """channels: the width of each 3×3 layer; skip adds each layer's input where widths agree.
+    """3×3 convolutions on the observation and two planes of coordinates.
 
-    Where every action is a cell of the board the scores are one plane, computed by a 1×1 layer
-    from each cell's features and, added to them, the mean over the board; elsewhere they come
-    from a full layer over all features. Two planes of coordinates let cells know where they are.
+    If every action is a cell, a 1×1 convolution computes the scores from each cell's features plus
+    a linear function of their mean over the board; otherwise a linear layer computes them from all
+    features.
+
+    channels: the width of each layer. skip: residual connections between layers of equal width.
     """
 
     def __init__(
@@ -42,12 +50,12 @@ class Conv(Network):
         width = planes + 2
         for units in channels:
             layer = nn.Conv2d(width, units, 3, padding=1)
-            init_weights(layer, init, GAINS[activation], rng)
+            init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
             self.layers.append(layer)
             width = units
         self.cells = spec.has_cell_actions
         if self.cells:
-            self.context = make_linear(width, width, init, GAINS[activation], rng)
+            self.context = make_linear(width, width, init, ACTIVATION_GAINS[activation], rng)
             self.logits: nn.Module = nn.Conv2d(width, 1, 1)
             init_weights(self.logits, init, 0.01, rng)
         else:
@@ -61,8 +69,9 @@ class Conv(Network):
         place = self.place.expand(inputs.shape[0], -1, -1, -1)
         features = torch.cat([inputs, place], 1)
         for layer in self.layers:
-            new = self.activation(layer(features))
-            features = new + features if self.skip and new.shape == features.shape else new
+            output = self.activation(layer(features))
+            has_skip = self.skip and output.shape == features.shape
+            features = output + features if has_skip else output
         mean = features.mean((2, 3))
         value = self.value(mean)[:, 0] if self.has_value else None
         if self.cells:

@@ -14,77 +14,78 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.policies.policy import ValueFunction
 
 
-class Boards:
-    """B boards, and the parts of them that features are made of.
+class BoardFeatures:
+    """B boards in a layout that features are computed from.
 
-    cells: uint8 [rows, columns, B], exponents with 0 for an empty cell, the batch last so that
-    cells are compared in long rows. lines: uint8 [length, 4, B] three times, the edge down, the
-    edge across and the diagonal that start at each corner; the diagonal of a board that is not
-    square ends where it meets the other side. crowned: bool [4, B], whether a corner holds the
-    largest tile.
+    cells: uint8 [rows, columns, B], exponents with 0 for an empty cell. The batch is the last
+        dimension, so that comparisons run over contiguous memory.
+    lines: three times uint8 [length, 4, B], from each corner: the edge down, the edge across and
+        the diagonal, which ends at the opposite side where the board is not square.
+    corner_has_max: bool [4, B], whether a corner has a largest tile.
     """
 
     def __init__(self, tiles: Tensor, rows: int, columns: int) -> None:
         """tiles: uint8 [B, rows * columns]."""
         self.cells = tiles.T.contiguous().view(rows, columns, -1)
-        turned = [self.cells.flip(axes) for axes in ((), (0,), (1,), (0, 1))]
+        from_corners = [self.cells.flip(axes) for axes in ((), (0,), (1,), (0, 1))]
         self.lines = (
-            torch.stack([cells[:, 0] for cells in turned], 1),
-            torch.stack([cells[0] for cells in turned], 1),
-            torch.stack([cells.diagonal().T for cells in turned], 1),
+            torch.stack([cells[:, 0] for cells in from_corners], 1),
+            torch.stack([cells[0] for cells in from_corners], 1),
+            torch.stack([cells.diagonal().T for cells in from_corners], 1),
         )
-        self.crowned: Tensor = self.lines[0][0] == self.cells.amax((0, 1))
+        self.corner_has_max: Tensor = self.lines[0][0] == self.cells.amax((0, 1))
 
-    def neighbours(self) -> Tensor:
-        """Uint8 [2, pairs, B]: all pairs of cells that touch."""
+    def neighbors(self) -> Tensor:
+        """Uint8 [2, pairs, B]: all pairs of adjacent cells."""
         cells = self.cells
         above, left = cells[:-1].flatten(0, 1), cells[:, :-1].flatten(0, 1)
         below, right = cells[1:].flatten(0, 1), cells[:, 1:].flatten(0, 1)
         return torch.stack([torch.cat([above, left]), torch.cat([below, right])])
 
 
-def _descending(line: int) -> Callable[[Boards], Tensor]:
-    """Whether, from some corner with the largest tile, a line of cells never rises."""
+def _descending(line: int) -> Callable[[BoardFeatures], Tensor]:
+    """Whether a line never rises from some corner with the largest tile."""
 
-    def feature(boards: Boards) -> Tensor:
-        falls = boards.crowned
+    def feature(boards: BoardFeatures) -> Tensor:
+        never_rises = boards.corner_has_max
         for near, far in itertools.pairwise(boards.lines[line]):
-            falls = falls & (near >= far)
-        return _any(falls)
+            never_rises = never_rises & (near >= far)
+        return _any(never_rises)
 
     return feature
 
 
 def _any(corners: Tensor) -> Tensor:
-    """Bool [B] from bool [4, B]; any() is ten times as slow."""
+    """Uint8 [B] from bool [4, B]: whether any is true. Ten times as fast as any()."""
     return corners.view(torch.uint8).amax(0)
 
 
-def _ordered(boards: Boards) -> Tensor:
-    """The share of rows and columns that never rise in one direction or never in the other."""
-    found = []
+def _ordered(boards: BoardFeatures) -> Tensor:
+    """The fraction of rows and columns that are monotonic."""
+    is_monotonic = []
     for lines in (boards.cells, boards.cells.transpose(0, 1)):
-        falls = rises = torch.ones_like(lines[0], dtype=torch.bool)
-        for one, other in itertools.pairwise(lines):
-            falls, rises = falls & (one >= other), rises & (one <= other)
-        found.append(falls | rises)
-    return torch.cat(found).float().mean(0)
+        never_rises = never_falls = torch.ones_like(lines[0], dtype=torch.bool)
+        for first, second in itertools.pairwise(lines):
+            never_rises = never_rises & (first >= second)
+            never_falls = never_falls & (first <= second)
+        is_monotonic.append(never_rises | never_falls)
+    return torch.cat(is_monotonic).float().mean(0)
 
 
-def _pairs(boards: Boards) -> Tensor:
-    one, other = boards.neighbours()
-    equal: Tensor = (one == other) & (one != 0)
-    return equal.float().mean(0)
+def _pairs(boards: BoardFeatures) -> Tensor:
+    first, second = boards.neighbors()
+    is_pair: Tensor = (first == second) & (first != 0)
+    return is_pair.float().mean(0)
 
 
-def _rough(boards: Boards) -> Tensor:
-    one, other = boards.neighbours()
-    difference: Tensor = torch.maximum(one, other) - torch.minimum(one, other)
+def _rough(boards: BoardFeatures) -> Tensor:
+    first, second = boards.neighbors()
+    difference: Tensor = torch.maximum(first, second) - torch.minimum(first, second)
     return difference.float().mean(0)
 
 
-FEATURES: dict[str, Callable[[Boards], Tensor]] = {
-    "corner": lambda boards: _any(boards.crowned),
+FEATURES: dict[str, Callable[[BoardFeatures], Tensor]] = {
+    "corner": lambda boards: _any(boards.corner_has_max),
     "vertical": _descending(0),
     "horizontal": _descending(1),
     "diagonal": _descending(2),
@@ -94,25 +95,24 @@ FEATURES: dict[str, Callable[[Boards], Tensor]] = {
     "ordered": _ordered,
     "rough": _rough,
 }
-"""Each gives [B]. The first four are Dedieu and Amar's, 0 or 1:
+"""Functions to [B]. The first four are Dedieu and Amar's, with values 0 and 1:
 
-corner: some corner holds the largest tile, or one of several that are largest.
-vertical, horizontal, diagonal: from some such corner the edge column, the edge row, the diagonal
-    never rises; equal tiles may follow each other, and an empty cell counts as 0. Where several
-    corners hold the largest tile, each feature looks for its own, so that a mirrored board has
-    the same features.
+corner: a corner has a largest tile.
+vertical, horizontal, diagonal: the edge column, the edge row or the diagonal never rises from a
+    corner with a largest tile; an empty cell counts as 0. Each feature may use another of these
+    corners, so that mirrored boards have equal features.
 
-one: always 1. empty: the share of empty cells. pairs: the share of touching cells that hold equal
-tiles. ordered: the share of rows and columns that are in order. rough: the mean difference
-between the exponents of touching cells, an empty cell counting as 0.
+one: always 1. empty: the fraction of empty cells. pairs: the fraction of adjacent cells with equal
+tiles. ordered: the fraction of monotonic rows and columns. rough: the mean difference between the
+exponents of adjacent cells, with 0 for an empty cell.
 """
 
 
 class LinearValue(ValueFunction):
-    """λ·φ(x): the weights times the features of a full position, after chance has added to it.
+    """V(x) = λ·φ(x), with weights λ and the features φ of a state after chance.
 
-    features: names of FEATURES. start: what every weight begins with.
-    Where gains are learnt from, a position that is over is worth 0, there being none left.
+    features: names in FEATURES. init_value: the initial value of every weight.
+    If the reward is the change in score, the value of a finished game is 0.
     Raises ValueError for other games than 2048.
     """
 
@@ -121,17 +121,17 @@ class LinearValue(ValueFunction):
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048):
-            raise ValueError(f"the features of policy=linear are of 2048, not of {game.spec.name}")
+            raise ValueError(f"policy=linear has features of 2048, not of {game.spec.name}")
         if not features or len(set(features)) < len(features):
-            raise ValueError(f"policy.features={features} should name features, each of them once")
+            raise ValueError(f"policy.features={features} needs distinct names, each of them once")
         self.names = features
         self.weights: Tensor
         self.register_buffer("weights", torch.full((len(features),), init_value))
 
     def features(self, game: Game[Any], state: Any) -> Tensor:
-        """Float32 [B, K]: φ, in the order of their names."""
+        """Float32 [B, K]: φ, in the order of names."""
         _, rows, columns = game.spec.observation
-        boards = Boards(state.tiles, rows, columns)
+        boards = BoardFeatures(state.tiles, rows, columns)
         return torch.stack([FEATURES[name](boards).float() for name in self.names], 1)
 
     def value(self, game: Game[Any], state: State) -> Tensor:

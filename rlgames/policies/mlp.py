@@ -9,13 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from rlgames.games.game import Game
-from rlgames.policies.policy import ACTIVATIONS, GAINS, Network, init_weights, make_linear
+from rlgames.policies.policy import (
+    ACTIVATION_GAINS,
+    ACTIVATIONS,
+    Network,
+    init_weights,
+    make_linear,
+)
 
 
 class Mlp(Network):
-    """layers: the width of each hidden layer, 0 standing for the number of inputs.
+    """Linear layers on the flattened observation.
 
-    bias: whether layers, but for the value's own, have biases.
+    layers: the width of each hidden layer; 0: the number of inputs. bias: whether layers other
+    than the value head have biases.
     """
 
     def __init__(
@@ -30,13 +37,13 @@ class Mlp(Network):
     ) -> None:
         super().__init__()
         inputs = width = math.prod(game.spec.observation)
-        parts: list[nn.Module] = [nn.Flatten()]
+        modules: list[nn.Module] = [nn.Flatten()]
         for units in layers:
             layer = nn.Linear(width, units or inputs, bias=bias)
-            init_weights(layer, init, GAINS[activation], rng)
-            parts += [layer, ACTIVATIONS[activation]()]
+            init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
+            modules += [layer, ACTIVATIONS[activation]()]
             width = units or inputs
-        self.torso = nn.Sequential(*parts)
+        self.torso = nn.Sequential(*modules)
         self.logits = make_linear(width, game.spec.actions, init, 0.01, rng, bias)
         self.has_value = value
         if value:

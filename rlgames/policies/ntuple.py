@@ -1,4 +1,4 @@
-"""Values of 2048 boards as sums over n-tuples of cells, alike for turned and mirrored boards."""
+"""N-tuple networks: values of 2048 boards as sums of table entries."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from rlgames.policies.policy import AfterstateValues
 MAX_TABLE_SIZE = 200_000_000
 
 MAX_CONTENTS = 2**53
-"""Of one tuple: so far floats tell whole numbers apart."""
+"""Contents of one tuple: up to here float64 represents every integer."""
 
 DEFAULT_SHAPES = ((3, 3), (4, 2))
-"""Tuples used where none are named: so many cells in a row and in the row below, from the left."""
+"""Default tuples: the numbers of cells in a row and in the row below, aligned on the left."""
 
 
 class Ntuple(AfterstateValues):
-    """Each tuple of cells has a table with a value for all that these cells can hold; a board is
-    worth the sum of what it finds in every table, wherever the board's symmetries lay the tuple
-    (Szubert and Jaskowski 2014). Where several lay it on the same cells, these are looked up once,
-    from the side from which the number of what they hold is least.
+    """V(board) = Σ over tuples and symmetries of table[tuple][contents of the tuple's cells]
 
-    tuples: cells of each tuple, counted from 0 in rows from the top; None: all ways that SHAPES
-        lie on the board, or the whole board where it has no more than six cells. num_cell_values:
-        how many exponents are told apart; larger tiles count as the largest. start: the value of a
-        board that was never met. entries: the most values that a tuple's table has; where it could
-        hold more contents, those that are learnt get one each as they are met (see Met); None: no
-        limit.
-    Raises ValueError for other games than 2048, cells that are not there and tables too large.
+    (Szubert and Jaskowski 2014): each tuple of cells has a table with one value for every content
+    of its cells, and it is looked up on the board and on all symmetric boards. Where several
+    symmetries put a tuple on the same cells, one of these lookups counts: the one with the lowest
+    index of the content.
+
+    tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
+        all positions on the board, or the whole board if it has at most six cells.
+    num_cell_values: distinct exponents; larger tiles count as the last.
+    init_value: the initial value of a board.
+    table_size: the most values per tuple. A tuple with more possible contents gets a HashedTable,
+        which allocates values as they are first updated. None: no limit.
+    Raises ValueError for other games than 2048, cells off the board and tables that are too large.
     """
 
     def __init__(
@@ -49,186 +51,198 @@ class Ntuple(AfterstateValues):
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048):
-            raise ValueError(f"policy=ntuple looks at boards of 2048, not of {game.spec.name}")
+            raise ValueError(f"policy=ntuple has tuples of 2048 boards, not of {game.spec.name}")
         symmetries = game.symmetries()
         tuples = default_tuples(game.rows, game.columns, symmetries) if tuples is None else tuples
         self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
-        _check(tuples, self.num_cell_values, table_size, game.num_cells)
-        contents = [self.num_cell_values ** len(cells) for cells in tuples]
-        large = {n for n, size in enumerate(contents) if table_size and size > table_size}
-        tables = {str(number): HashedTable(table_size or 0) for number in sorted(large)}
+        _check_tuples(tuples, self.num_cell_values, table_size, game.num_cells)
+        sizes = [self.num_cell_values ** len(cells) for cells in tuples]
+        max_size = max(sizes)
+        hashed = {n for n, size in enumerate(sizes) if table_size and size > table_size}
+        tables = {str(number): HashedTable(table_size or 0) for number in sorted(hashed)}
         self.met = nn.ModuleDict(tables)
-        sizes = torch.tensor(
-            [self._met(n).nowhere + 1 if n in large else each for n, each in enumerate(contents)]
-        )
-        first = sizes.cumsum(0) - sizes
-        self._steps: Tensor
-        self._first: Tensor
-        # By how many sides see the same cells: of each look, its tuple and the steps of its sides.
-        looks: dict[int, list[tuple[int, Tensor]]] = {}
-        for number, cells in enumerate(tuples):
-            for sides in _looks(symmetries[:, cells], self.num_cell_values, game.num_cells):
-                looks.setdefault(len(sides), []).append((number, sides))
-        ordered = sorted(looks.items())
-        self._looks = [(sides, len(found)) for sides, found in ordered]
-        steps = [torch.stack([s for _, s in found], 1).flatten(0, 1) for _, found in ordered]
-        tuple_of = torch.tensor([number for _, found in ordered for number, _ in found])
-        self.tuple_of = tuple_of
-        # Products of floats are many times as fast as sums of whole numbers, and exact so far.
-        exact = torch.float32 if max(contents) <= 1 << 24 else torch.float64
-        self.register_buffer("_steps", torch.cat(steps).T.to(exact), persistent=False)
-        self.register_buffer("_first", first[tuple_of].int(), persistent=False)
-        self._share = init_value / len(tuple_of)
-        self.register_buffer("values", torch.full((int(sizes.sum()),), self._share))
-        columns = enumerate(tuple_of.tolist())
-        self._large = [(column, number) for column, number in columns if number in large]
+        for number in hashed:
+            sizes[number] = self._hashed_table(number).missing_slot + 1
+        self._make_lookups([symmetries[:, cells] for cells in tuples], game.num_cells, max_size)
+        offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
+        self._offsets: Tensor
+        self.register_buffer("_offsets", offsets[self.tuple_of].int(), persistent=False)
+        self._init_entry = init_value / len(self.tuple_of)
+        self.register_buffer("values", torch.full((sum(sizes),), self._init_entry))
+        columns = enumerate(self.tuple_of.tolist())
+        self._hashed_columns = [(column, number) for column, number in columns if number in hashed]
+
+    def _make_lookups(self, placements: list[Tensor], num_cells: int, max_size: int) -> None:
+        """Set the K lookups of a board: tuple_of, and the strides of their cells.
+
+        A lookup is a tuple on a set of cells. Lookups are grouped by their number of orientations,
+        that is of symmetries that put the tuple on these cells. placements: for each tuple int64
+        [G, n], its cells under each symmetry. max_size: the largest number of contents of a tuple.
+        """
+        groups: dict[int, list[tuple[int, Tensor]]] = {}
+        for number, cells in enumerate(placements):
+            for strides in _lookup_strides(cells, self.num_cell_values, num_cells):
+                groups.setdefault(len(strides), []).append((number, strides))
+        ordered = sorted(groups.items())
+        self._groups = [(orientations, len(lookups)) for orientations, lookups in ordered]
+        all_strides = [
+            torch.stack([strides for _, strides in lookups], 1).flatten(0, 1)
+            for _, lookups in ordered
+        ]
+        self.tuple_of = torch.tensor([number for _, lookups in ordered for number, _ in lookups])
+        # Float products are many times as fast as integer ones, and exact up to these sizes.
+        dtype = torch.float32 if max_size <= 1 << 24 else torch.float64
+        self._strides: Tensor
+        self.register_buffer("_strides", torch.cat(all_strides).T.to(dtype), persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
-        """Int32 [B, K]: a place for each of the ways that each tuple lies on the board."""
+        """Int32 [B, K]: the index of the value of each lookup."""
         contents = self._contents(afterstate)
-        places = contents.int()
-        for column, number in self._large:
-            places[:, column] = self._met(number).slots(contents[:, column].long())
-        return places + self._first
+        indices = contents.int()
+        for column, number in self._hashed_columns:
+            indices[:, column] = self._hashed_table(number).lookup(contents[:, column].long())
+        return indices + self._offsets
 
     def allocate(
         self, game: Game[Any], afterstate: Any, frozen: Collection[int] = ()
     ) -> tuple[Tensor, Tensor]:
         contents = self._contents(afterstate)
-        places = contents.int()
-        begun = [torch.empty(0, dtype=torch.int64, device=places.device)]
-        for column, number in self._large:
-            met, content = self._met(number), contents[:, column].long()
+        indices = contents.int()
+        new_indices = [torch.empty(0, dtype=torch.int64, device=indices.device)]
+        for column, number in self._hashed_columns:
+            table, content = self._hashed_table(number), contents[:, column].long()
             if number in frozen:
-                places[:, column] = met.slots(content)
+                indices[:, column] = table.lookup(content)
             else:
-                places[:, column], new = met.allocate(content)
-                begun.append(self._first[column] + new)
-        anew = torch.cat(begun)
-        self.values.index_fill_(0, anew, self._share)
-        return places + self._first, anew
+                indices[:, column], new_slots = table.allocate(content)
+                new_indices.append(self._offsets[column] + new_slots)
+        new_index = torch.cat(new_indices)
+        self.values.index_fill_(0, new_index, self._init_entry)
+        return indices + self._offsets, new_index
 
-    def _met(self, number: int) -> HashedTable:
-        met = self.met[str(number)]
-        assert isinstance(met, HashedTable)
-        return met
+    def _hashed_table(self, number: int) -> HashedTable:
+        table = self.met[str(number)]
+        assert isinstance(table, HashedTable)
+        return table
 
     def _contents(self, afterstate: Any) -> Tensor:
-        """Float32 or float64 [B, K]: the number of what the cells hold at each look."""
-        tiles = afterstate.tiles.clamp(max=self.num_cell_values - 1).to(self._steps.dtype)
-        of_sides = (tiles @ self._steps).split([sides * looks for sides, looks in self._looks], 1)
+        """Float32 or float64 [B, K]: the index of the cells' contents in each lookup."""
+        tiles = afterstate.tiles.clamp(max=self.num_cell_values - 1).to(self._strides.dtype)
+        widths = [orientations * lookups for orientations, lookups in self._groups]
+        groups = (tiles @ self._strides).split(widths, 1)
         # A minimum of columns is ten times as fast as amin.
-        least = [
-            reduce(torch.minimum, found.split(looks, 1))
-            for found, (_, looks) in zip(of_sides, self._looks, strict=True)
+        lowest = [
+            reduce(torch.minimum, group.split(lookups, 1))
+            for group, (_, lookups) in zip(groups, self._groups, strict=True)
         ]
-        return torch.cat(least, 1)
+        return torch.cat(lowest, 1)
 
 
 SLOTS_PER_BUCKET = 4
-"""Places of a bucket: few contents find theirs taken, and one line of the cache has them all."""
+"""Slots of a bucket: full buckets are rare, and a bucket fits in one cache line."""
 
 
 class HashedTable(nn.Module):
-    """Places for contents that are too many to have one each before they are met: a hash table.
+    """A hash table from contents to slots, for tuples with too many contents for one slot each.
 
-    A content has one of the slots of its bucket from when it is first learnt, and until then the
-    place after all of them, nowhere. Where its bucket is full it takes another's slot over.
+    A content gets one of the slots of its bucket when it is first updated; before that its slot is
+    missing_slot, the one after all buckets. In a full bucket it replaces another content.
 
-    keys: int64 [buckets, SLOTS], 1 more than the content that has each place, 0 for a free one.
+    keys: int64 [buckets, SLOTS_PER_BUCKET], the content of each slot + 1; 0 for a free slot.
     """
 
-    def __init__(self, entries: int) -> None:
+    def __init__(self, table_size: int) -> None:
         super().__init__()
-        buckets = max(1, entries // SLOTS_PER_BUCKET)
-        self.nowhere = buckets * SLOTS_PER_BUCKET
+        buckets = max(1, table_size // SLOTS_PER_BUCKET)
+        self.missing_slot = buckets * SLOTS_PER_BUCKET
         self.keys: Tensor
-        self._numbers: Tensor
+        self._slot_numbers: Tensor
         self.register_buffer("keys", torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
-        self.register_buffer("_numbers", torch.arange(1.0, SLOTS_PER_BUCKET + 1), persistent=False)
+        slot_numbers = torch.arange(1.0, SLOTS_PER_BUCKET + 1)
+        self.register_buffer("_slot_numbers", slot_numbers, persistent=False)
 
-    def slots(self, content: Tensor) -> Tensor:
-        """Int64 [B]: the places of contents, int64 [B]."""
+    def lookup(self, content: Tensor) -> Tensor:
+        """Int64 [B]: the slots of contents, int64 [B]."""
         bucket = self._bucket(content)
-        mine = self.keys.index_select(0, bucket) == content[:, None] + 1
-        slot = (mine.float() @ self._numbers).long()  # from 1; 0 where there is none
-        return torch.where(slot > 0, bucket * SLOTS_PER_BUCKET + slot - 1, self.nowhere)
+        is_match = self.keys.index_select(0, bucket) == content[:, None] + 1
+        slot_number = (is_match.float() @ self._slot_numbers).long()  # from 1; 0: no match
+        slot = bucket * SLOTS_PER_BUCKET + slot_number - 1
+        return torch.where(slot_number > 0, slot, self.missing_slot)
 
     def allocate(self, content: Tensor) -> tuple[Tensor, Tensor]:
-        """Places of contents, int64 [B], that are about to be learnt, and those that are new."""
-        rows = (self.slots(content) == self.nowhere).nonzero()[:, 0]
-        asking, keys = content.index_select(0, rows).unique(), self.keys.view(-1)
-        new = [asking[:0]]
-        # Of several that ask for one slot one gets it, and the others ask again.
-        for turn in range(2 * SLOTS_PER_BUCKET):
-            bucket = self._bucket(asking)
-            free = self.keys.index_select(0, bucket) == 0
-            slot = torch.where(
-                free.any(1), free.byte().argmax(1), (asking + turn) % SLOTS_PER_BUCKET
-            )
-            place = bucket * SLOTS_PER_BUCKET + slot
-            keys.scatter_(0, place, asking + 1)
-            new.append(place)
-            asking = asking[keys[place] != asking + 1]
-            if not len(asking):
+        """The slots of contents, int64 [B], that are about to be updated; and the new slots."""
+        missing = (self.lookup(content) == self.missing_slot).nonzero()[:, 0]
+        pending, keys = content.index_select(0, missing).unique(), self.keys.view(-1)
+        new_slots = [pending[:0]]
+        # Of several contents that choose one slot, one gets it and the others try again.
+        for attempt in range(2 * SLOTS_PER_BUCKET):
+            bucket = self._bucket(pending)
+            is_free = self.keys.index_select(0, bucket) == 0
+            victim = (pending + attempt) % SLOTS_PER_BUCKET
+            chosen = torch.where(is_free.any(1), is_free.byte().argmax(1), victim)
+            slot = bucket * SLOTS_PER_BUCKET + chosen
+            keys.scatter_(0, slot, pending + 1)
+            new_slots.append(slot)
+            pending = pending[keys[slot] != pending + 1]
+            if not len(pending):
                 break
-        places = self.slots(content)
-        # Those that lost theirs to others of this claim share it: nowhere is for nobody to learn.
-        other = self._bucket(content) * SLOTS_PER_BUCKET + content % SLOTS_PER_BUCKET
-        return torch.where(places == self.nowhere, other, places), torch.cat(new)
+        slots = self.lookup(content)
+        # Contents replaced within this call share their slot: missing_slot must not be updated.
+        shared = self._bucket(content) * SLOTS_PER_BUCKET + content % SLOTS_PER_BUCKET
+        return torch.where(slots == self.missing_slot, shared, slots), torch.cat(new_slots)
 
     def _bucket(self, content: Tensor) -> Tensor:
-        # The product's upper bits depend on all of the content (Fibonacci hashing).
+        # The product's upper bits depend on all bits of the content (Fibonacci hashing).
         return ((content * -7046029254386353131) >> 24) % len(self.keys)
 
 
-def _looks(views: Tensor, num_cell_values: int, cells: int) -> list[Tensor]:
-    """For each set of cells that a tuple lies on, what every cell's exponent is multiplied by from
-    each side that sees it, float64 [sides, cells]; views: int64 [G, n]."""
-    exponents = torch.arange(views.shape[1], dtype=torch.float64)
-    weight = (num_cell_values**exponents).expand(views.shape)
-    steps = torch.zeros(len(views), cells, dtype=torch.float64).scatter_(1, views, weight)
-    _, look = views.sort(1)[0].unique(dim=0, return_inverse=True)
-    return [steps[look == number] for number in range(int(look.max()) + 1)]
+def _lookup_strides(placements: Tensor, num_cell_values: int, num_cells: int) -> list[Tensor]:
+    """For each set of cells that a tuple is placed on, float64 [orientations, num_cells]: the
+    factor of each cell's exponent in the index of the contents. placements: int64 [G, n]."""
+    powers = num_cell_values ** torch.arange(placements.shape[1], dtype=torch.float64)
+    strides = torch.zeros(len(placements), num_cells, dtype=torch.float64)
+    strides.scatter_(1, placements, powers.expand(placements.shape))
+    _, cell_set = placements.sort(1)[0].unique(dim=0, return_inverse=True)
+    return [strides[cell_set == number] for number in range(int(cell_set.max()) + 1)]
 
 
 def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int]]:
-    """All ways that SHAPES lie on a board, but one of those that its symmetries make alike."""
+    """DEFAULT_SHAPES in all positions on a board, without those that are symmetric to others."""
     if rows * columns <= 6:
         return [list(range(rows * columns))]
-    found: dict[tuple[int, ...], list[int]] = {}
-    across = torch.arange(rows * columns).view(rows, columns)
-    for grid in (across, across.T):
+    tuples: dict[tuple[int, ...], list[int]] = {}
+    horizontal = torch.arange(rows * columns).view(rows, columns)
+    for grid in (horizontal, horizontal.T):
         for upper, lower in DEFAULT_SHAPES:
             for top in range(grid.shape[0] - 1):
                 for left in range(grid.shape[1] - upper + 1):
-                    two = grid[top, left : left + upper], grid[top + 1, left : left + lower]
-                    cells = torch.cat(two)
-                    alike = min(tuple(sorted(view)) for view in symmetries[:, cells].tolist())
-                    found.setdefault(alike, cells.tolist())
-    return list(found.values()) or [list(range(rows * columns))]
+                    upper_cells = grid[top, left : left + upper]
+                    cells = torch.cat([upper_cells, grid[top + 1, left : left + lower]])
+                    canonical = min(tuple(sorted(image)) for image in symmetries[:, cells].tolist())
+                    tuples.setdefault(canonical, cells.tolist())
+    return list(tuples.values()) or [list(range(rows * columns))]
 
 
-def _check(
-    tuples: list[list[int]], num_cell_values: int, table_size: int | None, cells: int
+def _check_tuples(
+    tuples: list[list[int]], num_cell_values: int, table_size: int | None, num_cells: int
 ) -> None:
-    """Raises ValueError where a tuple is not on the board or the tables would be too large."""
-    for each in tuples:
-        if not each or len(set(each)) < len(each) or max(each) >= cells:
+    """Raises ValueError for cells off the board and for tables that are too large."""
+    for cells in tuples:
+        if not cells or len(set(cells)) < len(cells) or max(cells) >= num_cells:
             raise ValueError(
-                f"policy.tuples: {each} should name cells from 0 to {cells - 1}, each of them once"
+                f"policy.tuples: {cells} needs distinct cells from 0 to {num_cells - 1}"
             )
-        if float(num_cell_values) ** len(each) > MAX_CONTENTS:
-            longest = int(53 / math.log2(num_cell_values))
+        if float(num_cell_values) ** len(cells) > MAX_CONTENTS:
+            max_length = int(53 / math.log2(num_cell_values))
             raise ValueError(
-                f"policy.tuples: the {len(each)} cells of {each} can hold more than 2^53 contents; "
-                f"with policy.num_cell_values={num_cell_values} at most {longest} cells do not"
+                f"policy.tuples: {cells} has more than 2^53 contents; with "
+                f"policy.num_cell_values={num_cell_values} use at most {max_length} cells"
             )
-    sizes = [float(num_cell_values) ** len(each) for each in tuples]
+    sizes = [float(num_cell_values) ** len(cells) for cells in tuples]
     needed = sum(min(size, table_size or math.inf) for size in sizes)
     if not tuples or needed > MAX_TABLE_SIZE:
         raise ValueError(
             f"{len(tuples)} tuples with policy.num_cell_values={num_cell_values} need "
-            f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} can be; "
-            "policy.table_size=1000000 gives them to what is met"
+            f"{needed:.3g} values, and 1 to {MAX_TABLE_SIZE:,} are possible; "
+            "policy.table_size=1000000 hashes them"
         )

@@ -1,4 +1,4 @@
-"""What every policy is, and how the weights of networks begin."""
+"""The contracts of policies, networks and value functions, and the initialization of weights."""
 
 from __future__ import annotations
 
@@ -14,50 +14,49 @@ from torch import Tensor, nn
 from rlgames.games.game import Game, State
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
-GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
+ACTIVATION_GAINS = {"tanh": 5 / 3, "relu": math.sqrt(2), "gelu": math.sqrt(2), "silu": math.sqrt(2)}
 INITS = ("orthogonal", "truncated_normal")
 
 
 class Policy(nn.Module, ABC):
-    """Positions to scores of the actions: logits, or values by which the best action is taken."""
+    """Maps states to scores of the actions: logits, or action values."""
 
     has_value: bool
-    """Whether scores comes with an estimate of the mover's return."""
+    """Whether scores returns an estimate of the current seat's return."""
 
     @abstractmethod
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
-        """Float32 [B, A] for public positions, whatever is legal, and a value [B] or None."""
+        """Float32 [B, A] for public states, legal actions or not; and the value [B] or None."""
 
 
 class Network(Policy):
     """A network that reads observations."""
 
     canonical = False
-    """Whether boards are turned to one side before they are read: turning them teaches nothing."""
+    """Whether inputs are the same for symmetric boards, so that data augmentation is useless."""
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
-        """What forward reads: the observations, float32 [B, C, H, W]."""
+        """The inputs of forward: by default the observations, float32 [B, C, H, W]."""
         return game.observe(state)
 
     @abstractmethod
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Scores [B, A] and a value [B] or None."""
+        """Scores [B, A], and the value [B] or None."""
 
     def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        result: tuple[Tensor, Tensor | None] = super().__call__(inputs)
-        return result
+        outputs: tuple[Tensor, Tensor | None] = super().__call__(inputs)
+        return outputs
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         return self(self.inputs(game, state))
 
 
 class ValueFunction(Policy):
-    """Values of positions, seen from the side whose move led to them.
+    """Values of states, for the seat whose move led to them.
 
-    An action is worth what it gains, where gains are what is learnt from, and the value to be
-    expected of what it leads to.
+        Q(s, a) = score_scale · (score of s·a - score of s) + E[V(s')], over the chance after s·a
 
-    gains: what a point gained counts in values; 0 where something else is learnt from.
+    score_scale: the value of one point of score; 0 if the reward is not the change in score.
     """
 
     has_value = False
@@ -71,51 +70,52 @@ class ValueFunction(Policy):
         """Float32 [B]."""
 
     def expected(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Float32 [B]: the exact mean of the value over all that chance may add to afterstates."""
+        """Float32 [B]: the exact mean of the value over the chance outcomes of afterstates."""
         return mean_over_chance(game, afterstate, partial(self.value, game))
 
     def scores(self, game: Game[Any], state: State) -> tuple[Tensor, Tensor | None]:
         actions = game.spec.actions
-        every = torch.arange(len(state) * actions, device=state.done.device)
-        score = self._worth(game, state[every // actions], every % actions)
-        return score.view(-1, actions), None
+        index = torch.arange(len(state) * actions, device=state.done.device)
+        value = self._action_value(game, state[index // actions], index % actions)
+        return value.view(-1, actions), None
 
     @torch.no_grad()
     def best(self, game: Game[Any], state: State) -> Tensor:
-        """Float32 [B]: what the best legal action is worth, 0 where the game is over."""
+        """Float32 [B]: the value of the best legal action, 0 where the game is over."""
         row, action = (game.legal_action_mask(state) & ~state.done[:, None]).nonzero().unbind(1)
         best = torch.zeros(len(state), device=state.done.device)
         if len(row):
-            worth = self._worth(game, state[row], action)
-            best.scatter_reduce_(0, row, worth, "amax", include_self=False)
+            value = self._action_value(game, state[row], action)
+            best.scatter_reduce_(0, row, value, "amax", include_self=False)
         return best
 
-    def _worth(self, game: Game[Any], before: State, action: Tensor) -> Tensor:
-        """Float32 [B]: what an action gains and leads to."""
-        after = game.apply_action(before, action)
-        score = self.expected(game, after)
+    def _action_value(self, game: Game[Any], state: State, action: Tensor) -> Tensor:
+        """Float32 [B]: Q(s, a)."""
+        afterstate = game.apply_action(state, action)
+        value = self.expected(game, afterstate)
         if self.score_scale:
-            gained = (after.score - before.score).gather(1, before.current_seat[:, None])[:, 0]
-            score = score + self.score_scale * gained
-        return score
+            score_delta = (afterstate.score - state.score).gather(1, state.current_seat[:, None])
+            value = value + self.score_scale * score_delta[:, 0]
+        return value
 
 
 def mean_over_chance(
-    game: Game[Any], afterstate: State, worth: Callable[[State], Tensor]
+    game: Game[Any], afterstate: State, value_of: Callable[[State], Tensor]
 ) -> Tensor:
-    """Float32 [B]: the exact mean of what positions are worth over all that chance may make."""
-    probability, after = game.chance_outcomes(afterstate)
-    possible = probability > 0
+    """Float32 [B]: the exact mean of value_of, float32 [N] for N states, over the chance outcomes
+    of afterstates."""
+    probability, outcomes = game.chance_outcomes(afterstate)
+    is_possible = probability > 0
     value = torch.zeros_like(probability)
-    value[possible] = worth(after[possible.flatten()]).to(value.dtype)
+    value[is_possible] = value_of(outcomes[is_possible.flatten()]).to(value.dtype)
     return (probability * value).sum(1).float()
 
 
 class AfterstateValues(ValueFunction):
-    """Values of what moves have made before chance adds to it, so that no mean is to be taken.
+    """Values of afterstates, which need no mean over chance: V(s) = Σ_k values[index_k(s)].
 
-    values: float32 [W], what is learnt; an afterstate is worth the sum of those at its places.
-    tuple_of: int64 [K], which tuple of cells each of the K places is of; by default one has all.
+    values: float32 [W], the trained values.
+    tuple_of: int64 [K], the tuple of cells of each of the K indices; by default all have tuple 0.
     """
 
     values: Tensor
@@ -123,20 +123,20 @@ class AfterstateValues(ValueFunction):
 
     @abstractmethod
     def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Int32 or int64 [B, K]: which of the values make up that of each afterstate."""
+        """Int32 or int64 [B, K]: the indices of the values that sum to each afterstate's value."""
 
     def allocate(
         self, game: Game[Any], afterstate: State, frozen: Collection[int] = ()
     ) -> tuple[Tensor, Tensor]:
-        """The same for afterstates that are about to be learnt, and int64 [N], which places begin
-        anew: makes those that lack, but for the tuples that are frozen."""
-        places = self.feature_indices(game, afterstate)
-        return places, torch.empty(0, dtype=torch.int64, device=places.device)
+        """The feature indices of afterstates that are about to be updated, after allocating missing
+        ones except for frozen tuples; and int64 [N], the newly allocated indices."""
+        indices = self.feature_indices(game, afterstate)
+        return indices, torch.empty(0, dtype=torch.int64, device=indices.device)
 
-    def lookup(self, places: Tensor) -> Tensor:
-        """Float32 [B]: the values of afterstates with these places, [B, K]."""
+    def lookup(self, indices: Tensor) -> Tensor:
+        """Float32 [B]: the values of afterstates with these feature indices, [B, K]."""
         # Twice as fast as indexing with a matrix.
-        return self.values.index_select(0, places.reshape(-1)).view(places.shape).sum(1)
+        return self.values.index_select(0, indices.reshape(-1)).view(indices.shape).sum(1)
 
     def value(self, game: Game[Any], state: State) -> Tensor:
         return self.lookup(self.feature_indices(game, state))
@@ -148,10 +148,10 @@ class AfterstateValues(ValueFunction):
 def init_weights(
     layer: nn.Linear | nn.Conv2d, init: str, gain: float, rng: torch.Generator
 ) -> None:
-    """Set a layer's weights, and its biases to zero.
+    """Initialize a layer's weights, and set its biases to zero.
 
-    init: "truncated_normal" has standard deviation 0.1/√fan_in, cut at two deviations (Landy's
-        choice); "orthogonal" has the given gain.
+    init: "truncated_normal": standard deviation 0.1/√fan_in, truncated at two deviations (Landy's
+        choice); "orthogonal": with the given gain.
     """
     weight = layer.weight
     if init == "truncated_normal":
@@ -166,7 +166,7 @@ def init_weights(
 def make_linear(
     inputs: int, outputs: int, init: str, gain: float, rng: torch.Generator, bias: bool = True
 ) -> nn.Linear:
-    """A last layer. A small gain makes a new network play almost uniformly."""
+    """An initialized linear layer. With a small gain a new network plays almost uniformly."""
     layer = nn.Linear(inputs, outputs, bias=bias)
     init_weights(layer, init, gain, rng)
     return layer

@@ -1,4 +1,4 @@
-"""Fully connected networks, each for its own stage of the game."""
+"""Fully connected networks, one for each stage of the game."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rlgames.policies.policy import Network
 
 
 class Staged(Network):
-    """A position's stage is how many of the numbers `at` it has reached (section 6.2 of Dedieu
-    and Amar's paper has two networks for 2048, before and after a tile of 512).
+    """The stage of a state is the number of thresholds that it has reached. Dedieu and Amar
+    (section 6.2) train two networks for 2048, before and after a tile of 512.
 
-    by: what is counted: "turn", "score", or a measure of the game by its name. at: rising numbers.
-    network: the arguments of each of the networks.
+    by: what is compared with the thresholds: "turn", "score", or the name of a measure of the game.
+    at: the rising thresholds. network: the arguments of each network, an Mlp.
     """
 
     def __init__(self, game: Game[Any], by: str, at: list[float], **network: Any) -> None:
         super().__init__()
         if not at or at != sorted(set(at)):
-            raise ValueError(f"policy.at={at} should be rising numbers, as in [512]")
+            raise ValueError(f"policy.at={at} needs rising numbers, as in [512]")
         self.by = by
         self.at: Tensor
         self.register_buffer("at", torch.tensor(at), persistent=False)
@@ -31,15 +31,15 @@ class Staged(Network):
         self.has_value = bool(network["value"])
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
-        """Float32 [B, C + 1, H, W]: the observations, and the stage as one more plane."""
+        """Float32 [B, C + 1, H, W]: the observation, with the stage in one more plane."""
         observation = game.observe(state)
-        figures = {"turn": state.turn, "score": state.score[:, 0]} | game.measures(state)
-        if self.by not in figures:
+        measures = {"turn": state.turn, "score": state.score[:, 0]} | game.measures(state)
+        if self.by not in measures:
             raise ValueError(
-                f"policy.by={self.by} is nothing that {game.spec.name} tells; there is: "
-                + ", ".join(sorted(figures))
+                f"policy.by={self.by} is not a measure of {game.spec.name}; available: "
+                + ", ".join(sorted(measures))
             )
-        stage = torch.searchsorted(self.at, figures[self.by].float(), right=True).float()
+        stage = torch.searchsorted(self.at, measures[self.by].float(), right=True).float()
         plane = stage[:, None, None, None].expand(-1, 1, *observation.shape[2:])
         return torch.cat([observation, plane], 1)
 
@@ -49,11 +49,11 @@ class Staged(Network):
         value = torch.zeros(inputs.shape[0], device=inputs.device) if self.has_value else None
         for number, network in enumerate(self.stages):
             rows = (stage == number).nonzero()[:, 0]
-            own, worth = network(observation[rows])
+            stage_scores, stage_value = network(observation[rows])
             if scores is None:
-                scores = own.new_zeros(inputs.shape[0], own.shape[1])
-            scores = scores.index_copy(0, rows, own)
+                scores = stage_scores.new_zeros(inputs.shape[0], stage_scores.shape[1])
+            scores = scores.index_copy(0, rows, stage_scores)
             if value is not None:
-                value = value.index_copy(0, rows, worth)
+                value = value.index_copy(0, rows, stage_value)
         assert scores is not None
         return scores, value

@@ -1,4 +1,4 @@
-"""A value for every board, in one table."""
+"""A table with one value per board."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_TABLE_SIZE = 50_000_000
 
 
 class Table(AfterstateValues):
-    """Boards are numbered by the marks of their cells, so that every board has its own value.
+    """V(board) = table[index of the board], where the cell values are the digits of the index.
 
-    start: the value of a board that was never met.
-    Raises ValueError for games with hidden information and for boards that are too many.
+    init_value: the initial value of every board.
+    Raises ValueError for games with hidden information, and where the table would be too large.
     """
 
     def __init__(self, game: Game[Any], score_scale: float, init_value: float) -> None:
@@ -25,21 +25,20 @@ class Table(AfterstateValues):
         spec = game.spec
         if spec.hidden or not spec.num_cell_values:
             raise ValueError(
-                f"a table holds values of boards, and in {spec.name} much of the board is hidden"
+                f"policy=table needs boards without hidden cells, which {spec.name} has"
             )
         cells = spec.observation[1] * spec.observation[2]
         entries = spec.num_cell_values**cells
         if entries > MAX_TABLE_SIZE:
             raise ValueError(
-                f"a table of {spec.name} on this board would need {entries:.3g} entries, and "
-                f"{MAX_TABLE_SIZE:,} is the most"
+                f"policy=table needs {entries:.3g} entries for this board, more than the limit of "
+                f"{MAX_TABLE_SIZE:,}"
             )
         self.register_buffer("values", torch.full((entries,), init_value))
-        self._place: Tensor
-        self.register_buffer(
-            "_place", spec.num_cell_values ** torch.arange(cells), persistent=False
-        )
+        self._strides: Tensor
+        strides = spec.num_cell_values ** torch.arange(cells)
+        self.register_buffer("_strides", strides, persistent=False)
 
     def feature_indices(self, game: Game[Any], afterstate: State) -> Tensor:
-        """Int64 [B, 1]: each board's place in the table."""
-        return (game.cells(afterstate).flatten(1) * self._place).sum(1, keepdim=True)
+        """Int64 [B, 1]: the index of each board in the table."""
+        return (game.cells(afterstate).flatten(1) * self._strides).sum(1, keepdim=True)

@@ -14,7 +14,7 @@ from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.games.symmetry import Symmetries
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.conv import Conv
-from rlgames.policies.embedding import Embedding, lines_of
+from rlgames.policies.embedding import Embedding, board_lines
 from rlgames.policies.mlp import Mlp
 
 GAMES = {
@@ -128,7 +128,7 @@ def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
 
 
 def test_lines_that_are_turned_into_each_other_share_a_table():
-    lines, table = lines_of(Game2048(4, 4))
+    lines, table = board_lines(Game2048(4, 4))
     assert lines[:2] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert table == [0, 1, 1, 0, 0, 1, 1, 0]  # four at the edge, four within
     assert sorted(map(sorted, lines[4:])) == [
@@ -137,7 +137,7 @@ def test_lines_that_are_turned_into_each_other_share_a_table():
         [2, 6, 10, 14],
         [3, 7, 11, 15],
     ]
-    lines, table = lines_of(KInARow(2, 3, 2, True))
+    lines, table = board_lines(KInARow(2, 3, 2, True))
     # No row falls into another's place, the columns left and right are mirror images.
     assert table == [0, 1, 2, 3, 2]
     assert lines == [[0, 1, 2], [3, 4, 5], [0, 3], [1, 4], [2, 5]]
@@ -148,7 +148,7 @@ def test_an_embedding_reads_each_line_by_its_own_cells():
     made = {"activation": "relu", "init": "orthogonal", "value": False, "rng": rng()}
     network = Embedding(game, 4, 5, [8], **made)
     state = game.from_exponents(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
-    content = (network.inputs(game, state).flatten(1).double() @ network._steps).long()[0]
+    content = (network.inputs(game, state).flatten(1).double() @ network._strides).long()[0]
     # Tiles beyond the last mark, 4, count as it.
     rows = [1 + 2 * 5 + 3 * 25, 0 + 4 * 5 + 1 * 25]
     assert content[0] == rows[0]

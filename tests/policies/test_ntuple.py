@@ -166,8 +166,8 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     ("words", "error"),
     [
         (["policy.tuples=[[0,16]]"], "from 0 to 15"),
-        (["policy.tuples=[[0,0]]"], "each of them once"),
-        (["policy.tuples=[[]]"], "each of them once"),
+        (["policy.tuples=[[0,0]]"], "distinct cells"),
+        (["policy.tuples=[[]]"], "distinct cells"),
         (["policy.tuples=[]"], "0 tuples"),
         (["policy.tuples=[[0,1,2,3,4,5,6,7]]"], "need 4.29e"),
         (["learner=reinforce"], "does not teach policy=ntuple"),
