@@ -91,11 +91,11 @@ class AlphaZero(GradientLearner):
         }
 
     def state_dict(self) -> dict[str, Any]:
-        return super().state_dict() | {"memory": self.buffer.state_dict()}
+        return super().state_dict() | {"buffer": self.buffer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.buffer.load_state_dict(state["memory"], self._example_row(), self.game)
+        self.buffer.load_state_dict(state["buffer"], self._example_row(), self.game)
 
     def _example_row(self) -> SearchTargets:
         """One row of the buffer, for its shapes and dtypes."""

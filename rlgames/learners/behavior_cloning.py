@@ -77,14 +77,14 @@ class BehaviorCloning(GradientLearner):
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {
-            "lowest": self.lowest_loss,
-            "since": self.num_evals_since_lowest,
+            "lowest_loss": self.lowest_loss,
+            "num_evals_since_lowest": self.num_evals_since_lowest,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.lowest_loss = checked_float(state["lowest"], -math.inf, math.inf)
-        self.num_evals_since_lowest = checked_int(state["since"], 0)
+        self.lowest_loss = checked_float(state["lowest_loss"], -math.inf, math.inf)
+        self.num_evals_since_lowest = checked_int(state["num_evals_since_lowest"], 0)
 
     def converged(self, held_out_loss: float) -> bool:
         """Whether to stop, after an evaluation with this loss on held-out moves."""

@@ -87,16 +87,16 @@ class Dqn(GradientLearner):
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {
-            "memory": self.buffer.state_dict(),
+            "buffer": self.buffer.state_dict(),
             "target": self.target_network.state_dict(),
-            "taken": self.num_steps,
+            "num_steps": self.num_steps,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
-        self.buffer.load_state_dict(state["memory"], self._example_row(), self.game)
+        self.buffer.load_state_dict(state["buffer"], self._example_row(), self.game)
         load_weights(self.target_network, state["target"])
-        self.num_steps = checked_int(state["taken"], 0)
+        self.num_steps = checked_int(state["num_steps"], 0)
 
     def _example_row(self) -> ReplayTransitions:
         """One row of the buffer, for its shapes and dtypes."""

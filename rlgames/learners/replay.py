@@ -86,14 +86,14 @@ class RingBuffer(Generic[Rows]):
         """The stored rows, column by column, and the number of rows ever added."""
         columns = [] if self._rows is None else _columns(self._rows)
         filled = {str(number): column[: len(self)] for number, column in enumerate(columns)}
-        return {"begun": self._num_added, "columns": filled}
+        return {"num_added": self._num_added, "columns": filled}
 
     def load_state_dict(self, state: dict[str, Any], example: Rows, game: Game[Any]) -> None:
         """Restore the rows. example: one row, for shapes and dtypes.
 
         Raises LookupError, TypeError or ValueError for other columns and for invalid states.
         """
-        self._num_added = checked_int(state["begun"], 0)
+        self._num_added = checked_int(state["num_added"], 0)
         self._rows = None
         if not self._num_added:
             return

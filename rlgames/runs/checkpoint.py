@@ -20,8 +20,12 @@ from torch import Tensor, nn
 from rlgames.core.errors import ConfigError
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import parse_json, sanitized
+from rlgames.runs.migrations import Tree as Tree
+from rlgames.runs.migrations import migrate
 
-FORMAT = 3
+FORMAT = 4
+OLDEST_FORMAT = 3
+"""Files of this format and later ones are read, and migrated."""
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
 """What a run resumes from, and the weights of its best evaluation."""
@@ -34,9 +38,6 @@ MAX_CONFIG_LENGTH = 1 << 14
 """Longer configs, in characters of JSON, are neither written nor read."""
 
 MAX_GAMES = 10**12
-
-Tree = dict[str, Any]
-"""Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
 
 
 class BadCheckpoint(ConfigError):
@@ -138,7 +139,8 @@ class Checkpoint:
         tree: Tree = {"policy": {}, "state": state}
         for name, tensor in tensors.items():
             _insert(tree, name.split("/"), tensor, path)
-        return cls(config, games, tree["policy"], tree["state"])
+        config, state = migrate(int(header["format"]), config, tree["state"])
+        return cls(config, games, tree["policy"], state)
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -210,18 +212,18 @@ def _check_header(path: Path) -> None:
 
 
 def _check_format(path: Path, header: dict[str, str]) -> None:
-    """Raises BadCheckpoint for a format of another version."""
-    found = int(header.get("format", 0))
-    if found > FORMAT:
+    """Raises BadCheckpoint for a format that this version neither reads nor migrates."""
+    version = int(header.get("format", 0))
+    if version > FORMAT:
         raise BadCheckpoint(
-            f"{path} was written by a newer version of rlgames (format {sanitized(found, 40)}, "
-            f"here {FORMAT})",
+            f"{path} was written by a newer version of rlgames "
+            f"(format {sanitized(version, 40)}, here {FORMAT})",
             "install that version",
         )
-    if found < FORMAT:
+    if version < OLDEST_FORMAT:
         raise BadCheckpoint(
-            f"{path} is of format {found}, and only {FORMAT} can be read",
-            "an older version of rlgames wrote it; train anew, or install that version",
+            f"{path} has format {version}; formats {OLDEST_FORMAT} to {FORMAT} can be read",
+            "a version before 0.1.0 wrote it; train again",
         )
 
 
