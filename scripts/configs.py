@@ -18,7 +18,7 @@ from rlgames.config.catalogue import (
     keys_of_command,
     options,
 )
-from rlgames.config.command_schemas import COMMANDS, GROUPS
+from rlgames.config.command_schemas import CONFIGS, SWEEP
 from rlgames.config.registry import REGISTRY, SHARED_GROUPS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -40,7 +40,7 @@ FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
 def page() -> str:
     """The current text of docs/configs.md."""
     parts = [INTRODUCTION, "## Commands\n"]
-    for command in COMMANDS:
+    for command in CONFIGS:
         rows = [_row(key) for key in [*_groups(command), *keys_of_command(command)]]
         title = "train -m" if command == "sweep" else command
         parts += [f"### {title}\n", _table(["key", "default", "values", "description"], rows)]
@@ -97,10 +97,10 @@ def _fill(text: str, name: str, table: str) -> str:
     return block.sub(lambda _: table, text)
 
 
-def _groups(command: str) -> Iterable[Key]:
-    if command == "sweep":
-        return [key for key in group_keys("train") if key.name in GROUPS["sweep"]]
-    return [key for key in group_keys(command) if key.name not in GROUPS["sweep"]]
+def _groups(name: str) -> Iterable[Key]:
+    """The groups of a config; those that -m adds to training are in the table of sweeps."""
+    sweep = {} if name == SWEEP.name else {*SWEEP.group_names}
+    return [key for key in group_keys(name) if key.name not in sweep]
 
 
 def _row(key: Key) -> list[str]:

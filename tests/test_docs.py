@@ -128,4 +128,4 @@ def test_shown_commands_exist_and_compose(document):
             assert words[1] in main.COMMANDS, words
             has_plugins = any(word.startswith("plugins=") for word in words)
             if words[1] in ("train", "solve") and not {"-m"} & {*words} and not has_plugins:
-                load_config(words[1], [main.path_quoted(word) for word in words[2:]])
+                load_config(words[1], [main.quote_text(word) for word in words[2:]])

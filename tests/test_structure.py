@@ -6,11 +6,13 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
+import yaml
 from omegaconf import OmegaConf
 
 import rlgames
-from rlgames.config import catalogue, command_schemas, compose, registry
+from rlgames.config import catalogue, compose, registry
 from rlgames.config.catalogue import conf_dir
+from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.schema import defaults
 
 PACKAGE = Path(compose.__file__).parents[1]
@@ -156,10 +158,29 @@ def test_every_promise_names_a_test_that_there_is():
         assert any(f"def {name}(" in place for place in places), f"{file}::{name}"
 
 
-@pytest.mark.parametrize("command", command_schemas.COMMANDS)
-def test_every_key_of_a_command_is_in_its_yaml_with_a_comment(command):
-    text = (conf_dir() / f"{command}.yaml").read_text(encoding="utf-8")
-    lines = {line.split(":")[0]: line for line in text.splitlines() if ":" in line}
-    for item in fields(command_schemas.COMMANDS[command]):
-        assert "#" in lines[item.name]
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=lambda config: config.name)
+def test_every_key_of_a_command_has_a_default_and_a_help_line(config):
+    for item in fields(config.schema):
+        assert item.metadata["help"]
         assert item.default is not MISSING or item.default_factory is not MISSING
+
+
+def test_the_yaml_of_a_training_has_the_values_and_the_help_of_its_schema():
+    path = conf_dir() / "train.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    listed = {
+        name.rpartition("@")[2]: option
+        for item in values.pop("defaults")
+        if item != "_self_"
+        for name, option in item.items()
+    }
+    del values["hydra"]
+    assert values == defaults(TRAIN.schema)
+    groups = [*TRAIN.groups, TRAIN.presets]
+    assert listed == {group.name: group.default for group in groups}
+    comments = catalogue.comments(path)
+    for name, about in [
+        *((item.name, item.metadata["help"]) for item in fields(TRAIN.schema)),
+        *((group.name, group.help) for group in groups),
+    ]:
+        assert comments[name] == about

@@ -1,6 +1,6 @@
 """Completion of command lines in bash and zsh: the scripts, and the words that they ask for.
 
-Nothing heavy is imported, but for what modules named by plugins= on the line import themselves.
+Nothing heavy is imported, except what modules named by plugins= import themselves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from rlgames.config.catalogue import (
@@ -21,7 +21,8 @@ from rlgames.config.catalogue import (
     keys_of_command,
     options,
 )
-from rlgames.config.command_schemas import COMMANDS, LAUNCHERS
+from rlgames.config.command import SWEEP_FLAGS, Command
+from rlgames.config.command_schemas import COMMANDS, LAUNCHERS, TEXT_KEYS
 from rlgames.config.plugins import load_plugins
 from rlgames.config.registry import SHARED_GROUPS, TRAINING_ONLY_PLAYERS
 from rlgames.core.errors import ConfigError, nearest
@@ -50,178 +51,172 @@ _rlgames() {
 }
 compdef _rlgames rlgames""",
 }
-"""What each shell evaluates. A word that ends with a blank is whole; any other may go on."""
+"""What each shell evaluates. A candidate that ends with a blank is complete."""
 
-RECENT = 8
-"""So many of the latest runs are offered where nothing is typed yet."""
+MAX_RECENT_RUNS = 8
+"""Runs that are offered before anything is typed, the latest first."""
+
+
+def completion_command(words: list[str]) -> int:
+    """Print what a shell evaluates or, for its function, the candidates; the exit code."""
+    if words[:1] == ["words"]:
+        print(candidates(words[1:]), end="")
+    else:
+        print(script(words))
+    return 0
 
 
 def script(words: list[str]) -> str:
     """What the shell that the words name evaluates; raises ConfigError for any other."""
     if not words or "--help" in words or "-h" in words:
         return "\n".join(
-            ["rlgames completion SHELL: complete commands, runs, options, keys and their values"]
+            ["rlgames completion SHELL: completion of commands, runs, options, keys and values"]
             + [f'  eval "$(rlgames completion {shell})"  in ~/.{shell}rc' for shell in SCRIPTS]
         )
     if words[0] not in SCRIPTS or words[1:]:
-        told = " ".join(words)
-        raise ConfigError(f"no completion for {told!r}", nearest(told, list(SCRIPTS)))
+        shell = " ".join(words)
+        raise ConfigError(f"no completion for {shell!r}", nearest(shell, list(SCRIPTS)))
     return SCRIPTS[words[0]]
 
 
-def candidates(
-    asked: list[str], commands: Collection[str], of_runs: Collection[str], paths: Collection[str]
-) -> str:
-    """What may stand where a line ends, a line each, as the shell puts it there.
+def candidates(request: list[str]) -> str:
+    """The words that may stand where a line ends, a line each, as the shell inserts them.
 
-    asked: the shell, the line up to the cursor, and for bash the characters that break words.
-    of_runs: commands that take runs. paths: keys that hold paths.
+    request: the shell, the line up to the cursor, and for bash the characters that break words.
     """
-    shell, line, breaks = [*asked, "", ""][:3]
-    words, begun, head, quoted = split(line, breaks if shell == "bash" else "")
-    found = dict.fromkeys(
-        word
-        for word in _words(words[1:], begun, commands, of_runs, paths)
-        if word.startswith(begun)
-    )
-    rest = [word[head:] for word in found]
-    if not quoted:
+    shell, line, breaks = [*request, "", ""][:3]
+    words, prefix, head, is_quoted = split(line, breaks if shell == "bash" else "")
+    matches = dict.fromkeys(word for word in _words(words[1:], prefix) if word.startswith(prefix))
+    rest = [word[head:] for word in matches]
+    if not is_quoted:
         rest = [_escaped(word, shell) for word in rest]
-    elif shell == "bash":  # readline ends the quotes itself, behind all
+    elif shell == "bash":  # readline closes the quotes itself, at the end of the word
         rest = [word.removesuffix(" ") for word in rest]
     return "".join(f"{word}\n" for word in rest)
 
 
 def split(line: str, breaks: str) -> tuple[list[str], str, int, bool]:
-    """A line as a shell reads it, where it may end within a word.
+    """A line as a shell splits it, where it may end within a word.
 
-    Returns its whole words, the one begun, how much of that the shell has behind it, as breaks or
-    a quote stand before the rest, and whether it ends within quotes.
+    Returns the complete words, the incomplete last one, how many of its characters the shell does
+    not replace, because breaks or a quote follow them, and whether the line ends within quotes.
     """
     words: list[str] = []
-    begun, head, quote, inside, escaped = "", 0, "", False, False
-    for mark in line:
+    prefix, head, quote, inside, escaped = "", 0, "", False, False
+    for character in line:
         if escaped:
-            begun, escaped = begun + mark, False
-        elif mark == "\\" and quote != "'":
+            prefix, escaped = prefix + character, False
+        elif character == "\\" and quote != "'":
             inside = escaped = True
-        elif quote and mark == quote:
+        elif quote and character == quote:
             quote = ""
-        elif not quote and mark in "'\"":
-            inside, quote, head = True, mark, len(begun)
-        elif not quote and mark.isspace():
-            words += [begun] if inside else []
-            begun, head, inside = "", 0, False
+        elif not quote and character in "'\"":
+            inside, quote, head = True, character, len(prefix)
+        elif not quote and character.isspace():
+            words += [prefix] if inside else []
+            prefix, head, inside = "", 0, False
         else:
-            begun, inside = begun + mark, True
-            head = len(begun) if mark in breaks and not quote else head
-    return words, begun, head, bool(quote)
+            prefix, inside = prefix + character, True
+            head = len(prefix) if character in breaks and not quote else head
+    return words, prefix, head, bool(quote)
 
 
 def _escaped(word: str, shell: str) -> str:
-    """As it is typed, its last blank aside; zsh minds brackets where they match nothing."""
+    """A word as it is typed, except for its last blank; zsh also needs brackets escaped."""
     end = " " * word.endswith(" ")
     special = r"([\s'\"\\$&;|<>*?!#`(){}" + (r"\[\]" if shell == "zsh" else "") + "])"
     return re.sub(special, r"\\\1", word.removesuffix(" ")) + end
 
 
-def _words(
-    words: list[str],
-    begun: str,
-    commands: Collection[str],
-    of_runs: Collection[str],
-    paths: Collection[str],
-) -> Iterator[str]:
-    """All that may stand behind words, where one is begun."""
+def _words(words: list[str], prefix: str) -> Iterator[str]:
+    """Every candidate after some words; prefix is the incomplete word."""
     if words[:1] == ["help"]:
         words = words[1:]
     if not words:
-        yield from (f"{command} " for command in [*commands, "help", "--help", "--version"])
+        yield from (f"{command} " for command in [*COMMANDS, "help", "--help", "--version"])
         return
-    command, typed = words[0], words[1:]
-    if command not in COMMANDS:
-        yield from (f"{shell} " for shell in SCRIPTS if command == "completion" and not typed)
+    command, typed = COMMANDS.get(words[0]), words[1:]
+    if command is None or command.config is None:
+        yield from (f"{shell} " for shell in SCRIPTS if command is not None and not typed)
         return
     if typed[-1:] == ["--config-dir"]:
-        yield from _files(begun)
+        yield from _files(prefix)
         return
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(ConfigError):
         typed = load_plugins(typed)
-    name, equals, value = begun.partition("=")
+    name, equals, value = prefix.partition("=")
     if equals:
-        yield from (f"{name}={word}" for word in _values(command, typed, name, value, paths))
+        yield from (f"{name}={word}" for word in _values(command, typed, name, value))
         return
-    if command in of_runs:
-        yield from _runs(begun)
-        if command == "arena":
-            absent = ("run", "human", *TRAINING_ONLY_PLAYERS)
-            yield from (f"{player} " for player in options("player") if player not in absent)
-    known = {key.name for key in _keys(command, typed)} - {word.partition("=")[0] for word in typed}
-    # The keys of options only where one is begun: they are many.
-    yield from (f"{name}=" for name in sorted(known) if begun or "." not in name)
-    yield from ("--help ", "--config-dir ", *(["-m "] if command == "train" else []))
+    if command.runs != "none":
+        yield from _runs(prefix)
+    if command.takes_players:
+        absent = ("run", "human", *TRAINING_ONLY_PLAYERS)
+        yield from (f"{player} " for player in options("player") if player not in absent)
+    names = {key.name for key in _keys(command, typed)} - {word.partition("=")[0] for word in typed}
+    # Keys of options are many: they are offered once one is begun.
+    yield from (f"{name}=" for name in sorted(names) if prefix or "." not in name)
+    yield from ("--help ", "--config-dir ", *([] if command.sweep is None else ["-m "]))
 
 
-def _keys(command: str, words: list[str]) -> Iterator[Key]:
-    """What can be typed as key=value behind a command and the words before."""
-    yield from group_keys(command)
-    yield from keys_of_command(command)
-    for group, option in chosen_options(command, words).items():
+def _keys(command: Command, words: list[str]) -> Iterator[Key]:
+    """What can be typed as key=value after a command and the words before."""
+    yield from group_keys(command.name)
+    yield from keys_of_command(command.name)
+    for group, option in chosen_options(command.name, words).items():
         yield from keys_of(group, option)
-    if command == "train" and {"-m", "--multirun"} & {*words}:
-        yield from keys_of_command("sweep")
-        yield Key("hydra/launcher", "basic", "", tuple(LAUNCHERS), "how jobs are run")
+    if command.sweep is not None and {*SWEEP_FLAGS} & {*words}:
+        yield from keys_of_command(command.sweep.name)
+        yield Key("hydra/launcher", "basic", "", tuple(LAUNCHERS), "launcher of the jobs")
 
 
-def _values(
-    command: str, words: list[str], name: str, value: str, paths: Collection[str]
-) -> Iterator[str]:
-    """What a key takes, where a value is begun."""
+def _values(command: Command, words: list[str], name: str, value: str) -> Iterator[str]:
+    """The values of a key, where one is begun."""
     key = next((key for key in _keys(command, words) if key.name == name), None)
     if key is None:
         return
-    if name in paths:
+    if name in TEXT_KEYS:
         yield from _files(value)
     if name == "plugins" or key.kind.startswith("a list of"):
-        modules = [path.stem for path in Path().glob("*.py")]
-        before = re.match(r"\[(?:[^\]]*,)?", value)
-        head = before[0] if before else "["
-        known = modules if name == "plugins" else key.choices
-        yield from (f"{head}{one}" for one in known if one not in re.split(r"[\[,]", head))
+        items = [path.stem for path in Path().glob("*.py")] if name == "plugins" else key.choices
+        match = re.match(r"\[(?:[^\]]*,)?", value)
+        head = match[0] if match else "["
+        yield from (f"{head}{item}" for item in items if item not in re.split(r"[\[,]", head))
         return
-    several = re.match(r"(?:.*,)?", value) if {"-m", "--multirun"} & {*words} else None
-    head = several[0] if several else ""
-    seated = name in groups_of(command) and SHARED_GROUPS.get(name, name) == "player"
-    if seated:
+    match = re.match(r"(?:.*,)?", value) if {*SWEEP_FLAGS} & {*words} else None
+    head = match[0] if match else ""
+    is_group = any(name == group.name for group in groups_of(command.name))
+    is_player = is_group and SHARED_GROUPS.get(name, name) == "player"
+    if is_player:
         yield from _runs(value)
-    yield from (f"{head}{choice} " for choice in key.choices if not (seated and choice == "run"))
+    yield from (f"{head}{choice} " for choice in key.choices if not (is_player and choice == "run"))
 
 
-def _runs(begun: str) -> Iterator[str]:
-    """Runs, checkpoints and the directories on the way to them; the latest where none is begun."""
-    if not begun:
-        found = [path.parent for path in Path().glob("outputs/*/*/run.json")]
-        found += [path.parent for path in Path().glob("outputs/sweeps/*/sweep.json")]
-        latest = sorted(found, key=lambda path: path.name, reverse=True)
-        yield from (f"{path} " for path in latest[:RECENT])
-    for path in _files(begun):
+def _runs(prefix: str) -> Iterator[str]:
+    """Runs, checkpoints and the directories that lead to them; the latest without a prefix."""
+    if not prefix:
+        runs = [path.parent for path in Path().glob("outputs/*/*/run.json")]
+        runs += [path.parent for path in Path().glob("outputs/sweeps/*/sweep.json")]
+        latest = sorted(runs, key=lambda path: path.name, reverse=True)
+        yield from (f"{path} " for path in latest[:MAX_RECENT_RUNS])
+    for path in _files(prefix):
         if path.endswith("/") or path.endswith(".safetensors ") or _is_run(Path(path[:-1])):
             yield path
 
 
-def _files(begun: str) -> Iterator[str]:
-    """Files, and directories with a stroke behind them, unless they are runs."""
-    folder, stroke, name = begun.rpartition("/")
+def _files(prefix: str) -> Iterator[str]:
+    """Files, and directories with a slash after them, unless they are runs."""
+    folder, slash, name = prefix.rpartition("/")
     try:
         entries = sorted(
-            os.scandir(os.path.expanduser(folder + stroke) or "."), key=lambda e: e.name
+            os.scandir(os.path.expanduser(folder + slash) or "."), key=lambda e: e.name
         )
     except OSError:
         return
     for entry in entries:
         if entry.name.startswith(name) and (name or not entry.name.startswith(".")):
-            open_end = entry.is_dir() and not _is_run(Path(entry.path))
-            yield f"{folder}{stroke}{entry.name}" + ("/" if open_end else " ")
+            is_folder = entry.is_dir() and not _is_run(Path(entry.path))
+            yield f"{folder}{slash}{entry.name}" + ("/" if is_folder else " ")
 
 
 def _is_run(path: Path) -> bool:

@@ -16,10 +16,11 @@ from rich.text import Text
 from rlgames.cli.live_view import LiveScreen, RenderedView
 from rlgames.cli.progress import ProgressCallback
 from rlgames.commands.evaluate import result_fields
-from rlgames.commands.watch import Frame
+from rlgames.commands.show import ShownPosition
+from rlgames.commands.watch import Replay
 from rlgames.core.errors import detach_stdout
-from rlgames.core.text import printable
-from rlgames.drawing.terminal import Diagram, grouped, printed
+from rlgames.core.text import json_text, printable
+from rlgames.drawing.terminal import grouped, printed
 from rlgames.training.callbacks import Callback
 from rlgames.training.run import TrainingResult
 
@@ -100,6 +101,12 @@ def print_result(trained: TrainingResult) -> None:
     print(printable(f"{trained.seconds:.1f} s, in {trained.directory}"))
 
 
+def print_fields(result: dict[str, Any]) -> None:
+    """The fields of a result, a line each: the printer of a command that has none of its own."""
+    for name, value in result.items():
+        print(printable(f"{name}: {value if isinstance(value, str) else json_text(value)}"))
+
+
 def print_evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
     what = "every layout" if report["exact"] else f"{report['games']:,} games"
@@ -151,24 +158,25 @@ def _by(search: dict[str, Any] | None) -> str:
     return f" by {search['name']}{size}"
 
 
-def print_games(games: Iterator[Iterator[Frame]], delay: float) -> None:
-    """Games move by move: on a terminal each board in the place of the one before, after so many
-    seconds; elsewhere, and without a delay, one below the other."""
+def print_games(replay: Replay) -> None:
+    """Games move by move: on a terminal each board replaces the one before after the delay;
+    elsewhere, and without a delay, one below the other."""
     console = Console()
-    for game in games:
-        if not sys.stdout.isatty() or console.is_dumb_terminal or not delay:
+    for game in replay.games:
+        if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
             for frame in game:
                 print(printed(*frame), end="\n\n")
             continue
         with Live(console=console, auto_refresh=False) as live:
             for number, frame in enumerate(game):
-                time.sleep(delay if number else 0)
+                time.sleep(replay.delay if number else 0)
                 live.update(grouped(*frame), refresh=True)
 
 
-def print_position(report: dict[str, Any], board: Diagram) -> None:
-    """What `rlgames show` tells of a position."""
-    print(printed(board))
+def print_position(position: ShownPosition) -> None:
+    """The board of `rlgames show`, and the values of its moves."""
+    report = position.fields
+    print(printed(position.board))
     if report["over"] is not None:
         print(report["over"])
         return

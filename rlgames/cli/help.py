@@ -1,6 +1,6 @@
-"""What --help says: all commands; one with its groups and keys; options and keys by name.
+"""The text of --help: all commands; one command with its groups and keys; options and keys.
 
-All of it is read from the schemas and from the comments of the YAML files.
+It is derived from the command records, the schemas and the comments of the YAML files.
 """
 
 from __future__ import annotations
@@ -21,68 +21,68 @@ from rlgames.config.catalogue import (
     keys_of_command,
     options,
 )
+from rlgames.config.command import Command
 from rlgames.config.command_schemas import LAUNCHERS
 from rlgames.config.registry import REGISTRY, SHARED_GROUPS
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import columns
 
-Commands = Mapping[str, tuple[str, str]]
-"""By the name of a command: what it does, and an example."""
-
-
 INDENT = 25
-"""Where what something is begins."""
+"""The column where explanations start."""
 
 
-def overview(commands: Commands) -> str:
-    """Every command with what it does and an example."""
-    lines = columns([(f"  {name}", what, told) for name, (what, told) in commands.items()])
-    if max(map(len, lines)) > _width():  # examples below
+def overview(commands: Mapping[str, Command]) -> str:
+    """Every command with its help and an example."""
+    records = list(commands.values())
+    lines = columns([(f"  {record.name}", record.help, record.example) for record in records])
+    if max(map(len, lines)) > _width():  # examples on lines of their own
         lines = []
-        for name, (what, example) in commands.items():
-            lines += [f"  {name:12}{what}", " " * 14 + example]
+        for record in records:
+            lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]
     title = "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs"
-    closing = "rlgames COMMAND --help: its groups and its keys; rlgames --version: its version"
+    closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
     return "\n".join([title, "", *lines, "", closing])
 
 
-def command_help(
-    command: str, commands: Commands, words: Sequence[str], takes_runs: bool = False
-) -> str:
-    """A command as a whole or, where words name options and keys, these.
+def command_help(command: Command, words: Sequence[str]) -> str:
+    """The help of a whole command or, where words name options and keys, of these.
 
     Raises ConfigError for a word that names nothing, unless the command takes runs.
     """
-    asked = [word for word in words if word[:1] != "-" and word[:8] != "plugins="]
-    named = [word for word in asked if "=" in word or not takes_runs or word in _names(command)]
-    sections = _explained(command, named) if named else _whole(command, *commands[command])
+    typed = [word for word in words if word[:1] != "-" and word[:8] != "plugins="]
+    takes_runs = command.runs != "none"
+    named = [word for word in typed if "=" in word or not takes_runs or word in _names(command)]
+    sections = _explained(command, named) if named else _whole(command)
     return "\n\n".join("\n".join(lines) for lines in sections)
 
 
-def _whole(command: str, what: str, example: str) -> list[list[str]]:
-    sections = [[f"rlgames {command}: {what}", f"  {example}"]]
-    closing = [f"rlgames {command} --help {_top(command)[0].name}: what that key takes"]
-    if groups_of(command):
+def _whole(command: Command) -> list[list[str]]:
+    sections = [[f"rlgames {command.name}: {command.help}", f"  {command.example}"]]
+    keys = _top(command)
+    closing = [f"rlgames {command.name} --help {keys[0].name}: the values of a key"]
+    if groups_of(command.name):
         sections.append(["groups and their options", *_groups(command)])
-        closing[0] += "; --help game=salvo: the keys of that option"
+        closing[0] += "; --help game=salvo: the keys of an option"
     closing.append("--config-dir DIR adds the options in DIR/<group>/*.yaml")
-    sections.append(["keys", *(line for key in _top(command) for line in _key(key))])
-    if command == "train":
-        closing.append("rlgames train -m key=a,b sweeps over the values; its jobs are run by")
+    sections.append(["keys", *(line for key in keys for line in _key(key))])
+    if command.sweep is not None:
+        closing.append(f"rlgames {command.name} -m key=a,b sweeps over values; launchers of jobs:")
         closing.append(f"  hydra/launcher={', '.join(LAUNCHERS)}")
     return [*sections, closing]
 
 
-def _top(command: str) -> list[Key]:
-    """The keys of a command that belong to no group; training has those of a sweep, after -m."""
-    keys = keys_of_command(command) + (keys_of_command("sweep") if command == "train" else [])
+def _top(command: Command) -> list[Key]:
+    """The keys of a command that belong to no group, with those that -m adds."""
+    keys = keys_of_command(command.name)
+    if command.sweep is not None:
+        keys = keys + keys_of_command(command.sweep.name)
     return [*{key.name: key for key in reversed(keys)}.values()][::-1]
 
 
-def _groups(command: str) -> list[str]:
-    """The groups with their options; those that share theirs stand together."""
+def _groups(command: Command) -> list[str]:
+    """The groups with their options; groups that share their options are listed together."""
     lines: list[str] = []
-    groups = group_keys(command)
+    groups = group_keys(command.name)
     for folder in dict.fromkeys(SHARED_GROUPS.get(group.name, group.name) for group in groups):
         alike = [group for group in groups if SHARED_GROUPS.get(group.name, group.name) == folder]
         lines += [line for group in alike for line in _key(group)]
@@ -96,18 +96,19 @@ def _options(folder: str, names: Collection[str]) -> list[str]:
     return [line for row in rows for line in row]
 
 
-def _names(command: str, words: Sequence[str] = ()) -> dict[str, Key]:
+def _names(command: Command, words: Sequence[str] = ()) -> dict[str, Key]:
     """What can be typed where words choose the options."""
-    now = chosen_options(command, list(words))
-    keys = [key for group, option in now.items() for key in keys_of(group, option)]
-    return {key.name: key for key in [*group_keys(command), *_top(command), *keys]}
+    chosen = chosen_options(command.name, list(words))
+    keys = [key for group, option in chosen.items() for key in keys_of(group, option)]
+    return {key.name: key for key in [*group_keys(command.name), *_top(command), *keys]}
 
 
-def _explained(command: str, words: Sequence[str]) -> list[list[str]]:
+def _explained(command: Command, words: Sequence[str]) -> list[list[str]]:
     """A section for each group or option that the words name, and one for the other keys."""
     sections: list[list[str]] = []
     keys: list[str] = []
-    known, groups = _names(command, words), groups_of(command)
+    known = _names(command, words)
+    groups = [group.name for group in groups_of(command.name)]
     for word in words:
         name, equals, value = word.partition("=")
         if name not in known:
@@ -124,7 +125,7 @@ def _explained(command: str, words: Sequence[str]) -> list[list[str]]:
     return [*sections, keys] if keys else sections
 
 
-def _option(command: str, group: str, option: str, known: Key) -> list[str]:
+def _option(command: Command, group: str, option: str, known: Key) -> list[str]:
     """An option with its keys, an experiment with what it sets."""
     folder = SHARED_GROUPS.get(group, group)
     if option not in known.choices:
@@ -138,8 +139,9 @@ def _option(command: str, group: str, option: str, known: Key) -> list[str]:
             " ".join(words), _width(), initial_indent="  ", subsequent_indent="  "
         )
     lines += [line for key in keys_of(group, option) for line in _in_full(key)]
-    if command == "train" and group == "game" and option in options("experiment"):
-        lines.append(f"  begins with experiment={option}, unless another one or null is named")
+    presets = command.config and command.config.presets
+    if presets and group == "game" and option in options(presets.name):
+        lines.append(f"  uses {presets.name}={option} unless another preset or null is named")
     return lines
 
 

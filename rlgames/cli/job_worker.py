@@ -11,7 +11,7 @@ import time
 import traceback
 from pathlib import Path
 
-from rlgames.cli import main as cli_main
+from rlgames.cli.training import resume_command, train_config
 from rlgames.config import plugins
 from rlgames.config.compose import from_plain
 from rlgames.core.errors import ConfigError, report_error
@@ -41,8 +41,8 @@ def _done(sweep: Sweep, number: int) -> int:
         if sweep.status(number) == "done":
             return 0
         if sweep.status(number) == "broken off":
-            return cli_main.resume(path, [])
-        return cli_main.train(from_plain(sweep.jobs[number].config | {"out": str(path)}))
+            return resume_command(path, [])
+        return train_config(from_plain(sweep.jobs[number].config | {"out": str(path)}))
     except Interrupted as stop:
         message = stop.message.partition(";")[0]
         message = f"interrupted{message and ', '}{message}"

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.commands.report import COLUMNS, cell
+from rlgames.commands.report import COLUMNS, ReportResult, cell
 from rlgames.config import plugins
 from rlgames.core.text import printable
 from rlgames.runs.summary import Report, Row, as_text
@@ -24,6 +24,13 @@ MAX_SETTING_WIDTH = 24
 
 UNBOUNDED_WIDTH = 10_000
 """Of a table that nobody reads on a terminal."""
+
+
+def print_report(result: ReportResult) -> None:
+    """Print a report in the format of its command."""
+    PRINTERS[result.format](result.report)
+    if result.curves and result.format == "table":
+        print(f"curves: {printable(result.curves)}")
 
 
 def print_table(found: Report) -> None:

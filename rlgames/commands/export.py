@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rlgames.config.compose import load_config, to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text
+from rlgames.core.text import json_text, printable
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.games.game import Game
 from rlgames.players.player import Random
@@ -31,8 +31,11 @@ NEAR = 1e-4
 
 @dataclass(frozen=True)
 class Exported:
-    """shape: of one input. outputs: their names. positions: how many were tried. difference: of
-    the outputs of both, at most, over these."""
+    """An exported network.
+
+    shape: of one input. outputs: their names. positions: how many of them compared it with torch.
+    difference: the largest absolute difference of the outputs over these positions.
+    """
 
     path: Path
     shape: tuple[int, ...]
@@ -78,6 +81,15 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     finally:
         temporary.unlink(missing_ok=True)
     return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), found)
+
+
+def print_export(exported: Exported) -> None:
+    shape = ", ".join(["batch", *map(str, exported.shape)])
+    print(printable(f"{exported.path}: inputs [{shape}], outputs {', '.join(exported.outputs)}"))
+    print(
+        f"differs from torch by at most {exported.difference:.1e} "
+        f"over {exported.positions} positions"
+    )
 
 
 def _positions(game: Game[Any], policy: Network) -> Tensor:

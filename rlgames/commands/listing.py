@@ -48,8 +48,8 @@ def experiments_command(words: list[str]) -> dict[str, Any]:
     return {"experiments": found}
 
 
-def table(report: dict[str, Any]) -> None:
-    """Either of them, aligned below the names of its columns."""
+def print_listing(report: dict[str, Any]) -> None:
+    """Print either list as a table."""
     (found,) = report.values()
     rows = [[printable(str(value)) for value in item.values()] for item in found]
     print("\n".join(columns([list(found[0]), *rows])))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from omegaconf import DictConfig
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
@@ -21,24 +20,36 @@ COLUMNS = ("status", "runs", "random", "optimal", "gap", "seconds", "run")
 """What a row has beside its keys and its figures."""
 
 
-def report_command(where: list[str], words: list[str]) -> tuple[Report, DictConfig]:
-    """The runs found in the directories beside each other, and the checked config.
+@dataclass(frozen=True)
+class ReportResult:
+    """A report, how to print it (format=), and the file with its learning curves, if any."""
 
-    Writes the picture of curves=. Raises ConfigError where there is no run, and OSError.
+    report: Report
+    format: str
+    curves: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.report.as_dict()
+
+
+def report_command(directories: list[str], overrides: list[str]) -> ReportResult:
+    """Compare the runs in some directories; writes the picture of curves=.
+
+    Raises ConfigError where there is no run, and OSError.
     """
-    cfg = load_config("report", words)
-    if not where:
+    cfg = load_config("report", overrides)
+    if not directories:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    runs = [read_summary(path) for path in find_runs(where)]
+    runs = [read_summary(path) for path in find_runs(directories)]
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = _differing(runs, cfg.by)
     figures = _figures(runs)
-    found = Report(runs, _sorted(rows, cfg.sort, keys, figures), keys, figures, _best(rows))
+    report = Report(runs, _sorted(rows, cfg.sort, keys, figures), keys, figures, _best(rows))
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
-        draw(found, rows, Path(cfg.curves), cfg.metric)
-    return found, cfg
+        draw(report, rows, Path(cfg.curves), cfg.metric)
+    return ReportResult(report, cfg.format, cfg.curves)
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:

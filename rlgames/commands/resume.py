@@ -17,7 +17,7 @@ from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
 
 
-def resume_command(
+def load_resumable(
     run: Path, overrides: list[str]
 ) -> tuple[DictConfig, Checkpoint, filelock.BaseFileLock | None]:
     """The checked config to go on with, the checkpoint to go on from, and the run's lock, for the
@@ -30,21 +30,21 @@ def resume_command(
     overrides = plugins.load_plugins(overrides)
     lock = lock_directory(run) if distributed.rank() == 0 else None
     try:
-        return *_to_go_on(run, overrides), lock
+        return *_resumable(run, overrides), lock
     except BaseException:
         if lock is not None:
             lock.release()
         raise
 
 
-def _to_go_on(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
+def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
     found = _latest(run)
     own = from_plain(found.config)
     words = drop_training_overrides("resume", overrides, own)
     given = to_plain(load_config("resume", words))
     changed = {name: value for name, value in given.items() if value is not None}
     cfg = from_plain(to_plain(own) | changed)
-    if cfg.games < found.games and not finished(run, own, found):
+    if cfg.games < found.games and not reason_finished(run, own, found):
         raise ConfigError(
             f"games={cfg.games}, and {found.games:,} are played already",
             f"games={own.games} is what the run was to have",
@@ -52,7 +52,7 @@ def _to_go_on(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
     return cfg, found
 
 
-def finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
+def reason_finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
     """That a run has come to its end, where cfg wants no more of it; otherwise nothing."""
     marks, played = found.state.get("marks"), found.games
     if read_run(run).get("status") != "done":

@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rlgames.config import plugins
-from rlgames.config.command_schemas import GROUPS, known_keys
+from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
@@ -30,7 +30,7 @@ def config_for_run(command: str, run: Path | None, overrides: list[str]) -> Dict
         if "game" not in cfg:
             latest = newest_run(Path("outputs"))
             example = "RUN" if latest is None else shlex.quote(str(latest))
-            player = "player=random " if "player" in GROUPS[command] else ""
+            player = "player=random " if "player" in CONFIGS[command].group_names else ""
             raise ConfigError(
                 f"{command} needs a run or a game",
                 f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
@@ -62,8 +62,8 @@ def drop_training_overrides(command: str, overrides: list[str], own: DictConfig)
     for text in overrides:
         name, _, value = text.partition("=")
         top = name.split(".")[0]
-        of_game = name in own.game and "game" not in GROUPS[command]
-        if not of_game and (top not in known_keys("train") or top in known_keys(command)):
+        of_game = name in own.game and "game" not in CONFIGS[command].group_names
+        if not of_game and (top not in TRAIN.key_names or top in CONFIGS[command].key_names):
             kept.append(text)
             continue
         found = own.game.get(name) if of_game else OmegaConf.select(own, name)

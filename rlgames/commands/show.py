@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,19 @@ LONGEST = 1 << 16
 """No board is written in more characters."""
 
 
-def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any], Diagram]:
-    """What `rlgames show` does: the numbers of its JSON, and the board.
+@dataclass(frozen=True)
+class ShownPosition:
+    """A position as `rlgames show` prints it: the fields of its JSON, and its board."""
+
+    fields: dict[str, Any]
+    board: Diagram
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.fields
+
+
+def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
+    """Evaluate a position, by a player and exactly.
 
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
     exact}]}, the likeliest action first and null for what is not known. value: what the player
@@ -54,7 +66,8 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         "actions": [],
     }
     if bool(state.done[0]):
-        return report | {"over": describe_ending(game, state, None)}, Diagram(game, state)
+        over = {"over": describe_ending(game, state, None)}
+        return ShownPosition(report | over, Diagram(game, state))
     likely = value = scores = None
     if player is not None:
         try:
@@ -70,7 +83,7 @@ def show_command(run: Path | None, overrides: list[str]) -> tuple[dict[str, Any]
         raise ConfigError(f"state= cannot be: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
     report["actions"] = _actions(game, state, likely, scores, exact)
-    return report, Diagram(game, state, likely, listed=False)
+    return ShownPosition(report, Diagram(game, state, likely, listed=False))
 
 
 def _actions(

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
-
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game
-from rlgames.solvers.optimum import find_optimum
+
+if TYPE_CHECKING:
+    from rlgames.solvers.optimum import Optimum
 
 
-def solve_command(cfg: DictConfig) -> tuple[dict[str, Any], str]:
-    """What `rlgames solve` does: {optimal, states, seconds}, null where not computed.
+UNITS = {
+    "turns": "turns",
+    "score": "points",
+    "outcome": "for the first seat (1: win, 0: draw, -1: loss)",
+}
+"""The unit of an optimum, by what the game is about."""
 
-    With it comes what the game is about, Spec.goal.
-    """
+
+@dataclass(frozen=True)
+class Solution:
+    """The exact optimum of a game, None where a limit was reached. goal: Spec.goal."""
+
+    optimum: Optimum | None
+    goal: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """{optimal, states, seconds}, None where not computed."""
+        optimum = self.optimum
+        if optimum is None:
+            return {"optimal": None, "states": None, "seconds": None}
+        return {"optimal": optimum.value, "states": optimum.states, "seconds": optimum.seconds}
+
+
+def solve_command(overrides: list[str]) -> Solution:
+    cfg = load_config("solve", overrides)
     if "game" not in cfg:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
+    from rlgames.factory.components import build_game
+    from rlgames.solvers.optimum import find_optimum
+
     game = build_game(cfg)
-    found = find_optimum(game, cfg.seconds, cfg.memory_gb)
-    figures = (None, None, None) if found is None else (found.value, found.states, found.seconds)
-    return dict(zip(("optimal", "states", "seconds"), figures, strict=True)), game.spec.goal
+    return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal)
+
+
+def print_solution(solution: Solution) -> None:
+    optimum = solution.optimum
+    if optimum is None:
+        print("not computed: the limit on time or memory was reached (seconds=, memory_gb=)")
+        return
+    print(
+        f"optimum {optimum.value:.6f} {UNITS[solution.goal]}, from {optimum.states:,} positions "
+        f"in {optimum.seconds:.1f} s"
+    )

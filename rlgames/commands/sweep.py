@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlgames.config.command_schemas import known_keys
+from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import load_config, parse_overrides, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import make_run_directory
@@ -116,7 +116,7 @@ def _apart(words: list[str]) -> tuple[list[str], list[str], list[str]]:
             raise ConfigError(
                 f"{word} has no place here", "of Hydra's own there is hydra/launcher= and its keys"
             )
-        elif name.split(".")[0] in known_keys("sweep") - known_keys("train"):
+        elif name.split(".")[0] in SWEEP.key_names - TRAIN.key_names:
             own.append(word)
         else:
             rest.append(word)

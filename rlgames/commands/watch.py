@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,16 @@ from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_
 Frame = tuple[str | Diagram, ...]
 
 
-def watch_command(
-    run: Path | None, overrides: list[str]
-) -> tuple[Iterator[Iterator[Frame]], float]:
-    """The games, each as the pictures of its moves, and the seconds between two of them.
+@dataclass(frozen=True)
+class Replay:
+    """Games, each as the frames of its moves, and the seconds between two frames."""
+
+    games: Iterator[Iterator[Frame]]
+    delay: float
+
+
+def watch_command(run: Path | None, overrides: list[str]) -> Replay:
+    """Play games to watch.
 
     Without an opponent= a player of a game for two plays itself; with one it sits in the first
     seat of the first game, in the second of the next, and so on.
@@ -48,7 +55,7 @@ def watch_command(
             rng = make_generator(cfg.seed, f"trace {number}", device)
             yield frames(game, players[::order], names[::order], rng)
 
-    return played(), cfg.delay
+    return Replay(played(), cfg.delay)
 
 
 def frames(

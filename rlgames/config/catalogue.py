@@ -10,12 +10,14 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from rlgames.config.command_schemas import COMMANDS, GROUPS
+from rlgames.config.command import Group
+from rlgames.config.command_schemas import COMMANDS, CONFIGS
 from rlgames.config.registry import REGISTRY, SHARED_GROUPS, TRAINING_ONLY_PLAYERS
 from rlgames.config.schema import POSITIVE, defaults
 
@@ -126,38 +128,31 @@ def _explanations(folder: str, option: str) -> dict[str, str]:
 
 
 def keys_of_command(command: str) -> list[Key]:
-    """The keys at the top of a command's config, groups left out."""
-    path = conf_dir() / f"{command}.yaml"
-    return [*_keys(COMMANDS[command], _values(path), comments(path), "")]
+    """The keys at the top of a primary config, groups left out: its own first, then shared ones."""
+    return [*_keys(CONFIGS[command].schema, {}, {}, "")]
 
 
-def groups_of(command: str) -> tuple[str, ...]:
-    """The groups of a command; training has its experiments and, after -m, those of a sweep."""
-    more = ("experiment", *GROUPS["sweep"]) if command == "train" else ()
-    return (*GROUPS[command], *more)
+def groups_of(command: str) -> tuple[Group, ...]:
+    """The groups of a command, its presets and, after -m, those of a sweep."""
+    config = CONFIGS[command]
+    presets = () if config.presets is None else (config.presets,)
+    record = COMMANDS.get(command)
+    sweep = () if record is None or record.sweep is None else record.sweep.groups
+    return (*config.groups, *presets, *sweep)
 
 
 def group_keys(command: str) -> list[Key]:
-    """The groups of a command as keys, their options for choices."""
-    paths = [conf_dir() / f"{file}.yaml" for file in (command, "sweep")]
-    listed, told = _listed(paths[1]) | _listed(paths[0]), comments(paths[1]) | comments(paths[0])
+    """The groups of a command as keys, with their options as choices."""
     return [
-        Key(
-            group,
-            as_typed(listed.get(group)),
-            "",
-            valid_options(command, group),
-            told.get(group, ""),
-        )
+        Key(group.name, as_typed(group.default), "", valid_options(group), group.help)
         for group in groups_of(command)
     ]
 
 
-def valid_options(command: str, group: str) -> tuple[str, ...]:
+def valid_options(group: Group) -> tuple[str, ...]:
     """The options of a group that a command takes."""
-    found = options(SHARED_GROUPS.get(group, group))
-    in_training = (command, group) == ("train", "opponent")
-    return tuple(name for name in found if in_training or name not in TRAINING_ONLY_PLAYERS)
+    names = options(SHARED_GROUPS.get(group.name, group.name))
+    return tuple(name for name in names if group.is_training or name not in TRAINING_ONLY_PLAYERS)
 
 
 def chosen_options(command: str, words: list[str]) -> dict[str, str]:
@@ -165,7 +160,7 @@ def chosen_options(command: str, words: list[str]) -> dict[str, str]:
     typed = {name: value.strip("'\"") for name, _, value in (word.partition("=") for word in words)}
     found = {group.name: group.default for group in group_keys(command)}
     groups = list(found)
-    if command == "train":
+    if CONFIGS[command].presets is not None:
         preset = typed.get("experiment") or typed.get("game") or found["game"]
         found |= {"experiment": preset, **experiment_overrides(preset)}
         found["experiment"] = preset if preset in options("experiment") else "null"
@@ -227,7 +222,8 @@ def as_typed(value: Any) -> str:
 def _keys(schema: type, values: dict[str, Any], told: dict[str, str], prefix: str) -> Iterator[Key]:
     """The keys of a schema, with the values and the explanations of a file."""
     known = {item.name: "???" for item in fields(schema)} | defaults(schema) | values
-    order = [*values, *known]
+    own_first = [name for part in schema.__mro__ for name in get_annotations(part)]
+    order = [*values, *own_first]
     for item in sorted(fields(schema), key=lambda item: order.index(item.name)):
         kind = kind_of(schema, item.name)
         limits = item.metadata
@@ -243,7 +239,8 @@ def _keys(schema: type, values: dict[str, Any], told: dict[str, str], prefix: st
         if kind.endswith("or null") and choices:
             choices += ("null",)
         default = as_typed(known[item.name])
-        yield Key(prefix + item.name, default, kind, choices, told.get(item.name, ""))
+        about = told.get(item.name) or limits.get("help", "")
+        yield Key(prefix + item.name, default, kind, choices, about)
 
 
 def _to(end: float) -> str:

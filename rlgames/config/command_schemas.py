@@ -1,193 +1,272 @@
-"""The keys of every command, with their types, ranges and choices; the defaults stand in conf/."""
+"""Every command: the schema of its keys, then its record in COMMANDS.
+
+Help, completion and dispatch are derived from the records; nothing heavy is imported. A schema
+inherits the keys that several commands share, which training_schemas.py declares once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from rlgames.config.command import Command, Group, PrimaryConfig
 from rlgames.config.schema import MAX_BATCH, POSITIVE, key
-
-SEED_END = 2**64
-
-
-@dataclass
-class CommandConfig:
-    """The keys that every command has."""
-
-    plugins: list[str] = key([])
-
-
-@dataclass
-class RunConfig(CommandConfig):
-    """The keys that whatever plays games has."""
-
-    seed: int = key(0, 0, SEED_END - 1)
-    device: str = "cpu"
-    threads: int = key(1, 1, 1024)
+from rlgames.config.training_schemas import (
+    MAX_SEED,
+    DeviceConfig,
+    FormatConfig,
+    PluginConfig,
+    ResumeConfig,
+    RunConfig,
+    SweepConfig,
+    TrainConfig,
+)
 
 
 @dataclass
-class TrainConfig(RunConfig):
-    games: int = key(10_000, 1, 10**12)
-    batch: int = key(256, 1, MAX_BATCH)
-    window: int | None = key(None, 1, 10**9)
-    restart_fraction: float = key(0.0, 0, 1)
-    lr: float = key(0.001, POSITIVE, 100)
-    log_every: int = key(500, 1, 10**12)
-    eval_every: int | None = key(None, 1, 10**12)
-    eval_games: int = key(500, 1, 10**8)
-    save_every: int | None = key(None, 1, 10**12)
-    keep_every: int | None = key(None, 1, 10**12)
-    best_by: str | None = key(None, of=("turns", "score", "points", "exploitability"))
-    solve_seconds: float = key(20.0, 0, 1e6)
-    init_from: str | None = None
-    demonstrations: str | None = None
-    demonstrator: str | None = None
-    demos_per_batch: int = key(0, 0, MAX_BATCH)
-    clone_epochs: int = key(0, 0, 10**6)
-    holdout: float = key(0.0, 0, 1)
-    out: str | None = None
+class EvalConfig(FormatConfig, RunConfig):
+    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
+    batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
+    compile: bool = key(False, help="compile the observation function; needs a C++ compiler")
+    trace: int = key(0, 0, 1000, help="games to print move by move first")
+    record: str | None = key(None, is_text=True, help="file to append the games to")
+    solve_seconds: float = key(
+        20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
+    )
 
 
 @dataclass
-class SweepConfig(CommandConfig):
-    """The keys of a sweep, beside those of its jobs."""
-
-    objective: str | None = None
-    dry_run: bool = False
-
-
-@dataclass
-class ResumeConfig:
-    games: int | None = key(None, 1, 10**12)
-    log_every: int | None = key(None, 1, 10**12)
-    eval_every: int | None = key(None, 1, 10**12)
-    eval_games: int | None = key(None, 1, 10**8)
-    save_every: int | None = key(None, 1, 10**12)
-    keep_every: int | None = key(None, 1, 10**12)
-    solve_seconds: float | None = key(None, 0, 1e6)
-    device: str | None = None
-    threads: int | None = key(None, 1, 1024)
-    plugins: list[str] | None = key(None)
-
-
-@dataclass
-class EvalConfig(RunConfig):
-    games: str | int = "auto"
-    batch: int = key(4096, 1, MAX_BATCH)
-    compile: bool = False
-    trace: int = key(0, 0, 1000)
-    record: str | None = None
-    solve_seconds: float = key(20.0, 0, 1e6)
-    format: str = key("table", of=("table", "json"))
-
-
-@dataclass
-class SolveConfig(CommandConfig):
-    seconds: float = key(60.0, 0, 1e6)
-    memory_gb: float = key(4.0, POSITIVE, 1e4)
-    format: str = key("table", of=("table", "json"))
+class SolveConfig(FormatConfig):
+    seconds: float = key(60.0, 0, 1e6, help="time limit")
+    memory_gb: float = key(4.0, POSITIVE, 1e4, help="memory limit in GiB")
 
 
 @dataclass
 class PlayConfig(RunConfig):
-    seed: int | None = key(None, 0, SEED_END - 1)  # type: ignore[assignment]
-    seat: int = key(1, 1, 2)
-    games: int = key(1, 1, 10**6)
-    record: str | None = None
+    seat: int = key(1, 1, 2, help="your seat; 1 moves first")
+    games: int = key(1, 1, 10**6, help="games to play")
+    record: str | None = key(None, is_text=True, help="file to append finished games to")
+    seed: int | None = key(  # type: ignore[assignment]
+        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
+    )
 
 
 @dataclass
 class WatchConfig(RunConfig):
-    games: int = key(1, 1, 10**6)
-    delay: float = key(0.5, 0, 3600)
+    games: int = key(1, 1, 10**6, help="games to show")
+    delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
 
 
 @dataclass
-class ShowConfig(CommandConfig):
-    state: str | None = None
-    solve_seconds: float = key(20.0, 0, 1e6)
-    format: str = key("table", of=("table", "json"))
-    device: str = "cpu"
-    threads: int = key(1, 1, 1024)
+class ShowConfig(FormatConfig, DeviceConfig):
+    state: str | None = key(
+        None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
+    )
+    solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact values; 0: skip them")
 
 
 @dataclass
-class ArenaConfig(RunConfig):
-    games: int = key(1000, 1, 10**9)
-    format: str = key("table", of=("table", "json"))
+class ArenaConfig(FormatConfig, RunConfig):
+    games: int = key(1000, 1, 10**9, help="games per pair, half of them in each seat")
 
 
 @dataclass
-class ReportConfig(CommandConfig):
-    by: str = key("config", of=("config", "run"))
-    sort: str = "best"
-    metric: str | None = None
-    curves: str | None = None
-    format: str = key("table", of=("table", "markdown", "csv", "json"))
+class ReportConfig(FormatConfig):
+    by: str = key(
+        "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
+    )
+    sort: str = key("best", help="best, or a column; sort=-turns: descending")
+    metric: str | None = key(
+        None, help="metric of curves=, as in eval/turns; null: that of best_by"
+    )
+    curves: str | None = key(None, is_text=True, help="PNG file for the learning curves")
+    format: str = key("table", of=("table", "markdown", "csv", "json"), help="output format")
 
 
 @dataclass
-class ListingConfig(CommandConfig):
-    """The keys of what lists games and experiments."""
-
-    format: str = key("table", of=("table", "json"))
+class ExportConfig(PluginConfig):
+    out: str | None = key(None, is_text=True, help="ONNX file; null: policy.onnx in the run")
 
 
 @dataclass
-class ExportConfig(CommandConfig):
-    out: str | None = None
+class EnvConfig(PluginConfig):
+    seat: int = key(1, 1, 2, help="seat of the agent; 1 moves first")
+    illegal: float = key(-1.0, -1e6, 1e6, help="reward of an illegal action, which changes nothing")
 
 
-@dataclass
-class EnvConfig(CommandConfig):
-    """The keys of an environment, which no command makes but Python."""
+GAME = Group("game", help="game to play")
+PLAYER = Group("player", help="player to use in place of a run")
+OPPONENT = Group("opponent", help="player in the other seat")
+SAMPLING = Group("sampling", "argmax", "rule that picks an action from the scores")
+SEARCH = Group("search", help="search before each move")
+REWARD = Group("reward", help="reward of a move")
 
-    seat: int = key(1, 1, 2)
-    illegal: float = key(-1.0, -1e6, 1e6)
-
-
-COMMANDS: dict[str, type] = {
-    "train": TrainConfig,
-    "sweep": SweepConfig,
-    "resume": ResumeConfig,
-    "eval": EvalConfig,
-    "play": PlayConfig,
-    "watch": WatchConfig,
-    "show": ShowConfig,
-    "arena": ArenaConfig,
-    "report": ReportConfig,
-    "solve": SolveConfig,
-    "games": ListingConfig,
-    "experiments": ListingConfig,
-    "export": ExportConfig,
-    "env": EnvConfig,
-}
-GROUPS: dict[str, tuple[str, ...]] = {
-    "train": (
-        "game",
-        "reward",
-        "policy",
-        "sampling",
-        "learner",
-        "opponent",
-        "eval_opponent",
-        "teacher",
-        "search",
+TRAIN = PrimaryConfig(
+    "train",
+    TrainConfig,
+    (
+        Group("game", "salvo", GAME.help),
+        Group("reward", "turns", REWARD.help),
+        Group("policy", "mlp", "model that maps positions to scores or values"),
+        Group("sampling", "stochastic", SAMPLING.help),
+        Group("learner", "ppo", "learning algorithm"),
+        Group("opponent", "self", OPPONENT.help, is_training=True),
+        Group("eval_opponent", "random", "player in the other seat in evaluations"),
+        Group("teacher", help="player that learner=behavior_cloning imitates"),
+        SEARCH,
     ),
-    "sweep": ("hparams_search",),
-    "resume": (),
-    "eval": ("game", "player", "opponent", "sampling", "search", "opponent_search"),
-    "play": ("game", "opponent", "sampling", "search"),
-    "watch": ("game", "player", "opponent", "sampling", "search"),
-    "show": ("game", "player", "sampling", "search"),
-    "arena": ("game", "search"),
-    "report": (),
-    "solve": ("game",),
-    "games": (),
-    "experiments": (),
-    "export": (),
-    "env": ("game", "reward", "opponent"),
+    presets=Group("experiment", help="preset; null: the one named after the game, if any"),
+)
+SWEEP = PrimaryConfig(
+    "sweep",
+    SweepConfig,
+    (Group("hparams_search", help="search that proposes the jobs of a sweep"),),
+)
+ENV = PrimaryConfig("env", EnvConfig, (GAME, REWARD, OPPONENT))
+"""The keys of a Gymnasium environment, which no command uses."""
+
+_COMMANDS = (
+    Command(
+        "train",
+        "train a policy",
+        "rlgames train game=salvo board=4 shots=2",
+        function="rlgames.cli.training:train_command",
+        printer=None,
+        config=TRAIN,
+        sweep=SWEEP,
+    ),
+    Command(
+        "resume",
+        "resume a run or a sweep",
+        "rlgames resume RUN games=500000",
+        function="rlgames.cli.training:resume_command",
+        printer=None,
+        runs="required",
+        config=PrimaryConfig("resume", ResumeConfig),
+    ),
+    Command(
+        "eval",
+        "evaluate a run or a player",
+        "rlgames eval RUN opponent=exact",
+        function="rlgames.commands.evaluate:evaluate_command",
+        printer="rlgames.cli.display:print_evaluation",
+        runs="optional",
+        config=PrimaryConfig(
+            "eval",
+            EvalConfig,
+            (
+                *(GAME, PLAYER, OPPONENT, SAMPLING, SEARCH),
+                Group("opponent_search", help="search before each move of the opponent"),
+            ),
+        ),
+    ),
+    Command(
+        "play",
+        "play against a run or a player",
+        "rlgames play RUN seat=2",
+        function="rlgames.commands.play:play_command",
+        printer=None,
+        runs="optional",
+        config=PrimaryConfig("play", PlayConfig, (GAME, OPPONENT, SAMPLING, SEARCH)),
+    ),
+    Command(
+        "watch",
+        "watch a run play, move by move",
+        "rlgames watch RUN delay=1",
+        function="rlgames.commands.watch:watch_command",
+        printer="rlgames.cli.display:print_games",
+        runs="optional",
+        config=PrimaryConfig("watch", WatchConfig, (GAME, PLAYER, OPPONENT, SAMPLING, SEARCH)),
+    ),
+    Command(
+        "show",
+        "evaluate a single position",
+        "rlgames show RUN state='. X . / . O . / . . .'",
+        function="rlgames.commands.show:show_command",
+        printer="rlgames.cli.display:print_position",
+        runs="optional",
+        config=PrimaryConfig(
+            "show",
+            ShowConfig,
+            (GAME, PLAYER, Group("sampling", "stochastic", SAMPLING.help), SEARCH),
+        ),
+    ),
+    Command(
+        "arena",
+        "tournament with Elo ratings",
+        "rlgames arena RUN random win_or_block",
+        function="rlgames.commands.arena:arena_command",
+        printer="rlgames.cli.display:print_arena",
+        runs="many",
+        takes_players=True,
+        config=PrimaryConfig("arena", ArenaConfig, (GAME, SEARCH)),
+    ),
+    Command(
+        "solve",
+        "exact optimum of a game",
+        "rlgames solve game=2048 board=2 columns=3",
+        function="rlgames.commands.solve:solve_command",
+        printer="rlgames.commands.solve:print_solution",
+        config=PrimaryConfig("solve", SolveConfig, (GAME,)),
+    ),
+    Command(
+        "report",
+        "comparison of runs and sweeps",
+        "rlgames report outputs curves=curves.png",
+        function="rlgames.commands.report:report_command",
+        printer="rlgames.cli.report_tables:print_report",
+        runs="many",
+        config=PrimaryConfig("report", ReportConfig),
+    ),
+    Command(
+        "export",
+        "export a run's network to ONNX",
+        "rlgames export RUN out=policy.onnx",
+        function="rlgames.commands.export:export_command",
+        printer="rlgames.commands.export:print_export",
+        runs="required",
+        config=PrimaryConfig("export", ExportConfig),
+    ),
+    Command(
+        "games",
+        "list of games",
+        "rlgames games",
+        function="rlgames.commands.listing:games_command",
+        printer="rlgames.commands.listing:print_listing",
+        config=PrimaryConfig("games", FormatConfig),
+    ),
+    Command(
+        "experiments",
+        "list of training presets",
+        "rlgames experiments format=json",
+        function="rlgames.commands.listing:experiments_command",
+        printer="rlgames.commands.listing:print_listing",
+        config=PrimaryConfig("experiments", FormatConfig),
+    ),
+    Command(
+        "completion",
+        "shell completion for bash and zsh",
+        'eval "$(rlgames completion bash)"',
+        function="rlgames.cli.completion:completion_command",
+        printer=None,
+    ),
+)
+COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
+"""Every command, in the order of the help."""
+
+CONFIGS: dict[str, PrimaryConfig] = {
+    config.name: config
+    for config in (*(command.config for command in _COMMANDS), SWEEP, ENV)
+    if config is not None
 }
+"""Every primary config, by name."""
+
+TEXT_KEYS = {
+    item.name
+    for config in CONFIGS.values()
+    for item in fields(config.schema)
+    if item.metadata["is_text"]
+}
+"""Keys that hold a path or another text, which may have any characters in it."""
 
 LAUNCHERS = {
     "basic": "",
@@ -196,9 +275,4 @@ LAUNCHERS = {
     "submitit_local": "submitit",
     "submitit_slurm": "submitit",
 }
-"""The launchers of Hydra, and the extra that each of them comes with."""
-
-
-def known_keys(command: str) -> set[str]:
-    """The groups and the keys at the top of a command's config."""
-    return {*GROUPS[command], *(item.name for item in fields(COMMANDS[command]))}
+"""Hydra's launchers, with the extra that installs each of them."""

@@ -32,7 +32,8 @@ from rlgames.config.catalogue import (
     range_in_words,
     valid_options,
 )
-from rlgames.config.command_schemas import COMMANDS, GROUPS, known_keys
+from rlgames.config.command import Group, PrimaryConfig
+from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.legacy import with_legacy_defaults
 from rlgames.config.plugins import load_plugins, plugins_override
 from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS, options_of, schema_of
@@ -46,6 +47,22 @@ NEEDED = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_o
 
 COMPOSE_ERRORS = (HydraException, ValueError, YAMLError)
 """What composing raises for words, and for files of --config-dir, that cannot be."""
+
+
+def _register(config: PrimaryConfig) -> None:
+    """Let Hydra compose a config from its schema alone, without a YAML file."""
+    listed = []
+    for group in config.groups:
+        folder = SHARED_GROUPS.get(group.name, group.name)
+        package = "" if folder == group.name else f"@{group.name}"
+        listed.append({folder + package: group.default})
+    node = {"defaults": [*listed, "_self_"], **defaults(config.schema)}
+    ConfigStore.instance().store(config.name, node)
+
+
+for _config in CONFIGS.values():
+    if _config is not TRAIN:  # which conf/train.yaml documents
+        _register(_config)
 
 
 def add_option(group: str, name: str, schema: type) -> None:
@@ -65,7 +82,7 @@ def add_option(group: str, name: str, schema: type) -> None:
     if group == "game":
         own = {key: value for key, value in keys.items() if key != "name"}
         for key in own:
-            if any(key in (*known_keys(command), "experiment") for command in COMMANDS):
+            if any(key in (*config.key_names, "experiment") for config in CONFIGS.values()):
                 raise ValueError(f"{group}={name} cannot have the key {key}: commands have it")
         inside = {"name": name} | {key: f"${{{key}}}" for key in own}
         node, package = own | {"game": inside}, "_global_"
@@ -84,7 +101,7 @@ def load_config(command: str, overrides: list[str]) -> DictConfig:
             raise ConfigError(f"{line} names several values", f"add -m to sweep{as_list}")
     try:
         config = _with_own_settings(command, words, _compose(command, words))
-        names = [*known_keys(command), *map(str, config.get("game") or ()), "experiment"]
+        names = [*CONFIGS[command].key_names, *map(str, config.get("game") or ()), "experiment"]
         for name in map(str, config):
             if name not in names:
                 raise ConfigError(f"no key is called {name!r} here", nearest(name, names))
@@ -105,7 +122,7 @@ def _with_own_settings(command: str, words: list[str], config: DictConfig) -> Di
     """
     experiment = [word for word in words if word.startswith("experiment=")]
     game = [word for word in words if word.startswith("game=")]
-    for group in GROUPS[command]:
+    for group in CONFIGS[command].group_names:
         typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
         if not experiment or not typed_in or group == "game":
             continue
@@ -138,7 +155,7 @@ def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
 
 def _with_experiment(command: str, words: list[str]) -> list[str]:
     """Training takes the game's own experiment, if there is one, where none is named."""
-    if command != "train" or any(word.startswith("experiment=") for word in words):
+    if CONFIGS[command].presets is None or any(word.startswith("experiment=") for word in words):
         return [word for word in words if word != "experiment=null"]  # as the file has it
     game = next((w.partition("=")[2].strip("'") for w in words if w.startswith("game=")), "salvo")
     return [f"experiment='{game}'", *words] if game in options("experiment") else words
@@ -165,7 +182,8 @@ def _seated(name: str, value: str, command: str) -> list[str]:
             )
         from rlgames.core.errors import nearest_directory
 
-        names = [player for player in valid_options(command, name) if player != "run"]
+        group_of_key = {each.name: each for each in CONFIGS[command].groups}.get(name, Group(name))
+        names = [player for player in valid_options(group_of_key) if player != "run"]
         raise ConfigError(
             f"no player is called {value!r}, and there is no run there",
             nearest_directory(path) or nearest(value, names),
@@ -219,8 +237,9 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
             except COMPOSE_ERRORS:
                 known = compose(command)
                 wrong = overrides
-            names = [str(name) for name in known if name != "experiment"] + [*GROUPS[command]]
-            names += ["experiment"] * (command == "train")
+            presets = CONFIGS[command].presets
+            names = [str(name) for name in known if name != "experiment"]
+            names += [*CONFIGS[command].group_names, *([presets.name] if presets else [])]
             for name, node in ((str(name), node) for name, node in known.items()):
                 if isinstance(node, DictConfig):
                     names += [name + "." + str(inner) for inner in node]
@@ -240,7 +259,7 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
 def check_config(command: str, config: DictConfig) -> DictConfig:
     """The same config with every value converted to its declared type and inside its range."""
     result: dict[str, Any] = {}
-    for group in GROUPS[command]:
+    for group in CONFIGS[command].group_names:
         node = config.get(group)
         if node is None:
             continue
@@ -253,7 +272,7 @@ def check_config(command: str, config: DictConfig) -> DictConfig:
         if not isinstance(node, DictConfig):
             raise ConfigError(f"{group} has no keys, not even its name")
         result[group] = defaults(schema) | typed_values(schema, node, group)
-    command_schema = COMMANDS[command]
+    command_schema = CONFIGS[command].schema
     own = {
         item.name: config.get(item.name) for item in fields(command_schema) if item.name in config
     }
@@ -341,7 +360,7 @@ def from_plain(values: dict[str, Any]) -> DictConfig:
     Keys that an older version did not have get the values that were used before they existed.
     """
     raw = OmegaConf.create()
-    for name, value in (defaults(COMMANDS["train"]) | with_legacy_defaults(values)).items():
+    for name, value in (defaults(TRAIN.schema) | with_legacy_defaults(values)).items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation; that is refused")
         raw[name] = value

@@ -20,9 +20,13 @@ def key(
     high: float = math.inf,
     of: Any = (),
     help: str = "",
+    is_text: bool = False,
 ) -> Any:
-    """A field of a schema: its default, its range from low to high or its choices, and its help."""
-    metadata = {"low": low, "high": high, "of": tuple(of), "help": help}
+    """A field of a schema: its default, its range from low to high or its choices, and its help.
+
+    is_text: it holds a path or another text with any characters, which Hydra needs in quotes.
+    """
+    metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_text": is_text}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -1,4 +1,4 @@
-"""Gymnasium's environments, one game or many side by side; keys as in conf/env.yaml.
+"""Gymnasium's environments, one game or many side by side; keys as in EnvConfig.
 
 An observation is the game's, from the side that the agent sits on, float32 of Spec.observation. An
 action is a number of the game's; `info["action_mask"]`, int8, says which are legal, as does

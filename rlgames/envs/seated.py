@@ -24,7 +24,7 @@ MOST_ILLEGAL = 100
 
 
 def checked(**keys: Any) -> DictConfig:
-    """The config of an environment from its keys, as conf/env.yaml lists them.
+    """The config of an environment from its keys, as EnvConfig lists them.
 
     The reward is by default the one that is named like what the game is about.
     Raises ConfigError for bad input.

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import yaml  # type: ignore[import-untyped]
 
-from rlgames.config.command_schemas import GROUPS
+from rlgames.config.command_schemas import TRAIN
 from rlgames.core.untrusted import checked_int, parse_json
 
 LOWER_IS_BETTER = ("turns", "exploitability")
@@ -103,7 +103,7 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
     The choice of a group has the group's name; it is None for a group without a choice, so that all
     runs have the same names.
     """
-    flat: dict[str, Any] = dict.fromkeys(GROUPS["train"])
+    flat: dict[str, Any] = dict.fromkeys(TRAIN.group_names)
     for name, value in config.items():
         if not isinstance(value, dict):
             flat[str(name)] = value

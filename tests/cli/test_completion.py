@@ -12,7 +12,6 @@ import time
 
 import pytest
 
-from rlgames.cli import main
 from rlgames.cli.completion import SCRIPTS, candidates, split
 from rlgames.config import catalogue
 
@@ -21,9 +20,7 @@ BREAKS = " \t\n\"'@><=;|&(:"
 
 
 def completed(line, shell="zsh"):
-    of_runs = (*main.RUN_COMMANDS, *main.MULTI_RUN_COMMANDS)
-    asked = [shell, line, BREAKS]
-    return candidates(asked, main.COMMANDS, of_runs, main.PATH_KEYS).split("\n")[:-1]
+    return candidates([shell, line, BREAKS]).split("\n")[:-1]
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlgames.cli import main
 from rlgames.cli.help import command_help, overview
 from rlgames.commands import listing
 from rlgames.config import catalogue, command_schemas, registry
 from rlgames.config.catalogue import conf_dir
+from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.compose import load_config, to_plain
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
@@ -25,7 +25,7 @@ from rlgames.solvers.optimum import find_optimum, solver_reach
 ROOT = Path(__file__).parents[2]
 EVERY = [(group, option) for group in registry.REGISTRY for option in catalogue.options(group)]
 
-TYPED = [name for name in command_schemas.COMMANDS if name != "env"]  # that is for Python
+TYPED = [name for name, command in COMMANDS.items() if command.config is not None]
 
 
 @pytest.fixture(autouse=True)
@@ -41,23 +41,36 @@ def explained(text, key):
 
 
 def test_the_overview_has_a_line_for_each_command_with_what_it_does_and_an_example():
-    lines = overview(main.COMMANDS).splitlines()[2:-2]
-    for (name, (what, example)), line in zip(main.COMMANDS.items(), lines, strict=True):
-        assert re.fullmatch(rf"  {name} +{re.escape(what)} +{re.escape(example)}", line)
-    examples = [example for _, example in main.COMMANDS.values()]
+    lines = overview(COMMANDS).splitlines()[2:-2]
+    examples = [command.example for command in COMMANDS.values()]
+    for command, line in zip(COMMANDS.values(), lines, strict=True):
+        columns = [command.name, command.help, command.example]
+        assert re.fullmatch("  " + " +".join(map(re.escape, columns)), line)
     assert len({line.index(text) for line, text in zip(lines, examples, strict=True)}) == 1
-    assert "rlgames --version" in overview(main.COMMANDS).splitlines()[-1]
+    assert "rlgames --version" in overview(COMMANDS).splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["train", "solve"])
 def test_the_examples_are_what_can_be_typed(command):
-    words = shlex.split(main.COMMANDS[command][1])
+    words = shlex.split(COMMANDS[command].example)
     assert words[:2] == ["rlgames", command]
     load_config(command, words[2:])
 
 
-def test_every_command_has_its_keys_and_an_example():
-    assert {*main.COMMANDS} - {"completion"} == {*TYPED} - {"sweep"}
+def test_every_command_and_its_printer_can_be_loaded():
+    for command in COMMANDS.values():
+        assert callable(command.load_function())
+        assert command.printer is None or callable(command.load_printer())
+
+
+def test_every_help_line_of_a_command_has_at_most_ten_words():
+    for command in COMMANDS.values():
+        assert len(command.help.split()) <= 10
+    for config in command_schemas.CONFIGS.values():
+        texts = [item.metadata["help"] for item in fields(config.schema)]
+        for text in (*texts, *(group.help for group in config.groups)):
+            assert text
+            assert all(len(part.split()) <= 10 for part in text.split("; "))
 
 
 @pytest.mark.parametrize("path", sorted(conf_dir().rglob("*.yaml")), ids=lambda p: p.stem)
@@ -102,25 +115,24 @@ def test_a_comment_belongs_to_the_key_before_or_below_it(tmp_path):
 
 @pytest.mark.parametrize("command", TYPED)
 def test_help_shows_every_group_and_key_of_a_command(command):
-    typed = "train" if command == "sweep" else command
-    text = command_help(typed, main.COMMANDS, [])
-    for name in (
-        *command_schemas.GROUPS[command],
-        *command_schemas.COMMANDS[command].__annotations__,
-    ):
+    record = COMMANDS[command]
+    text = command_help(record, [])
+    names = record.config.key_names | (record.sweep.key_names if record.sweep else set())
+    groups = {group.name for group in catalogue.groups_of(command)}
+    assert groups <= names | {"experiment"}
+    for name in groups:
         assert explained(text, name)[1]
-    for item in fields(command_schemas.COMMANDS[command]):
-        assert explained(text, item.name)[1]
-        full = command_help(typed, main.COMMANDS, [item.name])
-        default, told = explained(full, item.name)
+    for name in names - groups:
+        assert explained(text, name)[1]
+        default, told = explained(command_help(record, [name]), name)
         assert default != "???"
-        assert len(told) > len(explained(text, item.name)[1])
+        assert len(told) > len(explained(text, name)[1])
 
 
 @pytest.mark.parametrize(("group", "option"), EVERY)
 def test_help_shows_every_key_of_an_option(group, option):
     typed = "opponent" if group == "player" else group
-    text = command_help("train", main.COMMANDS, [f"{typed}={option}"])
+    text = command_help(COMMANDS["train"], [f"{typed}={option}"])
     assert text.startswith(f"{typed}={option}: {catalogue.description(group, option)}")
     values = catalogue.option_values(group, option)
     for item in fields(registry.REGISTRY[group][option].schema):
@@ -136,17 +148,15 @@ def test_help_shows_every_key_of_an_option(group, option):
 def test_help_lists_no_player_that_a_command_does_not_take(command, typed):
     asked = "player" if command == "show" else "opponent"
     for words in ([], [asked]):
-        listed = re.findall(
-            r"^    (\w+)", command_help(command, main.COMMANDS, words), re.MULTILINE
-        )
+        listed = re.findall(r"^    (\w+)", command_help(COMMANDS[command], words), re.MULTILINE)
         assert "random" in listed
         assert not {"self", "past"} & {*listed}
     assert "available: corner" in typed(command, "--help", f"{asked}=self").stderr
-    assert {"self", "past"} <= {*command_help("train", main.COMMANDS, []).split()}
+    assert {"self", "past"} <= {*command_help(COMMANDS["train"], []).split()}
 
 
 def test_the_help_of_training_fits_on_two_screens():
-    lines = command_help("train", main.COMMANDS, []).splitlines()
+    lines = command_help(COMMANDS["train"], []).splitlines()
     assert len(lines) < 100
     assert max(map(len, lines)) <= 100
 
@@ -203,7 +213,7 @@ def test_listings_have_a_line_for_each(typed, capfd):
     assert (of["salvo"]["seats"], of["salvo"]["solve"]) == (1, "yes")
     assert (of["salvo_duel"]["seats"], of["salvo_duel"]["solve"]) == (2, "no")
     assert of["tictactoe"]["board"] == "board=3 line=3"
-    listing.table({"games": games})
+    listing.print_listing({"games": games})
     assert len(capfd.readouterr().out.splitlines()) == len(games) + 1
     presets = json.loads(typed("experiments", "format=json").stdout)["experiments"]
     assert [preset["name"] for preset in presets] == catalogue.options("experiment")
@@ -236,7 +246,7 @@ def test_an_experiment_is_listed_with_what_it_comes_to(name):
     cfg = load_config("train", [f"experiment={name}"])
     now = catalogue.chosen_options("train", [f"experiment={name}"])
     assert now["experiment"] == name
-    for group in command_schemas.GROUPS["train"]:
+    for group in command_schemas.TRAIN.group_names:
         assert now.get(group) == (cfg[group].name if cfg.get(group) else None)
     for key, value in catalogue.experiment_overrides(name).items():
         if "." in key:

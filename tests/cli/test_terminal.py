@@ -10,8 +10,8 @@ import pytest
 from processes import Terminal
 
 import rlgames as package
-from rlgames.cli import display, main
-from rlgames.config import compose
+from rlgames.cli import display
+from rlgames.config.command import Command
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 
@@ -115,9 +115,7 @@ def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypat
     def fail(*_):
         raise error
 
-    for name in ("train", "evaluate", "play", "arena", "solve"):
-        monkeypatch.setattr(main, name, fail)
-    monkeypatch.setattr(compose, "load_config", lambda *_: None)
+    monkeypatch.setattr(Command, "load_function", lambda self: fail)
     done = typed(command, "format=json")
     assert done.returncode == (code if command != "slove" else 2)
     assert set(json.loads(done.stdout)) == {"error", "hint"}

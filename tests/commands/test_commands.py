@@ -9,8 +9,8 @@ from processes import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.config import command_schemas
 from rlgames.config.catalogue import options
+from rlgames.config.command_schemas import TRAIN
 from rlgames.config.compose import from_plain, load_config, to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps import jobs
@@ -202,7 +202,7 @@ FITTING = {
 def every_file():
     """For every option of every group the words that it needs; two that need each other once."""
     found = {}
-    for group in command_schemas.GROUPS["train"]:
+    for group in TRAIN.group_names:
         for option in options(group):
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
             if option != "expectimax":  # it counts no visits to learn from

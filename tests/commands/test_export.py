@@ -79,7 +79,7 @@ def test_the_command_writes_where_it_is_told(typed, small, tmp_path):
     done = typed("export", str(small), "out=a file (é).onnx")
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    assert "inputs [batch, 3, 1, 10] to scores and value" in done.stdout
+    assert "inputs [batch, 3, 1, 10], outputs scores, value" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a file (é).onnx"]
 
 

@@ -354,7 +354,7 @@ def test_real_runs(tmp_path):
         package.train([*SMALL, "game=salvo", f"seed={seed}", f"out={tmp_path}/runs/{seed}"])
         for seed in range(2)
     ]
-    found, _ = report_command([str(tmp_path / "runs")], [])
+    found = report_command([str(tmp_path / "runs")], []).report
     (row,) = found.rows
     finals = []
     for run in runs:

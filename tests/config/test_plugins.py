@@ -12,9 +12,9 @@ import torch
 from hydra.core.config_store import ConfigStore
 
 import rlgames as package
-from rlgames.cli import main
-from rlgames.config import catalogue, command_schemas, registry
+from rlgames.config import catalogue, registry
 from rlgames.config.catalogue import options
+from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.compose import load_config, to_plain
 from rlgames.runs.checkpoint import Checkpoint
 
@@ -255,13 +255,15 @@ def test_every_command_takes_them(typed):
 
 
 @pytest.mark.parametrize(
-    "command", [name for name in main.COMMANDS if name in command_schemas.COMMANDS]
+    "command",
+    [each for each in COMMANDS.values() if each.config is not None],
+    ids=lambda command: command.name,
 )
 def test_help_lists_them(command, typed):
-    shown = typed(command, "--help", "plugins=[mine]").stdout
-    if "game" in command_schemas.GROUPS[command]:
+    shown = typed(command.name, "--help", "plugins=[mine]").stdout
+    if "game" in command.config.group_names:
         assert re.search("row +stones on a single line of cells", shown)
-    if "player" in command_schemas.GROUPS[command]:
+    if "player" in command.config.group_names:
         assert re.search("first +the first legal action", shown)
     assert "plugins=" in shown
     assert "--config-dir" in shown

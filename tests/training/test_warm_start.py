@@ -32,7 +32,7 @@ from rlgames.training.demonstrations import Demonstrations
 
 def load(*words):
     """A config of training as the command line makes it."""
-    return load_config("train", [main.path_quoted(word) for word in words])
+    return load_config("train", [main.quote_text(word) for word in words])
 
 
 def recorded(path, game, rules, games=12, seed=1, players=None):

@@ -1,0 +1,80 @@
+"""`rlgames train` and `rlgames resume`: trainings with a view of their progress.
+
+What a training needs is imported once its words are checked, so that errors are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlgames.config.command import SWEEP_FLAGS
+from rlgames.config.command_schemas import SWEEP, TRAIN
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError, report_error, to_user_error
+from rlgames.core.text import printable
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from rlgames.training.callbacks import Callback
+    from rlgames.training.run import TrainingResult
+
+
+def train_command(words: list[str]) -> int:
+    """Train one run or, with -m, the runs of a sweep; the exit code."""
+    overrides = [word for word in words if word not in SWEEP_FLAGS]
+    if len(overrides) < len(words):
+        from rlgames.commands.sweep import sweep_command
+
+        return sweep_command(overrides)
+    for word in overrides:
+        if word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names:
+            raise ConfigError(f"{word} belongs to a sweep", "add -m")
+    return train_config(load_config("train", overrides))
+
+
+def resume_command(run: Path, overrides: list[str]) -> int:
+    """Resume a run or a sweep; the exit code."""
+    if (run / "sweep.json").exists():
+        from rlgames.commands.sweep import resume_sweep
+
+        return resume_sweep(run, overrides)
+    from rlgames.commands.resume import load_resumable, reason_finished
+    from rlgames.training.run import resume
+
+    cfg, checkpoint, lock = load_resumable(run, overrides)
+    reason = reason_finished(run, cfg, checkpoint)
+    if reason:
+        if lock is not None:
+            lock.release()
+        print(printable(f"{run} {reason}; nothing was changed"))
+        return 0
+    return _run(cfg.games, lambda callback: resume(run, cfg, checkpoint, lock, callback))
+
+
+def train_config(cfg: DictConfig) -> int:
+    """Train a checked config; the exit code."""
+    from rlgames.training.run import train
+
+    return _run(cfg.games, lambda callback: train(cfg, callback))
+
+
+def _run(games: int, training: Callable[[Callback | None], TrainingResult | None]) -> int:
+    """Call a training of this many games with a live view, then print its result."""
+    from rlgames.cli import display
+    from rlgames.core import distributed
+    from rlgames.learners.learner import NonFiniteError
+
+    try:
+        if distributed.rank():
+            training(None)
+            return 0
+        with display.training_view(games) as callback:
+            result = training(callback)
+    except NonFiniteError as error:
+        return report_error(to_user_error(error), False, 3)
+    assert result is not None
+    display.print_result(result)
+    return 0
