@@ -1,188 +1,65 @@
 """The contract between a game's rules and everything that plays it.
 
-Letters in shapes: B games side by side, A actions, P seats, O the shape of an observation.
+Letters in shapes: B games side by side, A actions, P seats, N cells, O the shape of an observation.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
+from rlgames.games.state import HIDDEN, Spec, State, Tables
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
 
-
-class HiddenTruth:
-    """Stands where a player may not look: any use of it as a tensor raises PermissionError."""
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise PermissionError(
-            "this player was handed a public state: the hidden truth is not in it"
-        )
-
-    def __reduce__(self) -> str:
-        return "HIDDEN"
-
-    __getattr__ = __getitem__ = __and__ = __rand__ = __or__ = __invert__ = _refuse
-    __add__ = __radd__ = __sub__ = __mul__ = __gt__ = __lt__ = __len__ = __iter__ = _refuse
-
-    @classmethod
-    def __torch_function__(cls, *_: Any, **__: Any) -> Any:
-        return HIDDEN._refuse()
-
-
-HIDDEN: Any = HiddenTruth()
-
-
-def num_fillings(kinds: int, cells: int) -> float:
-    """In how many ways so many cells can be filled; infinite where no float is large enough."""
-    try:
-        return float(kinds) ** cells
-    except OverflowError:
-        return math.inf
-
-
-@dataclass(frozen=True)
-class State:
-    """B positions side by side; every field is a tensor with the batch in front.
-
-    done: bool [B], the game is over and this row will not change again.
-    mover: int64 [B], the seat to act.
-    turn: int64 [B], turns finished since the start.
-    score: float32 [B, P], what each seat has gained since the start.
-    """
-
-    done: Tensor
-    current_seat: Tensor
-    turn: Tensor
-    score: Tensor
-
-    def __len__(self) -> int:
-        return self.done.shape[0]
-
-    def __getitem__(self, rows: Tensor | slice) -> Self:
-        """The chosen rows: a slice, int64 indices or a bool mask of [B]."""
-        if not isinstance(rows, Tensor):
-            return self._map(lambda tensor: tensor[rows])
-        chosen = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
-        # Twice as fast as indexing.
-        return self._map(lambda tensor: tensor.index_select(0, chosen))
-
-    def put(self, rows: Tensor, other: Self) -> Self:
-        """These positions with others in the place of rows, int64 [N], as many as there are."""
-        new = vars(other)
-        columns = {
-            name: each if each is HIDDEN else each.index_copy(0, rows, new[name])
-            for name, each in vars(self).items()
-        }
-        return type(self)(**columns)
-
-    def to(self, device: torch.device | str) -> Self:
-        return self._map(lambda tensor: tensor.to(device))
-
-    @classmethod
-    def cat(cls, states: Sequence[Self]) -> Self:
-        """Join batches, first to last; hidden fields stay hidden."""
-        if len(states) == 1:
-            return states[0]
-        columns = {}
-        for field in fields(cls):
-            parts = [getattr(state, field.name) for state in states]
-            columns[field.name] = HIDDEN if parts[0] is HIDDEN else torch.cat(parts)
-        return cls(**columns)
-
-    def _map(self, change: Any) -> Self:
-        values = vars(self).items()
-        return type(self)(**{n: each if each is HIDDEN else change(each) for n, each in values})
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What a game declares about itself.
-
-    observation: shape of one observation, (planes, rows, columns).
-    has_cell_actions: action a is cell a of the board in row-major order, so that a network may
-        give one score a cell.
-    max_plies: no game lasts more plies than this.
-    max_positions: no more positions than this can be reached, as far as that is easily told.
-    goal: what a player is after: "turns", as few as can be; "score", as much as can be; or
-        "outcome", more than the other seat has at the end.
-    hidden: some of the truth is not shown to the mover.
-    num_chance_inputs: how many uniform numbers chance uses up after each move; 0: nothing is left
-        to chance.
-    zero_sum: the seats' scores always add up to nothing.
-    num_cell_values: how many kinds of mark a cell can have, where cells() tells the whole board;
-        otherwise 0.
-    has_exact_key: key() is the exact identity of a visible position.
-    max_plies_per_turn: the most plies that one turn can take.
-    observation_range: no number of an observation is less than the first of these or more than the
-        second.
-    """
-
-    name: str
-    seats: int
-    actions: int
-    observation: tuple[int, int, int]
-    has_cell_actions: bool
-    max_plies: int
-    max_positions: float
-    goal: str
-    hidden: bool = False
-    num_chance_inputs: int = 0
-    zero_sum: bool = False
-    num_cell_values: int = 0
-    has_exact_key: bool = False
-    max_plies_per_turn: int = 1
-    observation_range: tuple[float, float] = (0.0, 1.0)
-
+__all__ = ["HIDDEN", "ExactSolver", "Game", "Spec", "State"]
 
 S = TypeVar("S", bound=State)
 
 ExactSolver = Literal["graph", "alpha_beta", "belief"]
 
 
-class Game(ABC, Generic[S]):
+class Game(Tables, ABC, Generic[S]):
     """One instance is one set of rules; it holds constant tables and no position."""
 
     spec: Spec
     _subsets: Subsets | None = None
-    _actions: dict[str, int] | None = None
+    _action_of_name: dict[str, int] | None = None
+
+    # Rules
 
     @abstractmethod
     def initial(self, batch: int, rng: torch.Generator) -> S:
-        """B new games, none of them over, what is left to chance or hidden drawn from the prior
-        with rng."""
+        """B new games, none of them over; rng draws the hidden truth and the initial chance."""
 
     @abstractmethod
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
-        """Every way a game can start and its probability, float64 [B]; None beyond limit ways."""
+        """All ways a game can start and their probabilities, float64 [B]; None beyond limit."""
 
     @abstractmethod
     def legal_action_mask(self, state: S) -> Tensor:
-        """Bool [B, A]: what the mover may do; all True in a finished row."""
+        """Bool [B, A]: the legal actions of the seat to move; all True in a finished row."""
 
     @abstractmethod
     def apply_action(self, state: S, action: Tensor) -> S:
         """The positions after action, int64 [B], before chance; a finished row does not change."""
 
     def apply_chance(self, state: S, u: Tensor) -> S:
-        """What chance adds to positions that apply_action has made.
+        """The positions after chance, from those that apply_action returns.
 
         u: float32 [B, spec.num_chance_inputs] in [0, 1).
         """
         return state
 
     def chance_outcomes(self, state: S) -> tuple[Tensor, S]:
-        """All that settle could make, in full: probability float64 [B, K] and B * K positions.
+        """All results of apply_chance: probability float64 [B, K] and B * K positions.
 
-        Outcome k of row b stands at b * K + k; where its probability is 0 it means nothing.
+        Outcome k of row b is at b * K + k; where its probability is 0 it is meaningless.
         """
         return torch.ones(len(state), 1, dtype=torch.float64, device=state.done.device), state
 
@@ -196,30 +73,90 @@ class Game(ABC, Generic[S]):
             after = self.apply_chance(after, u)
         return after
 
+    def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
+        """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
+        legal = self.legal_action_mask(state)
+        if legal.shape[1] <= MAX_SET_SIZE:
+            subsets = self.subsets(legal.shape[1], legal.device)
+            return subsets.pick(subsets.code(legal), u)
+        return nth_member(legal, u)
+
+    def subsets(self, size: int, device: torch.device) -> Subsets:
+        """The table that sample_legal_action uses, made on first use."""
+        if self._subsets is None or self._subsets.device != device:
+            self._subsets = Subsets(size, device)
+        return self._subsets
+
+    # What a seat sees
+
     @abstractmethod
     def observe(self, state: S) -> Tensor:
-        """Float32 [B, *spec.observation]: what the mover may know, from the mover's side."""
+        """Float32 [B, *spec.observation]: what the seat to move may know, from its own side."""
+
+    @abstractmethod
+    def public(self, state: S) -> S:
+        """The same positions with every hidden field replaced by HIDDEN."""
+
+    def view_from_seat(self, state: S, seat: int) -> S:
+        """Finished positions as one seat sees them; for drawing."""
+        return state
+
+    def resample(self, state: S, rng: torch.Generator) -> S:
+        """Public positions with a hidden truth drawn from all that agree with what was seen."""
+        return state
 
     def outcome(self, before: S, action: Tensor, after: S) -> Tensor:
-        """Int64 [B]: what became visible by a move, after chance; an edge of a search tree."""
+        """Int64 [B]: what a move made visible, chance included; an edge of a search tree."""
         return torch.zeros_like(action)
 
+    def hidden_hits(self, state: S) -> Tensor:
+        """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
+        raise NotImplementedError(f"in {self.spec.name} actions do not hit or miss what is hidden")
+
+    # Identity and structure
+
     def key(self, state: S) -> Tensor:
-        """Int64 [B]: the identity of a visible position, exact where spec.keyed says so."""
+        """Int64 [B]: the identity of a visible position, exact if spec.has_exact_key."""
         raise NotImplementedError(f"positions of {self.spec.name} have no key")
-
-    def cells(self, state: S) -> Tensor:
-        """Int64 [B, rows, columns]: the marks of all cells, 0 to spec.num_cell_values - 1, from the
-        top."""
-        raise NotImplementedError(f"a board of {self.spec.name} is more than its cells")
-
-    def depth(self, state: S) -> Tensor:
-        """Int64 [B]: a number that grows with every move; solvers go through positions by it."""
-        return state.turn
 
     def state_from_key(self, key: Tensor) -> S:
         """Live positions from their keys, int64 [B], with a score of 0; the inverse of key."""
         raise NotImplementedError(f"positions of {self.spec.name} have no key")
+
+    def depth(self, state: S) -> Tensor:
+        """Int64 [B]: a number that grows with every move; solvers visit positions in its order."""
+        return state.turn
+
+    def cells(self, state: S) -> Tensor:
+        """Int64 [B, rows, columns]: the values of all cells from the top, 0 to
+        spec.num_cell_values - 1."""
+        raise NotImplementedError(f"a board of {self.spec.name} is more than its cells")
+
+    def symmetries(self) -> Tensor:
+        """Int64 [G, N]: permutations of the cells that leave the rules unchanged.
+
+        Cell c of a board transformed by symmetry g shows what cell symmetries()[g, c] showed.
+        """
+        _, rows, columns = self.spec.observation
+        return torch.arange(rows * columns)[None]
+
+    def action_symmetries(self) -> Tensor:
+        """Int64 [G, A]: on the transformed board action a does what action_symmetries()[g, a]
+        did."""
+        if self.spec.has_cell_actions:
+            return self.symmetries()
+        return torch.arange(self.spec.actions)[None]
+
+    def is_valid(self, state: S) -> Tensor:
+        """Bool [B]: whether the rules can play on from positions, public or not, to an end.
+
+        The shapes and types of the fields are right; a game adds checks of its own fields, since
+        positions may come from untrusted files.
+        """
+        spec = self.spec
+        seat_exists = (state.current_seat >= 0) & (state.current_seat < spec.seats)
+        turn_exists = (state.turn >= 0) & (state.turn <= spec.max_plies)
+        return seat_exists & turn_exists & state.score.isfinite().all(1)
 
     @property
     def exact_solver(self) -> ExactSolver | None:
@@ -231,65 +168,29 @@ class Game(ABC, Generic[S]):
         can_list = self.spec.has_exact_key and not self.spec.hidden
         return "graph" if can_list else None
 
-    def sample_legal_action(self, state: S, u: Tensor) -> Tensor:
-        """Int64 [B]: a uniformly random legal action from u, float32 [B] in [0, 1)."""
-        legal = self.legal_action_mask(state)
-        if legal.shape[1] <= MAX_SET_SIZE:
-            subsets = self.subsets(legal.shape[1], legal.device)
-            return subsets.pick(subsets.code(legal), u)
-        return nth_member(legal, u)
+    # Figures for rewards, tables and reports
 
-    def subsets(self, things: int, device: torch.device) -> Subsets:
-        """The table that pick goes by, made when it is first asked for."""
-        if self._subsets is None or self._subsets.device != device:
-            self._subsets = Subsets(things, device)
-        return self._subsets
+    def measures(self, state: S) -> dict[str, Tensor]:
+        """Further measures of each position by name, float32 [B]."""
+        return {}
 
-    def symmetries(self) -> Tensor:
-        """Int64 [G, N]: permutations of the cells that leave the rules as they are.
+    def expected_random_score_delta(self, state: S, plies: bool) -> Tensor:
+        """Float32 [B]: the score that a uniformly random turn from here is expected to gain.
 
-        Cell c of a board turned by the g-th shows what cell symmetries()[g, c] showed before.
+        plies: count one shot, cell or stone of the turn instead of all of them.
         """
-        _, rows, columns = self.spec.observation
-        return torch.arange(rows * columns)[None]
+        raise NotImplementedError(f"{self.spec.name} does not say what a random move gains")
 
-    def action_symmetries(self) -> Tensor:
-        """Int64 [G, A]: action a of a turned board does what action_symmetries()[g, a] did."""
-        if self.spec.has_cell_actions:
-            return self.symmetries()
-        return torch.arange(self.spec.actions)[None]
+    def expected_random_turns(self) -> float | None:
+        """The mean number of turns of uniformly random play, where theory gives it."""
+        return None
 
-    @abstractmethod
-    def public(self, state: S) -> S:
-        """The same positions with every hidden field replaced by HIDDEN."""
-
-    def is_valid(self, state: S) -> Tensor:
-        """Bool [B]: whether positions, public or not, hold what the rules rely on, so that playing
-        on from them comes to an end; the shapes and types of their fields are right.
-
-        A game checks its own fields too: positions may come from a file that somebody made.
-        """
-        spec = self.spec
-        seated = (state.current_seat >= 0) & (state.current_seat < spec.seats)
-        timely = (state.turn >= 0) & (state.turn <= spec.max_plies)
-        return seated & timely & state.score.isfinite().all(1)
-
-    def view_from_seat(self, state: S, seat: int) -> S:
-        """Positions that are over, as one seat sees them; for drawing."""
-        return state
-
-    def resample(self, state: S, rng: torch.Generator) -> S:
-        """Public positions with a hidden truth drawn from all that agree with what was seen."""
-        return state
-
-    def hidden_hits(self, state: S) -> Tensor:
-        """Bool [B, P, A]: whether each action of each seat hits what is hidden; of full states."""
-        raise NotImplementedError(f"in {self.spec.name} actions do not hit or miss what is hidden")
+    # Text
 
     def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
-        """One position as boards of marks, at least one; reveal shows the hidden truth too.
+        """One position as boards of marks; reveal shows the hidden truth too.
 
-        None in a game that has no boards, and writes its positions by render.
+        Empty for a game without boards, which overrides render instead.
         """
         return []
 
@@ -300,12 +201,12 @@ class Game(ABC, Generic[S]):
         return board.lettered_format(rows, columns)
 
     def caption(self, state: S, row: int) -> str:
-        """What is known of a position beside its boards, in one line."""
+        """One line about a position that its boards do not show."""
         return ""
 
     def action_cells(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
-        actions are no cells."""
+        actions are not cells."""
         return (
             torch.eye(self.spec.actions, dtype=torch.bool) if self.spec.has_cell_actions else None
         )
@@ -314,29 +215,29 @@ class Game(ABC, Generic[S]):
         """One position as text: its caption, if any, and its boards."""
         boards = self.boards(state, row, reveal)
         if not boards:
-            raise NotImplementedError(f"{self.spec.name} says neither boards nor render")
+            raise NotImplementedError(f"{self.spec.name} defines neither boards nor render")
         caption = self.caption(state, row)
         return (caption + "\n" if caption else "") + board.draw(boards, self.board_format)
 
     def parse(self, text: str) -> S:
-        """One public position from the text that render makes of it.
+        """One public position from its text; the inverse of render.
 
-        Raises ValueError, saying what is wrong, for any other text.
+        Raises ValueError, with the reason, for any other text.
         """
         return self.parse_all([text])
 
     @abstractmethod
     def parse_all(self, texts: Sequence[str]) -> S:
-        """Many public positions at once, each as parse reads it."""
+        """Many public positions at once, each as in parse."""
 
     @abstractmethod
     def action_to_string(self, state: S, row: int, action: int) -> str:
         """An action as a person writes it."""
 
     def parse_action(self, state: S, row: int, text: str, exact: bool = False) -> int:
-        """The legal action that a person wrote: its name, in any order of its words.
+        """The legal action that a person wrote: its name, with its words in any order.
 
-        Unless exact, names that are words may be cut short, and where no name is a number a
+        Unless exact, names that are words may be abbreviated, and where no name is a number, a
         number counts the actions from 1. Raises ValueError for anything else.
         """
         words = sorted(text.upper().split())
@@ -346,55 +247,33 @@ class Game(ABC, Generic[S]):
             if sorted(name.split()) == words:
                 return int(action)
         if len(words) == 1 and not exact:
-            begun = [a for a, name in names.items() if name.isalpha() and name.startswith(words[0])]
-            if len(begun) == 1:
-                return int(begun[0])
-            numbered = any(name.isdecimal() for name in names.values())
-            if words[0].isdecimal() and not numbered and int(words[0]) - 1 in names:
-                return int(words[0]) - 1
+            prefix = words[0]
+            matches = [a for a, name in names.items() if name.isalpha() and name.startswith(prefix)]
+            if len(matches) == 1:
+                return int(matches[0])
+            has_numbers = any(name.isdecimal() for name in names.values())
+            if prefix.isdecimal() and not has_numbers and int(prefix) - 1 in names:
+                return int(prefix) - 1
         examples = ", ".join(self.action_to_string(state, row, action) for action in legal[:8])
         more = ", ..." if len(legal) > 8 else ""
-        raise ValueError(f"{text!r} is not a move here; there is: {examples}{more}")
+        raise ValueError(f"{text!r} is not a legal move; legal moves: {examples}{more}")
 
     def parse_actions(self, state: S, texts: Sequence[str]) -> Tensor:
         """Int64 [B]: the legal action of each row that has exactly this name.
 
         Raises ValueError as parse_action does.
         """
-        if self._actions is None:
+        if self._action_of_name is None:
             start = self.initial(1, torch.Generator())
-            self._actions = {
+            self._action_of_name = {
                 self.action_to_string(start, 0, a): a for a in range(self.spec.actions)
             }
-        guess = [self._actions.get(text, -1) for text in texts]
-        action = torch.tensor(guess)
-        sure = self.legal_action_mask(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
-        for row, text in enumerate(texts):
-            # A name may depend on the position, and its words may stand in any order.
-            if not (sure[row] and guess[row] >= 0) or (
-                self.action_to_string(state, row, guess[row]) != text
-            ):
+        guesses = [self._action_of_name.get(text, -1) for text in texts]
+        action = torch.tensor(guesses)
+        legal = self.legal_action_mask(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
+        for row, (text, guess) in enumerate(zip(texts, guesses, strict=True)):
+            # A name may depend on the position, and its words may come in any order.
+            is_exact = legal[row] and guess >= 0
+            if not is_exact or self.action_to_string(state, row, guess) != text:
                 action[row] = self.parse_action(state, row, text, exact=True)
         return action
-
-    def measures(self, state: S) -> dict[str, Tensor]:
-        """Further figures of each position by name, float32 [B], for rewards and tables."""
-        return {}
-
-    def expected_random_score_delta(self, state: S, plies: bool) -> Tensor:
-        """Float32 [B]: what a uniformly random turn from here is expected to gain.
-
-        plies: count a single shot, cell or stone of the turn rather than all of them.
-        """
-        raise NotImplementedError(f"{self.spec.name} does not say what a random move gains")
-
-    def expected_random_turns(self) -> float | None:
-        """The mean number of turns of uniformly random play where theory gives it."""
-        return None
-
-    def to(self, device: torch.device | str) -> Self:
-        """Move the constant tables to a device, in place."""
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                setattr(self, name, value.to(device))
-        return self

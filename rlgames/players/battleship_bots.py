@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d
 
-from rlgames.games.battleship import Battleship
+from rlgames.games.fleets import FleetGame
 from rlgames.games.game import Game
-from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.players.player import Player
 
 
@@ -20,16 +19,16 @@ class BattleshipBot(Player):
     name: str
 
     def __init__(self, game: Game[Any]) -> None:
-        if not isinstance(game, Battleship | SalvoDuel):
+        if not isinstance(game, FleetGame):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
-        self.game: Battleship | SalvoDuel = game
+        self.game: FleetGame[Any] = game
 
     def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
         """Float32 [B, N]: how much each cell is wanted; what was shot at does not matter."""
         raise NotImplementedError
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        shot, hit = self.game.sea(state)
+        shot, hit = self.game.shots_and_hits(state)
         wanted = torch.zeros(shot.shape, device=shot.device)
         live = (~state.done).nonzero()[:, 0]
         wanted[live] = self.wanted(shot[live], hit[live], rng)
@@ -47,14 +46,14 @@ class HuntTarget(BattleshipBot):
 
     def __init__(self, game: Game[Any]) -> None:
         super().__init__(game)
-        rows, columns = self.game.rows, self.game.columns
+        rows, columns = self.game.fleet.rows, self.game.fleet.columns
         # A ship of two cells or more cannot miss every second cell.
         self._every_other = (
             (torch.arange(rows)[:, None] + torch.arange(columns)) % 2 == 0
         ).reshape(-1)
 
     def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
-        rows, columns = self.game.rows, self.game.columns
+        rows, columns = self.game.fleet.rows, self.game.fleet.columns
         hits = hit.float().view(-1, 1, rows, columns)
         across = max_pool2d(hits, (1, 3), 1, (0, 1))
         down = max_pool2d(hits, (3, 1), 1, (1, 0))
@@ -90,5 +89,5 @@ class Density(BattleshipBot):
 
     def wanted(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
         generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
-        found = self.game.posterior.occupied(shot.cpu(), hit.cpu(), self.samples, generator)
+        found = self.game.posterior.occupancy(shot.cpu(), hit.cpu(), self.samples, generator)
         return found.to(shot.device)

@@ -31,7 +31,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
             assert ("it plays" in shown) == (seat == 2)
             assert f"you are seat {seat}" in shown
         if asked == 2:
-            assert "'Z9' is not a move here" in shown
+            assert "'Z9' is not a legal move" in shown
         if asked == 4:
             assert "as in: " in shown
         if asked == 5:

@@ -9,10 +9,10 @@ import torch
 from helpers import rng
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.fleets import sample_layouts
 from rlgames.games.game import HIDDEN, Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.layouts import sample_layouts
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import collect_games, play_games
 
@@ -88,7 +88,7 @@ def test_random_games_follow_the_rule_book(rules):
             left = game.num_cells - len(shot)
             assert hits < len(ships)
             assert bool(game.legal_action_mask(moves.state)[i, moves.action[i]])
-            cells = set(game._targets[moves.action[i]].nonzero()[:, 0].tolist())
+            cells = set(game.salvos.cells[moves.action[i]].nonzero()[:, 0].tolist())
             before = len(ships & shot)
             if game.sequential:
                 assert not cells & (shot | set(aimed))
@@ -241,7 +241,7 @@ def test_cells_are_read_as_they_are_named_and_nothing_else():
     state = game.apply_action(state, torch.tensor([3]))
     state = game.apply_action(state, torch.tensor([1]))
     for spent in ("3", "1", "11"):
-        with pytest.raises(ValueError, match="not a move"):
+        with pytest.raises(ValueError, match="not a legal move"):
             game.parse_action(state, 0, spent)
 
 
@@ -252,7 +252,7 @@ def test_moves_are_read_as_people_write_them():
     tiles = Game2048(4, 4).parse(". . . .\n. 2 . .\n. . 2 .\n. . . .")
     names = ("u", "ri", "down", "LEFT", "2")
     assert [Game2048(4, 4).parse_action(tiles, 0, text) for text in names] == [0, 1, 2, 3, 1]
-    with pytest.raises(ValueError, match="not a move"):
+    with pytest.raises(ValueError, match="not a legal move"):
         Game2048(4, 4).parse_action(tiles, 0, "u", exact=True)
     sets = Battleship(4, 4, [2], 2)
     state = sets.initial(1, rng())

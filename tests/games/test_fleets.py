@@ -7,8 +7,9 @@ import pytest
 import torch
 from helpers import rng
 
-from rlgames.games.battleship import sunk_ships
-from rlgames.games.fleets import Posterior, enumerate_layouts, placements, sample_layouts
+from rlgames.games.fleets import sunk_ships
+from rlgames.games.layouts import enumerate_layouts, placements, sample_layouts
+from rlgames.games.posterior import Posterior
 
 FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
 SMALL = (4, 4, [3, 2, 2])
@@ -126,7 +127,7 @@ def test_listed_layouts_give_the_exact_probabilities(rows, columns, ships):
     shot, hit = seen_of(sample_layouts(rows, columns, ships, 40, rng(2)), 0.4, 3)
     agree = agreeing(listed, shot, hit).double()
     expected = agree @ (listed > 0).double() / agree.sum(1, keepdim=True)
-    torch.testing.assert_close(exact.occupied(shot, hit, 1, rng()), expected.float())
+    torch.testing.assert_close(exact.occupancy(shot, hit, 1, rng()), expected.float())
 
 
 @pytest.mark.slow
@@ -137,8 +138,8 @@ def test_samples_give_nearly_the_exact_probabilities(rows, columns, ships):
     layouts = sample_layouts(rows, columns, ships, 30, rng(4))
     for share in (0.0, 0.3, 0.6):
         shot, hit = seen_of(layouts, share, 5)
-        expected = exact.occupied(shot, hit, 1, rng())
-        wrong = sampled.occupied(shot, hit, 4000, rng(6)) - expected
+        expected = exact.occupancy(shot, hit, 1, rng())
+        wrong = sampled.occupancy(shot, hit, 4000, rng(6)) - expected
         # Noise alone makes about 0.006 of the one and 0.05 of the other, where hits are open.
         assert float(wrong.square().mean().sqrt()) < 0.01
         assert float(wrong.abs().max()) < 0.1
@@ -155,10 +156,10 @@ def test_weights_add_up_to_the_number_of_layouts(rows, columns, ships):
     shot, hit = seen_of(sample_layouts(rows, columns, ships, 20, rng(7)), 0.35, 8)
     samples = 8000
     total, square = torch.zeros(20).double(), torch.zeros(20).double()
-    for games, _, weight, last, _ in sampled._particles(shot, hit, samples, rng(9)):
-        mass = weight * last.sum(1)
-        total.index_add_(0, games, mass)
-        square.index_add_(0, games, mass * mass)
+    for particles in sampled._particles(shot, hit, samples, rng(9)):
+        mass = particles.weight * particles.last.sum(1)
+        total.index_add_(0, particles.game, mass)
+        square.index_add_(0, particles.game, mass * mass)
     mean = total / samples
     error = ((square / samples - mean * mean).clamp(min=0) / samples).sqrt()
     expected = orders * agreeing(listed, shot, hit).sum(1)
@@ -226,7 +227,7 @@ def test_probabilities_add_up_to_the_ship_cells(share):
     ships = [5, 4, 3, 3, 2]
     posterior = Posterior(10, 10, ships)
     shot, hit = seen_of(sample_layouts(10, 10, ships, 20, rng(18)), share, 19)
-    found = posterior.occupied(shot, hit, 32, rng(20))
+    found = posterior.occupancy(shot, hit, 32, rng(20))
     torch.testing.assert_close(found.sum(1), torch.full((20,), 17.0))
     torch.testing.assert_close(found[hit], torch.ones(int(hit.sum())))
     assert not found[shot & ~hit].any()
@@ -237,7 +238,7 @@ def test_where_no_sample_is_found_the_ships_are_counted_one_by_one():
     posterior = Posterior(10, 10, [3, 2])
     shot = torch.zeros(1, 100, dtype=torch.bool)
     shot[0, [0, 9, 90]] = True  # three hits too far apart for two ships
-    found = posterior.occupied(shot, shot, 8, rng())
+    found = posterior.occupancy(shot, shot, 8, rng())
     torch.testing.assert_close(found.sum(1), torch.tensor([5.0]))
     free = found.masked_fill(shot, 0)
     assert int(free.argmax()) in (1, 8, 10, 19, 80, 89, 91, 98)
@@ -248,7 +249,7 @@ def test_the_seed_decides_the_samples():
     posterior = Posterior(10, 10, ships)
     shot, hit = seen_of(sample_layouts(10, 10, ships, 10, rng(21)), 0.3, 22)
     assert torch.equal(*(sample_layouts(10, 10, ships, 10, rng(21)) for _ in range(2)))
-    for ask in (posterior.occupied, posterior.sample):
+    for ask in (posterior.occupancy, posterior.sample):
         first, again, other = (ask(shot, hit, 16, rng(seed)) for seed in (23, 23, 24))
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
@@ -298,7 +299,7 @@ def test_sampled_probabilities_are_those_of_fleets_found_by_trying(rows, columns
     expected = torch.tensor([count[cell] / len(possible) for cell in range(rows * columns)])
     sampled = Posterior(rows, columns, ships)
     assert not sampled.exact
-    found = sampled.occupied(*board_of(rows * columns, shot, hit), 20_000, rng(25))[0]
+    found = sampled.occupancy(*board_of(rows * columns, shot, hit), 20_000, rng(25))[0]
     assert float((found - expected).abs().max()) < 0.03
     assert float(found.sum()) == pytest.approx(sum(ships), rel=1e-5)
     assert found[hit].tolist() == pytest.approx([1] * len(hit))
@@ -347,9 +348,9 @@ def test_one_row_that_cannot_be_leaves_the_others_alone(listing):
     rows, columns, ships = SMALL
     _, exact, sampled = posteriors(rows, columns, ships)
     shot, hit = seen_of(sample_layouts(rows, columns, ships, 9, rng(29)), 0.4, 30)
-    expected = exact.occupied(shot, hit, 1, rng())
+    expected = exact.occupancy(shot, hit, 1, rng())
     shot[4], hit[4] = True, False
-    found = (exact if listing else sampled).occupied(shot, hit, 4000, rng(31))
+    found = (exact if listing else sampled).occupancy(shot, hit, 4000, rng(31))
     others = torch.arange(9) != 4
     assert float((found - expected)[others].abs().max()) < 0.1
     assert found.isfinite().all()

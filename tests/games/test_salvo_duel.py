@@ -14,7 +14,8 @@ from reference_rules import DuelBook, SalvoBook
 
 from rlgames.games import battleship, salvo_duel
 from rlgames.games.battleship import Battleship
-from rlgames.games.fleets import Posterior, enumerate_layouts
+from rlgames.games.layouts import enumerate_layouts
+from rlgames.games.posterior import Posterior
 from rlgames.games.salvo_duel import SalvoDuel
 
 DUELS = [
@@ -326,7 +327,7 @@ def fleet_that_agrees(game, book, seat):
     lost = len(game.fleet) - len(book.afloat(1 - seat))
     return {
         fleet
-        for fleet in all_fleets(game.rows, game.columns, game.fleet)
+        for fleet in all_fleets(game.rows, game.columns, game.fleet.ships)
         if shot & frozenset().union(*fleet) == hit and sum(ship <= hit for ship in fleet) == lost
     }
 
@@ -347,7 +348,7 @@ def test_fleets_are_drawn_as_often_as_they_agree(
     monkeypatch.setattr(salvo_duel, "SAMPLES", 256)
     game, state = start(rows, columns, fleets)
     if not listing:
-        vars(game)["posterior"] = Posterior(rows, columns, game.fleet)
+        vars(game)["posterior"] = Posterior(rows, columns, game.fleet.ships)
         assert not game.posterior.exact
     (book,) = books_of(game, state)
     for cell in shots:

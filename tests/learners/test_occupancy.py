@@ -46,7 +46,7 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
     for row in range(len(moves)):
         ships = results.state.ships[moves.game[row]]
         ships = ships[1 - moves.seat[row]] if game.spec.seats == 2 else ships
-        shot, _ = game.sea(moves.state[row : row + 1])
+        shot, _ = game.shots_and_hits(moves.state[row : row + 1])
         for cell in range(game.num_cells):
             if not shot[0, cell] and not moves.state.aimed[row, cell]:
                 chance = 1 / (1 + math.exp(-score[cell]))
@@ -95,7 +95,7 @@ def test_scores_become_the_exact_posterior(words, games):
     moves, _ = collect_games(game, [Agent(game, agent.policy, Argmax())], 300, rng(6))
     with torch.no_grad():
         chance = agent.policy.scores(game, moves.state)[0].sigmoid()
-    exact = game.posterior.occupied(moves.state.shot, moves.state.hit, 0, rng())
+    exact = game.posterior.occupancy(moves.state.shot, moves.state.hit, 0, rng())
     open_ = ~moves.state.shot
     error = (chance - exact)[open_].abs()
     assert float((exact[open_] - exact[open_].mean()).abs().mean()) > 0.15

@@ -386,11 +386,14 @@ def test_a_game_written_after_a_line_that_was_cut_off_has_its_own_line(tmp_path,
     ("change", "told"),
     [
         (lambda game: game["moves"][0].update(seat=1), "seat 1 cannot move here"),
-        (lambda game: game["moves"][0].update(move="Z9"), "'Z9' is not a move here"),
+        (lambda game: game["moves"][0].update(move="Z9"), "'Z9' is not a legal move"),
         (lambda game: game["moves"][0].update(position="no board"), "not a board"),
         (lambda game: game["score"].append(0.0), "3 scores for 2 seats"),
         (lambda game: game.update(score=[]), "0 scores for 2 seats"),
-        (lambda game: game["moves"][1].update(move=game["moves"][0]["move"]), "is not a move"),
+        (
+            lambda game: game["moves"][1].update(move=game["moves"][0]["move"]),
+            "is not a legal move",
+        ),
     ],
 )
 def test_what_the_rules_do_not_allow_is_named(change, told, tmp_path, undamaged):

@@ -1,0 +1,295 @@
+"""Where a hidden fleet may be, given the hits and misses.
+
+Letters in shapes: B games, N cells in row-major order, S samples, P placements of single ships,
+L layouts of the whole fleet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rlgames.games.layouts import placements
+
+LayoutFilter = Callable[[Tensor, Tensor], Tensor]
+"""filter(rows, layouts): whether layouts, uint8 [n, N], agree with everything else that is known of
+the games in these rows, int64 [n]: bool [n]."""
+
+MAX_ENUMERATED_LAYOUTS = 20_000
+"""Beliefs are computed from the list of all layouts while it has at most this many."""
+
+CHUNK = 1 << 12
+"""Samples processed at once, so that their arrays stay in the processor's cache."""
+
+MAX_ATTEMPTS = 16
+"""Draws of a listed layout before the filter is applied to all of them."""
+
+HIT_WEIGHT = 6.0
+"""A placement is drawn this many times as often for each open hit that it covers."""
+
+
+@dataclass(frozen=True)
+class _Particles:
+    """S samples of the fleet but for its last ship, which is not drawn.
+
+    game: int64 [S], the row of the batch. covered: float32 [S, N], the cells of the ships placed.
+    weight: float64 [S]. last: float32 [S, P], the possible placements of the last ship. placed:
+    int64 [S, ships - 1], the placements of the others.
+    """
+
+    game: Tensor
+    covered: Tensor
+    weight: Tensor
+    last: Tensor
+    placed: Tensor
+
+
+class Posterior:
+    """The distribution of the fleet given the cells shot at and those that were hit.
+
+    All layouts that agree with the shots are equally likely. If there are few layouts, they are
+    listed. Otherwise they are sampled one ship at a time: while a hit is open (covered by no ship
+    yet), some ship covers the first open hit; then the remaining ships take cells that were not
+    shot at. Each layout can be reached in only one way, so its importance weight is 1 ÷ the
+    probability of drawing it. The last ship is not drawn: all its placements count at once.
+    """
+
+    def __init__(
+        self, rows: int, columns: int, ships: list[int], layouts: Tensor | None = None
+    ) -> None:
+        self.exact = layouts is not None and len(layouts) <= MAX_ENUMERATED_LAYOUTS
+        self._numbered = layouts if self.exact else None
+        self._listed = None if self._numbered is None else (self._numbered > 0).float()
+        # What contradicts each layout: a miss where it has a ship, a hit where it has none.
+        cells = None if self._listed is None else self._listed.T
+        self._contradictions = None if cells is None else torch.cat([cells, 1 - cells])
+        count = Counter(ships)
+        self._lengths = sorted(count, reverse=True)
+        tables = [placements(rows, columns, length) for length in self._lengths]
+        self._table = torch.cat(tables).float()  # [P, N], the placements of all lengths
+        sizes = torch.tensor([len(table) for table in tables])
+        self._length_index = torch.arange(len(tables)).repeat_interleave(sizes)  # [P]
+        self._fleet = torch.tensor([float(count[length]) for length in self._lengths])
+        self._ship_length_index = torch.tensor([self._lengths.index(length) for length in ships])
+        self._num_ships = len(ships)
+        self._ship_cells = sum(ships)
+
+    def occupancy(
+        self, shot: Tensor, hit: Tensor, samples: int = 0, rng: torch.Generator | None = None
+    ) -> Tensor:
+        """Float32 [B, N]: the probability that each cell has a ship, from bool [B, N] twice.
+
+        samples: layouts drawn with rng for each game if they are not listed.
+        """
+        if self._listed is not None:
+            agree = self._agreeing(shot, hit)
+            return (agree @ self._listed) / agree.sum(1, keepdim=True).clamp(min=1)
+        assert rng is not None
+        counts = torch.zeros(shot.shape, dtype=torch.float64)
+        missing = torch.arange(len(shot))
+        for _ in range(3):
+            counts[missing] = self._sampled_counts(shot[missing], hit[missing], samples, rng)
+            missing = missing[counts[missing].sum(1) == 0]
+            if not len(missing):
+                break
+            samples *= 8
+        for row in missing.tolist():  # no layout was found: fall back to single ships
+            counts[row] = self._counts_by_ship(shot[row], hit[row])
+        return (counts / counts.sum(1, keepdim=True) * self._ship_cells).float()
+
+    def sample(
+        self,
+        shot: Tensor,
+        hit: Tensor,
+        samples: int,
+        rng: torch.Generator,
+        agrees: LayoutFilter | None = None,
+    ) -> Tensor:
+        """Uint8 [B, N]: for each row a numbered layout that agrees with the shots.
+
+        agrees: an additional filter. The distribution is exact if the layouts are listed, and
+        nearly so with many samples. Raises RuntimeError if no layout that agrees is found.
+        """
+        if self._listed is not None:
+            return self._sample_listed(shot, hit, rng, agrees)
+        result = torch.zeros(shot.shape, dtype=torch.uint8)
+        missing = torch.arange(len(shot))
+        for _ in range(5):
+            layouts = self._sample_particles(
+                shot[missing],
+                hit[missing],
+                samples,
+                rng,
+                None if agrees is None else _filter_of_rows(agrees, missing),
+            )
+            result[missing] = layouts
+            missing = missing[(layouts == 0).all(1)]
+            if not len(missing):
+                return result
+            samples *= 4
+        raise RuntimeError(f"no layout was found that agrees with {len(missing)} boards")
+
+    def _agreeing(self, shot: Tensor, hit: Tensor) -> Tensor:
+        """Float32 [B, L]: 1 for the listed layouts that agree."""
+        assert self._contradictions is not None
+        conflicts = torch.cat([shot & ~hit, hit], 1).float() @ self._contradictions
+        return (1 - conflicts).clamp_(min=0)
+
+    def _sample_listed(
+        self, shot: Tensor, hit: Tensor, rng: torch.Generator, agrees: LayoutFilter | None
+    ) -> Tensor:
+        assert self._numbered is not None
+        weight = self._agreeing(shot, hit)
+        index = _sample_index(weight, rng)
+        if agrees is not None:
+            rejected = torch.arange(len(weight))
+            for _ in range(MAX_ATTEMPTS):
+                rejected = rejected[~agrees(rejected, self._numbered[index[rejected]])]
+                if not len(rejected):
+                    break
+                index[rejected] = _sample_index(weight[rejected], rng)
+            # Few layouts agree with the rows that are left: filter all layouts.
+            row, layout = weight[rejected].nonzero().T
+            accepted = agrees(rejected[row], self._numbered[layout])
+            weight[rejected[row], layout] = accepted.float()
+            index[rejected] = _sample_index(weight[rejected], rng)
+        if not bool((weight.amax(1) > 0).all()):
+            raise RuntimeError("no layout agrees with what was seen")
+        return self._numbered[index]
+
+    def _sample_particles(
+        self,
+        shot: Tensor,
+        hit: Tensor,
+        samples: int,
+        rng: torch.Generator,
+        agrees: LayoutFilter | None,
+    ) -> Tensor:
+        """Uint8 [B, N]: one of each row's samples, by weight; all zeros where there is none."""
+        result = torch.zeros(shot.shape, dtype=torch.uint8)
+        best = torch.full((len(shot),), -torch.inf, dtype=torch.float64)
+        for particles in self._particles(shot, hit, samples, rng):
+            last = _sample_index(particles.last, rng)
+            layout = self._number_ships(torch.cat([particles.placed, last[:, None]], 1), rng)
+            weight = particles.weight * particles.last.sum(1)
+            if agrees is not None:
+                weight = weight * agrees(particles.game, layout)
+            noise = torch.empty(len(weight), dtype=torch.float64).exponential_(generator=rng)
+            # The largest of these scores is a draw by weight.
+            score = weight.log() - noise.clamp(min=1e-30).log()
+            best = best.scatter_reduce(0, particles.game, score, "amax")
+            is_best = (score == best[particles.game]) & (score > -torch.inf)
+            rows = is_best.nonzero()[:, 0]
+            result[particles.game[rows]] = layout[rows]
+        return result
+
+    def _number_ships(self, placed: Tensor, rng: torch.Generator) -> Tensor:
+        """Uint8 [S, N] from the placements of all ships, int64 [S, ships], in any order.
+
+        Ships of equal length are numbered at random.
+        """
+        length_index = self._length_index[placed]
+        order = length_index.argsort(dim=1, stable=True)
+        noise = torch.rand(placed.shape, generator=rng)
+        # Ships sorted by length, those of equal length shuffled.
+        number = (noise + self._ship_length_index).argsort(1)
+        layout = torch.zeros(len(placed), self._table.shape[1])
+        for place in range(placed.shape[1]):
+            cells = self._table[placed.gather(1, order[:, place, None])[:, 0]]
+            layout = layout + cells * (number[:, place, None] + 1)
+        return layout.to(torch.uint8)
+
+    def _sampled_counts(
+        self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator
+    ) -> Tensor:
+        """Float64 [B, N]: how often the cells are covered, up to a factor for each row."""
+        total = torch.zeros(shot.shape, dtype=torch.float64)
+        for particles in self._particles(shot, hit, samples, rng):
+            last = particles.last
+            covered = last.sum(1, keepdim=True) * particles.covered + last @ self._table
+            total.index_add_(0, particles.game, particles.weight[:, None] * covered.double())
+        return total
+
+    def _particles(
+        self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator
+    ) -> Iterator[_Particles]:
+        """Samples for each row, in chunks."""
+        step = max(1, CHUNK // samples)
+        for start in range(0, len(shot), step):
+            part = slice(start, start + step)
+            shots, hits = shot[part].float(), hit[part].float()
+            avoids_misses = ((shots - hits) @ self._table.T == 0).float()
+            yield self._sample_chunk(start, avoids_misses, hits, samples, rng)
+
+    def _sample_chunk(
+        self, start: int, avoids_misses: Tensor, hits: Tensor, samples: int, rng: torch.Generator
+    ) -> _Particles:
+        """start: the row of the first game; avoids_misses: float32 [b, P]; hits: [b, N]."""
+        game = torch.arange(len(hits)).repeat_interleave(samples)
+        remaining = self._fleet.expand(len(game), -1).clone()  # ships to place, by length
+        covered = torch.zeros(len(game), hits.shape[1])
+        weight = torch.ones(len(game), dtype=torch.float64)
+        placed = torch.zeros(len(game), 0, dtype=torch.int64)
+        open_hits, possible = hits[game], avoids_misses[game]
+        for number in range(self._num_ships - 1):
+            likelihood, ways = self._next_placements(possible, covered, open_hits, remaining)
+            chosen = _sample_index(likelihood, rng)[:, None]
+            probability = likelihood.gather(1, chosen)[:, 0] / likelihood.sum(1)
+            chosen_ways = ways.gather(1, chosen)[:, 0]
+            alive = chosen_ways > 0
+            weight = torch.where(alive, weight * chosen_ways / probability, 0.0)
+            cells = self._table[chosen[:, 0]]
+            covered = covered + cells
+            placed = torch.cat([placed, chosen], 1)
+            open_hits = open_hits * (1 - cells)
+            ones = torch.ones_like(chosen, dtype=remaining.dtype)
+            remaining.scatter_add_(1, self._length_index[chosen], -ones)
+            rows = alive.nonzero()[:, 0]
+            if number and len(rows) < 0.7 * len(alive):
+                game, covered, weight, open_hits, possible, remaining, placed = (
+                    column[rows]
+                    for column in (game, covered, weight, open_hits, possible, remaining, placed)
+                )
+        table = self._table.T
+        fits = possible * (covered @ table == 0) * (remaining > 0)[:, self._length_index]
+        last = fits * (open_hits @ table == open_hits.sum(1, keepdim=True))
+        return _Particles(game + start, covered, weight, last, placed)
+
+    def _next_placements(
+        self, possible: Tensor, covered: Tensor, open_hits: Tensor, remaining: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Float32 [S, P] twice: how likely each placement is to be drawn next, up to a factor, and
+        in how many ways it can be the next one."""
+        table = self._table.T
+        fits = possible * (covered @ table == 0)
+        has_open_hit = open_hits.amax(1) > 0
+        first = open_hits.argmax(1)
+        covers = self._table.T[first]  # [S, P], the placements over the first open hit
+        # Any remaining ship may cover it; without an open hit the longest ship is next.
+        longest = (remaining > 0).float().argmax(1)
+        is_longest = (self._length_index == longest[:, None]).float()
+        by_length = remaining[:, self._length_index]
+        ways = fits * torch.where(has_open_hit[:, None], covers * by_length, is_longest)
+        return ways * HIT_WEIGHT ** (open_hits @ table), ways
+
+    def _counts_by_ship(self, shot: Tensor, hit: Tensor) -> Tensor:
+        """Float64 [N]: each ship by itself, favoring placements that explain many hits."""
+        fits = ((shot & ~hit).float() @ self._table.T) == 0
+        weight = fits * self._fleet[self._length_index] * 10 ** (hit.float() @ self._table.T)
+        return (weight @ self._table).double() + 1e-9
+
+
+def _sample_index(weight: Tensor, rng: torch.Generator) -> Tensor:
+    """Int64 [S]: a column for each row of float32 [S, P], by weight; any where all are 0."""
+    total = weight.cumsum(1)
+    u = torch.rand(len(weight), 1, generator=rng) * total[:, -1:]
+    return torch.searchsorted(total, u, right=True)[:, 0].clamp(max=weight.shape[1] - 1)
+
+
+def _filter_of_rows(agrees: LayoutFilter, rows: Tensor) -> LayoutFilter:
+    """The filter for a selection of the rows."""
+    return lambda selected, layouts: agrees(rows[selected], layouts)

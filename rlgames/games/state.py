@@ -1,0 +1,149 @@
+"""Positions, what a game declares about itself, and tables that move between devices.
+
+Letters in shapes: B games side by side, P seats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+
+class HiddenTruth:
+    """Replaces a hidden field in a public state; using it as a tensor raises PermissionError."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise PermissionError("players see public states, and this field is hidden from them")
+
+    def __reduce__(self) -> str:
+        return "HIDDEN"
+
+    __getattr__ = __getitem__ = __and__ = __rand__ = __or__ = __invert__ = _refuse
+    __add__ = __radd__ = __sub__ = __mul__ = __gt__ = __lt__ = __len__ = __iter__ = _refuse
+
+    @classmethod
+    def __torch_function__(cls, *_: Any, **__: Any) -> Any:
+        return HIDDEN._refuse()
+
+
+HIDDEN: Any = HiddenTruth()
+
+
+@dataclass(frozen=True)
+class State:
+    """B positions side by side; every field is a tensor with the batch in front.
+
+    done: bool [B], the game is over and this row does not change any more.
+    current_seat: int64 [B], the seat to act.
+    turn: int64 [B], turns finished since the start.
+    score: float32 [B, P], what each seat has scored since the start.
+    """
+
+    done: Tensor
+    current_seat: Tensor
+    turn: Tensor
+    score: Tensor
+
+    def __len__(self) -> int:
+        return self.done.shape[0]
+
+    def __getitem__(self, rows: Tensor | slice) -> Self:
+        """Some of the rows: a slice, int64 indices or a bool mask of [B]."""
+        if not isinstance(rows, Tensor):
+            return self._map(lambda tensor: tensor[rows])
+        indices = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        # index_select is twice as fast as indexing.
+        return self._map(lambda tensor: tensor.index_select(0, indices))
+
+    def put(self, rows: Tensor, other: Self) -> Self:
+        """These positions with the N others in place of rows, int64 [N]."""
+        new = vars(other)
+        columns = {
+            name: value if value is HIDDEN else value.index_copy(0, rows, new[name])
+            for name, value in vars(self).items()
+        }
+        return type(self)(**columns)
+
+    def to(self, device: torch.device | str) -> Self:
+        return self._map(lambda tensor: tensor.to(device))
+
+    @classmethod
+    def cat(cls, states: Sequence[Self]) -> Self:
+        """Concatenate batches; hidden fields stay hidden."""
+        if len(states) == 1:
+            return states[0]
+        columns = {}
+        for field in fields(cls):
+            parts = [getattr(state, field.name) for state in states]
+            columns[field.name] = HIDDEN if parts[0] is HIDDEN else torch.cat(parts)
+        return cls(**columns)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Self:
+        columns = {
+            name: value if value is HIDDEN else change(value) for name, value in vars(self).items()
+        }
+        return type(self)(**columns)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a game declares about itself.
+
+    observation: shape of one observation, (planes, rows, columns).
+    has_cell_actions: action a is cell a of the board in row-major order, so that a network may
+        give each cell one score.
+    max_plies: an upper limit of the plies of a game.
+    max_positions: an upper limit of the reachable positions, which need not be tight.
+    goal: what a player wants: few "turns"; a high "score"; or an "outcome", a higher final score
+        than the other seat's.
+    hidden: some of the state is hidden from the seat to move.
+    num_chance_inputs: uniform numbers that chance consumes after each action; 0: no chance.
+    zero_sum: the scores of the seats add up to 0.
+    num_cell_values: the number of values of a cell, where cells() describes the whole board;
+        otherwise 0.
+    has_exact_key: key() is the exact identity of a visible position.
+    max_plies_per_turn: an upper limit of the plies of a turn.
+    observation_range: limits of the numbers in an observation.
+    """
+
+    name: str
+    seats: int
+    actions: int
+    observation: tuple[int, int, int]
+    has_cell_actions: bool
+    max_plies: int
+    max_positions: float
+    goal: str
+    hidden: bool = False
+    num_chance_inputs: int = 0
+    zero_sum: bool = False
+    num_cell_values: int = 0
+    has_exact_key: bool = False
+    max_plies_per_turn: int = 1
+    observation_range: tuple[float, float] = (0.0, 1.0)
+
+
+def count_boards(cell_values: int, cells: int) -> float:
+    """The number of ways to fill the cells; infinite where it exceeds all floats."""
+    try:
+        return float(cell_values) ** cells
+    except OverflowError:
+        return math.inf
+
+
+class Tables:
+    """Constant tensors, and parts that are tables themselves; they move to a device together."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move everything to a device, in place."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value.to(device))
+            elif isinstance(value, Tables):
+                value.to(device)
+        return self
