@@ -42,7 +42,9 @@ class Positions:
         boards = [played(moves) for _, _, moves, _, _ in lines]
         own, occupied = (torch.tensor(column) for column in zip(*boards, strict=True))
         outcome = torch.tensor([[WORTH[mark] for mark in outcomes] for *_, outcomes, _ in lines])
-        return cls(game.of_bits(own, occupied), outcome, [f"{a} {b}" for a, b, *_ in lines])
+        return cls(
+            game.state_from_stones(own, occupied), outcome, [f"{a} {b}" for a, b, *_ in lines]
+        )
 
 
 def played(moves: str) -> Board:

@@ -271,7 +271,7 @@ class Battleship(FleetGame[BattleshipState]):
     def hidden_hits(self, state: BattleshipState) -> Tensor:
         if not self.spec.has_cell_actions:
             raise NotImplementedError(
-                "with aim=joint an action is a set of cells, not one hit or miss"
+                "with aim=joint an action is several cells, not one hit or miss"
             )
         return (state.ships > 0)[:, None]
 

@@ -39,8 +39,8 @@ class WinOrBlock(UniformOver):
         self.game = game
 
     def options(self, state: KInARowState) -> Tensor:
-        wins = self.game.completes(state, state.own)
-        blocks = self.game.completes(state, state.own ^ state.occupied)
+        wins = self.game.completing_actions(state, state.own)
+        blocks = self.game.completing_actions(state, state.own ^ state.occupied)
         wanted = torch.where(wins.any(1, keepdim=True), wins, blocks)
         return torch.where(wanted.any(1, keepdim=True), wanted, self.game.legal_action_mask(state))
 
