@@ -22,7 +22,7 @@ from torch import Tensor
 from rlgames.games import board
 from rlgames.games.fleets import SAMPLES, Fleet, FleetGame, encode_cells, sunk_ships
 from rlgames.games.game import HIDDEN, ExactSolver, Spec, State
-from rlgames.games.salvos import Salvos, is_sequential
+from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
@@ -74,8 +74,8 @@ class Battleship(FleetGame[BattleshipState]):
         name: str = "battleship",
     ) -> None:
         self.fleet = Fleet(rows, columns, list(ships))
-        self.rows, self.columns, self.num_cells = rows, columns, rows * columns
-        self.ship_cells = self.fleet.ship_cells
+        self.rows, self.columns = rows, columns
+        self.num_cells, self.ship_cells = self.fleet.num_cells, self.fleet.ship_cells
         self.shots, self.encoding, self.show = shots, encoding, tuple(show)
         self.sequential = is_sequential(aim, self.num_cells, shots)
         self.salvos = Salvos(self.num_cells, 1 if self.sequential else shots)
@@ -232,15 +232,7 @@ class Battleship(FleetGame[BattleshipState]):
         return not_hit / unshot.clamp(min=1) * shots
 
     def expected_random_turns(self) -> float:
-        """The expected turn of the last hit when cells are shot at in random order.
-
-        The last of T ship cells among N is the m-th shot with probability C(m-1, T-1) / C(N, T).
-        """
-        total = math.comb(self.num_cells, self.ship_cells)
-        return sum(
-            math.ceil(m / self.shots) * math.comb(m - 1, self.ship_cells - 1) / total
-            for m in range(self.ship_cells, self.num_cells + 1)
-        )
+        return expected_random_turns(self.num_cells, self.ship_cells, self.shots)
 
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns)
@@ -251,10 +243,6 @@ class Battleship(FleetGame[BattleshipState]):
     @property
     def exact_solver(self) -> ExactSolver | None:
         return None if "sunk" in self.show else "belief"
-
-    def layouts(self) -> Tensor | None:
-        """Bool [L, N]: every layout of the fleet once, or None if there are too many to list."""
-        return None if self.fleet.layouts is None else self.fleet.layouts > 0
 
     def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
         hit, sunk = state.hit.cpu(), state.sunk.cpu()
@@ -270,9 +258,7 @@ class Battleship(FleetGame[BattleshipState]):
 
     def hidden_hits(self, state: BattleshipState) -> Tensor:
         if not self.spec.has_cell_actions:
-            raise NotImplementedError(
-                "with aim=joint an action is several cells, not one hit or miss"
-            )
+            raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
         return (state.ships > 0)[:, None]
 
     def boards(self, state: BattleshipState, row: int, reveal: bool = False) -> list[board.Board]:
@@ -299,9 +285,9 @@ class Battleship(FleetGame[BattleshipState]):
         )
         hit = cells == 2
         shot = hit | (cells == 1)
-        start = self._start(torch.zeros(len(texts), self.num_cells, dtype=torch.uint8))
+        sea = torch.zeros(len(texts), self.num_cells, dtype=torch.uint8)
         return replace(
-            start,
+            self._start(sea),
             ships=HIDDEN,
             shot=shot,
             hit=hit,

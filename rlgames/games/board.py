@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 Board = list[list[str]]
 """The marks of all cells, row by row from the top; "." is an empty one."""
 
-BETWEEN = "   |"
-"""What is written between two boards."""
+SEPARATOR = "   |"
+"""Text between two boards."""
 
 
 @dataclass(frozen=True)
 class BoardFormat:
-    """How the boards of a game are written: so many rows and columns of marks, each at least that
-    wide, with labels left of the rows, above the columns and below them, where there are any."""
+    """How the boards of a game are written.
+
+    left, above, below: labels of the rows and of the columns, if any. width: the least width of a
+    mark.
+    """
 
     rows: int
     columns: int
@@ -49,14 +52,14 @@ def split(marks: list[str], columns: int) -> Board:
 def draw(boards: Sequence[Board], form: BoardFormat) -> str:
     """Boards side by side, with their labels."""
     blocks = [_lines(board, form) for board in boards]
-    return "\n".join(BETWEEN.join(parts) for parts in zip(*blocks, strict=True))
+    return "\n".join(SEPARATOR.join(parts) for parts in zip(*blocks, strict=True))
 
 
 def _lines(board: Board, form: BoardFormat) -> list[str]:
     width = max(form.width, *(len(mark) for row in board for mark in row))
 
     def line(label: str, words: list[str]) -> str:
-        # Of a label that is too long the end is written.
+        # A label that is too long is cut at its start.
         row = " ".join(f"{word[-width:]:>{width}}" for word in words)
         return f"{label:>2} {row}" if form.left else row
 
@@ -68,16 +71,15 @@ def _lines(board: Board, form: BoardFormat) -> list[str]:
 
 
 def read(text: str, form: BoardFormat, *marks: Collection[str]) -> list[list[str]]:
-    """The marks of each board in row-major order, from the text that draw makes, with labels or
-    without them; marks: those that each board can have.
+    """The marks of each board in row-major order; the inverse of draw, labels being optional.
 
-    Raises ValueError, saying what is wrong, for any other text.
+    marks: the marks that each board can have. Raises ValueError, with the reason, for other text.
     """
     lines = [line.split("|") for line in text.splitlines() if line.strip()]
     if any(len(line) != len(marks) for line in lines):
         raise ValueError(f"not {len(marks)} board{'s' * (len(marks) > 1)} side by side")
     blocks = [[line[number].split() for line in lines] for number in range(len(marks))]
-    return [_read(block, form, known) for block, known in zip(blocks, marks, strict=True)]
+    return [_read(block, form, valid) for block, valid in zip(blocks, marks, strict=True)]
 
 
 def _read(lines: list[list[str]], form: BoardFormat, marks: Collection[str]) -> list[str]:
@@ -91,11 +93,11 @@ def _read(lines: list[list[str]], form: BoardFormat, marks: Collection[str]) -> 
     if len(lines) != form.rows:
         raise ValueError(f"{len(lines)} rows; the board has {form.rows}")
     cells = [mark for line in lines for mark in line]
-    known = [*marks]
-    wrong = [mark for mark in cells if mark not in known]
-    if wrong:
-        some = " ".join(known[:8]) + " ..." * (len(known) > 8)
-        raise ValueError(f"{wrong[0]!r} is none of the marks {some}")
+    valid = [*marks]
+    invalid = [mark for mark in cells if mark not in valid]
+    if invalid:
+        examples = " ".join(valid[:8]) + " ..." * (len(valid) > 8)
+        raise ValueError(f"{invalid[0]!r} is none of the marks {examples}")
     return cells
 
 

@@ -72,6 +72,10 @@ class FleetGame(Game[S]):
     def score_actions(self, cells: Tensor) -> Tensor:
         """Float32 [B, A]: the sum over the cells of each action, from float [B, N]."""
 
+    def layouts(self) -> Tensor | None:
+        """Bool [L, N]: every layout of the fleet once, or None if there are too many to list."""
+        return None if self.fleet.layouts is None else self.fleet.layouts > 0
+
     @cached_property
     def posterior(self) -> Posterior:
         """The distribution of the fleet given shots and hits; on the CPU."""

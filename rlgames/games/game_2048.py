@@ -1,8 +1,9 @@
 """2048 on a board of any size.
 
-A move slides all tiles to one side; two equal tiles that meet become one of twice the value, once
-a move, the pair nearest the side first, and the score grows by what was made. Then a 2 appears on
-a random empty cell, now and then a 4. The game is over when no move changes the board.
+A move slides all tiles to one side. Two equal tiles that meet merge into one of twice the value,
+the pair nearest the side first and each tile at most once a move; the score grows by the value of
+the new tile. Then a 2, or sometimes a 4, appears on a random empty cell. The game is over when no
+move changes the board.
 
     .    .    2    .
     .    .    4    2      actions: up, right, down, left
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,21 +28,21 @@ from rlgames.games.symmetry import board_symmetries
 
 ACTIONS = ("up", "right", "down", "left")
 
-WORDS = [".", *(str(2**exponent) for exponent in range(1, 64))]
+MARKS = [".", *(str(2**exponent) for exponent in range(1, 64))]
 """How a cell is written, by its exponent."""
 
-EXPONENTS = {word: exponent for exponent, word in enumerate(WORDS)}
+EXPONENTS = {mark: exponent for exponent, mark in enumerate(MARKS)}
 
 MAX_PLANES = 16
-"""A one-hot observation has at most so many values a cell; larger tiles share the last."""
+"""The most planes of a one-hot observation; larger tiles share the last."""
 
 ONE_HOT_CHUNK = 2048
-"""One-hot observations are made of so many positions at a time."""
+"""Positions whose one-hot observations are written at a time, so that they stay in the cache."""
 
 
 @dataclass(frozen=True)
 class Game2048State(State):
-    """tiles: uint8 [B, N], row-major from the top: 0 empty, otherwise the tile is 2 to this."""
+    """tiles: uint8 [B, N], exponents in row-major order from the top: 0 empty, e the tile 2^e."""
 
     tiles: Tensor
 
@@ -49,12 +50,12 @@ class Game2048State(State):
 class Game2048(Game[Game2048State]):
     """rows × columns cells.
 
-    fours: the probability that a new tile is a 4. target: the tile that counts as a win; the game
-        goes on beyond it. encoding: "onehot" shows a plane for each value of a cell, "exponents"
+    fours: the probability that a new tile is a 4. target: the tile that counts as a win; play
+        continues after it. encoding: "onehot" shows a plane for each value of a cell, "exponents"
         one plane of the tiles' exponents ÷ 10.
     """
 
-    _empty: Subsets | None = None
+    _cell_subsets: Subsets | None = None
 
     def __init__(
         self,
@@ -67,16 +68,16 @@ class Game2048(Game[Game2048State]):
     ) -> None:
         cells = rows * columns
         if cells < 3:
-            raise ValueError(f"a board of {rows}x{columns} has no room to slide; take board=2")
+            raise ValueError(f"a board of {rows}x{columns} has no room to slide; use board=2")
         if target < 4 or target & (target - 1):
-            raise ValueError(f"target={target} is not a tile; 4, 8, 16, ... 2048 are")
+            raise ValueError(f"target={target} is not a tile; tiles are 4, 8, 16, ... 2048")
         self.rows, self.columns, self.num_cells = rows, columns, cells
         self.fours, self.target, self.encoding = fours, target, encoding
         self.planes = min(MAX_PLANES, cells + 2)
-        self._sliding: TabledSlides | ComputedSlides = ComputedSlides(rows, columns)
+        self._slides: TabledSlides | ComputedSlides = ComputedSlides(rows, columns)
         if max(rows, columns) <= MAX_TABLED_LENGTH:
-            self._sliding = TabledSlides(rows, columns, marks=cells + 2)
-        self._values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
+            self._slides = TabledSlides(rows, columns, cells + 2)
+        self._tile_values = torch.tensor([0.0] + [2.0**e for e in range(1, 64)])
         planes = self.planes if encoding == "onehot" else 1
         self.spec = Spec(
             name=name,
@@ -84,7 +85,7 @@ class Game2048(Game[Game2048State]):
             actions=4,
             observation=(planes, rows, columns),
             has_cell_actions=False,
-            # Each move adds at least 2 to a sum that n cells hold at most 2^(n + 2) of.
+            # Each move adds at least 2 to the sum of the tiles, which is at most 2^(cells + 2).
             max_plies=2 ** min(cells + 1, 40),
             max_positions=float(cells + 2) ** cells,
             goal="score",
@@ -99,46 +100,46 @@ class Game2048(Game[Game2048State]):
         empty = torch.zeros(batch, self.num_cells, dtype=torch.uint8, device=device)
         state = self._start(empty)
         u = torch.rand(2, batch, 2, generator=rng, device=device)
-        return self._finish(self._place(self._place(state, u[0]), u[1]))
+        return self._mark_done(self._add_tile(self._add_tile(state, u[0]), u[1]))
 
     def openings(self, limit: int) -> tuple[Game2048State, Tensor] | None:
         count = (2 * self.num_cells) * (2 * self.num_cells)
         if count > 4 * limit:
             return None
         empty = self._start(torch.zeros(1, self.num_cells, dtype=torch.uint8))
-        first, one = self._all_places(empty)
-        second, two = self._all_places(one)
+        first, one_tile = self._all_new_tiles(empty)
+        second, two_tiles = self._all_new_tiles(one_tile)
         probability = (first.reshape(-1, 1) * second).reshape(-1)
-        tiles, group = two.tiles[probability > 0].unique(dim=0, return_inverse=True)
+        tiles, group = two_tiles.tiles[probability > 0].unique(dim=0, return_inverse=True)
         total = torch.zeros(len(tiles), dtype=torch.float64)
         total.index_add_(0, group, probability[probability > 0])
-        return (self._finish(self._start(tiles)), total) if len(tiles) <= limit else None
+        return (self._mark_done(self._start(tiles)), total) if len(tiles) <= limit else None
 
     def legal_action_mask(self, state: Game2048State) -> Tensor:
-        return self._sliding.open(state.tiles) | state.done[:, None]
+        return self._slides.legal_actions(state.tiles) | state.done[:, None]
 
     def apply_action(self, state: Game2048State, action: Tensor) -> Game2048State:
-        tiles, gain = self._sliding.slide(state.tiles, action)
-        turn, score = state.turn + ~state.done, state.score + gain[:, None]
+        tiles, score_delta = self._slides.slide(state.tiles, action)
+        turn, score = state.turn + ~state.done, state.score + score_delta[:, None]
         return replace(state, turn=turn, score=score, tiles=tiles)
 
     def apply_chance(self, state: Game2048State, u: Tensor) -> Game2048State:
-        return self._finish(self._place(state, u))
+        return self._mark_done(self._add_tile(state, u))
 
     def chance_outcomes(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
-        probability, after = self._all_places(state)
-        return probability, self._finish(after)
+        probability, after = self._all_new_tiles(state)
+        return probability, self._mark_done(after)
 
     def observe(self, state: Game2048State) -> Tensor:
         if self.encoding == "exponents":
             return (state.tiles.float() / 10).view(-1, *self.spec.observation)
         tiles = state.tiles.clamp(max=self.planes - 1)
         planes = torch.empty(len(state), self.planes, self.num_cells, device=tiles.device)
-        # A part at a time, which stays in the cache until it is filled.
-        parted = tiles.device.type == "cpu" and not torch.compiler.is_compiling()
-        part = ONE_HOT_CHUNK if parted else max(1, len(tiles))
-        for shown, of in zip(planes.split(part), tiles.split(part), strict=True):
-            shown.zero_().scatter_(1, of.long()[:, None], 1.0)
+        # In chunks that stay in the cache until they are filled.
+        in_chunks = tiles.device.type == "cpu" and not torch.compiler.is_compiling()
+        size = ONE_HOT_CHUNK if in_chunks else max(1, len(tiles))
+        for chunk, exponents in zip(planes.split(size), tiles.split(size), strict=True):
+            chunk.zero_().scatter_(1, exponents.long()[:, None], 1.0)
         return planes.view(-1, *self.spec.observation)
 
     def outcome(self, before: Game2048State, action: Tensor, after: Game2048State) -> Tensor:
@@ -148,48 +149,48 @@ class Game2048(Game[Game2048State]):
         return torch.where(new.any(1), 2 * cell + value, 0)
 
     def key(self, state: Game2048State) -> Tensor:
-        """Four bits a cell; tiles beyond 32768 are not told from smaller ones."""
-        places = 4 * torch.arange(self.num_cells, device=state.tiles.device)
-        return ((state.tiles.long() & 15) << places).sum(1)
+        """Four bits per cell; tiles above 32768 wrap around."""
+        shifts = 4 * torch.arange(self.num_cells, device=state.tiles.device)
+        return ((state.tiles.long() & 15) << shifts).sum(1)
 
     def state_from_key(self, key: Tensor) -> Game2048State:
-        places = 4 * torch.arange(self.num_cells, device=key.device)
-        return self._finish(self._start(((key[:, None] >> places) & 15).to(torch.uint8)))
+        shifts = 4 * torch.arange(self.num_cells, device=key.device)
+        return self._mark_done(self._start(((key[:, None] >> shifts) & 15).to(torch.uint8)))
 
     def depth(self, state: Game2048State) -> Tensor:
         """Half the sum of the tiles: every move adds 1 or 2."""
-        return (self._values[state.tiles.long()].sum(1) / 2).long()
+        return (self._tile_values[state.tiles.long()].sum(1) / 2).long()
 
     def from_exponents(self, exponents: Tensor) -> Game2048State:
         """Positions from exponents, int64 [B, rows, columns], with a score of 0."""
-        return self._finish(self._start(exponents.to(torch.uint8).flatten(1)))
+        return self._mark_done(self._start(exponents.to(torch.uint8).flatten(1)))
 
     def cells(self, state: Game2048State) -> Tensor:
         """Int64 [B, rows, columns]: the exponents."""
         return state.tiles.long().view(-1, self.rows, self.columns)
 
     def measures(self, state: Game2048State) -> dict[str, Tensor]:
-        most = self._values[state.tiles.amax(1).long()]
+        max_tile = self._tile_values[state.tiles.amax(1).long()]
         return {
-            "grid_sum": self._values[state.tiles.long()].sum(1),
-            "max_tile": most,
-            "win": (most >= self.target).float(),
+            "grid_sum": self._tile_values[state.tiles.long()].sum(1),
+            "max_tile": max_tile,
+            "win": (max_tile >= self.target).float(),
         }
 
     def public(self, state: Game2048State) -> Game2048State:
         return state
 
     def is_valid(self, state: Game2048State) -> Tensor:
-        # The k-th largest tile was made when k cells held others; each turn adds at most 4.
-        most = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
+        # The k-th largest tile was made while k - 1 cells held larger ones; a turn adds at most 4.
+        largest = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
         tiles = state.tiles.long().sort(1, descending=True)[0]
-        total = self._values.double()[tiles.clamp(max=63)].sum(1)
-        open_ = self._finish(replace(state, done=torch.zeros_like(state.done)))
+        total = self._tile_values.double()[tiles.clamp(max=63)].sum(1)
+        replayed = self._mark_done(replace(state, done=torch.zeros_like(state.done)))
         return (
             super().is_valid(state)
-            & (tiles <= most.clamp(max=63)).all(1)
+            & (tiles <= largest.clamp(max=63)).all(1)
             & (total <= 4.0 * (state.turn + 2))
-            & (open_.done == state.done)
+            & (replayed.done == state.done)
             & self.legal_action_mask(state).any(1)
         )
 
@@ -197,7 +198,7 @@ class Game2048(Game[Game2048State]):
         return board_symmetries(self.rows, self.columns)
 
     def action_symmetries(self) -> Tensor:
-        """A turned board's direction is the one in which its step leads on the board before."""
+        """The direction on the original board of each direction on the transformed one."""
         grid = self.symmetries().view(-1, self.rows, self.columns)
         steps = []
         for length, axis in ((self.rows, 1), (self.columns, 2)):
@@ -205,25 +206,24 @@ class Game2048(Game[Game2048State]):
             first, second = first[:, 0], second[:, 0]
             down = second // self.columns - first // self.columns
             right = second % self.columns - first % self.columns
-            if length == 1:  # no step at all: the board is not turned this way
+            if length == 1:  # there is no step: the symmetries keep this axis
                 down, right = down + (axis == 1), right + (axis == 2)
-            # up, right, down and left are 0 to 3
+            # up, right, down and left are 0 to 3.
             steps.append(torch.where(down != 0, 1 + down, 2 - right))
         down_is, right_is = steps
         return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
 
     def boards(self, state: Game2048State, row: int, reveal: bool = False) -> list[board.Board]:
-        return [board.split([WORDS[e] for e in state.tiles[row].tolist()], self.columns)]
+        return [board.split([MARKS[e] for e in state.tiles[row].tolist()], self.columns)]
 
     @property
     def board_format(self) -> board.BoardFormat:
         return board.BoardFormat(self.rows, self.columns, width=4)
 
     def parse_all(self, texts: Sequence[str]) -> Game2048State:
-        form = self.board_format
-        marks = dict(list(EXPONENTS.items())[: self.num_cells + 2])  # others no game can make
-        boards = [board.read(text, form, marks)[0] for text in texts]
-        exponents = torch.tensor([[EXPONENTS[word] for word in words] for words in boards])
+        possible = MARKS[: self.num_cells + 2]
+        boards = [board.read(text, self.board_format, possible)[0] for text in texts]
+        exponents = torch.tensor([[EXPONENTS[mark] for mark in marks] for marks in boards])
         return self.from_exponents(exponents.view(-1, self.rows, self.columns))
 
     def action_to_string(self, state: Game2048State, row: int, action: int) -> str:
@@ -231,49 +231,48 @@ class Game2048(Game[Game2048State]):
 
     def _start(self, tiles: Tensor) -> Game2048State:
         batch, device = len(tiles), tiles.device
-        nothing = torch.zeros(batch, dtype=torch.int64, device=device)
+        zeros = torch.zeros(batch, dtype=torch.int64, device=device)
         return Game2048State(
             done=torch.zeros(batch, dtype=torch.bool, device=device),
-            current_seat=nothing,
-            turn=nothing,
+            current_seat=zeros,
+            turn=zeros,
             score=torch.zeros(batch, 1, device=device),
             tiles=tiles,
         )
 
-    def _place(self, state: Game2048State, u: Tensor) -> Game2048State:
+    def _add_tile(self, state: Game2048State, u: Tensor) -> Game2048State:
         """Put a tile on the empty cell that u chooses, in the live rows."""
         empty = state.tiles.clamp(max=1) ^ 1  # several times as fast as a comparison
         if self.num_cells <= MAX_SET_SIZE:
-            if self._empty is None or self._empty.device != empty.device:
-                self._empty = Subsets(self.num_cells, empty.device)
-            cell = self._empty.pick(self._empty.code(empty), u[:, 0])
+            if self._cell_subsets is None or self._cell_subsets.device != empty.device:
+                self._cell_subsets = Subsets(self.num_cells, empty.device)
+            cell = self._cell_subsets.pick(self._cell_subsets.code(empty), u[:, 0])
         else:
             cell = nth_member(empty, u[:, 0])
         value = (1 + (u[:, 1] < self.fours).to(torch.uint8)) * ~state.done
-        # Finished rows keep what they have there.
+        # Finished rows keep their tile.
         value = torch.maximum(value, state.tiles.gather(1, cell[:, None])[:, 0])
         return replace(state, tiles=state.tiles.scatter(1, cell[:, None], value[:, None]))
 
-    def _all_places(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
+    def _all_new_tiles(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
         """Probability float64 [B, 2N] and the B * 2N positions: a 2 on each cell, then a 4."""
         empty = (state.tiles == 0) & ~state.done[:, None]
-        share = empty.double() / empty.sum(1, keepdim=True).clamp(min=1)
-        probability = torch.cat([share * (1 - self.fours), share * self.fours], 1)
-        one = torch.eye(self.num_cells, dtype=torch.uint8, device=empty.device)
-        added = torch.cat([one, 2 * one])
-        tiles = state.tiles[:, None] + added * torch.cat([empty, empty], 1)[:, :, None]
-        probability[state.done, 0] = 1.0  # a finished row stays as it is
+        cell_probability = empty.double() / empty.sum(1, keepdim=True).clamp(min=1)
+        probability = torch.cat(
+            [cell_probability * (1 - self.fours), cell_probability * self.fours], 1
+        )
+        twos = torch.eye(self.num_cells, dtype=torch.uint8, device=empty.device)
+        new_tiles = torch.cat([twos, 2 * twos])
+        tiles = state.tiles[:, None] + new_tiles * torch.cat([empty, empty], 1)[:, :, None]
+        probability[state.done, 0] = 1.0  # a finished row does not change
         row = torch.arange(len(state), device=empty.device).repeat_interleave(2 * self.num_cells)
         return probability, replace(state[row], tiles=tiles.flatten(0, 1))
 
-    def _finish(self, state: Game2048State) -> Game2048State:
-        """Mark the rows that have no move left."""
-        open_ = self._sliding.open(state.tiles).view(torch.int32)[:, 0] != 0
-        return replace(state, done=state.done | ~open_)
-
-    def to(self, device: torch.device | str) -> Self:
-        self._sliding.to(device)
-        return super().to(device)
+    def _mark_done(self, state: Game2048State) -> Game2048State:
+        """Mark the rows without a legal move as done."""
+        # The four bools of a row as one number.
+        has_move = self._slides.legal_actions(state.tiles).view(torch.int32)[:, 0] != 0
+        return replace(state, done=state.done | ~has_move)
 
 
 def game_2048(board: int, columns: int, **rules: Any) -> Game2048:

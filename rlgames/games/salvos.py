@@ -42,6 +42,18 @@ def is_sequential(aim: str, cells: int, shots: int) -> bool:
     return False
 
 
+def expected_random_turns(cells: int, ship_cells: int, shots: int) -> float:
+    """The expected turn of the last hit when cells are shot at in random order.
+
+    The last of T ship cells among N is the m-th shot with probability C(m-1, T-1) / C(N, T).
+    """
+    total = math.comb(cells, ship_cells)
+    return sum(
+        math.ceil(m / shots) * math.comb(m - 1, ship_cells - 1) / total
+        for m in range(ship_cells, cells + 1)
+    )
+
+
 class Salvos(Tables):
     """All sets of `shots` of the N cells, in lexicographic order.
 

@@ -1,7 +1,7 @@
 """How the tiles of 2048 slide: looked up on boards of up to four rows and columns, else computed.
 
-B boards of N = rows * columns cells, row-major from the top; tiles are exponents, 0 for none.
-Actions are 0 to 3: up, right, down, left. Nothing slides on a board that has no move left.
+B boards of N = rows * columns cells, row-major from the top; tiles are exponents, 0 for empty
+cells. Actions are 0 to 3: up, right, down, left.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlgames.games.state import Tables
+
 MAX_TABLED_LENGTH = 4
-"""Lines of up to so many cells are looked up, and so many of them side by side."""
+"""The most cells of a line, and lines of a board, that are looked up."""
 
 
-class ComputedSlides:
-    """Boards of any size."""
+class ComputedSlides(Tables):
+    """Slides boards of any size."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.rows, self.columns = rows, columns
 
-    def to(self, device: torch.device | str) -> None:
-        """It holds no tensors."""
-
-    def open(self, tiles: Tensor) -> Tensor:
+    def legal_actions(self, tiles: Tensor) -> Tensor:
         """Bool [B, 4]: which actions change the boards, uint8 [B, N]."""
         grid = self._lanes(tiles)
         left, right = _can_slide(grid.transpose(0, 1))
@@ -30,90 +29,89 @@ class ComputedSlides:
         return torch.stack([up, right, down, left], 1)
 
     def slide(self, tiles: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Uint8 [B, N], boards after actions, int64 [B]; float32 [B], the score that they made."""
-        vertical = _bytes((action & 1) == 0)
-        backward = _bytes((action == 1) | (action == 2))
+        """Uint8 [B, N], the boards after actions, int64 [B]; float32 [B], the score they made."""
+        is_vertical = _byte_mask((action & 1) == 0)
+        is_reversed = _byte_mask((action == 1) | (action == 2))
         grid = self._lanes(tiles)
-        down, gain_down = _slide_back(grid, backward)
-        across, gain_across = _slide_back(grid.transpose(0, 1), backward)
-        slid = _choose(vertical, down, across.transpose(0, 1))
-        gain = torch.where(vertical != 0, gain_down, gain_across)
-        return slid.reshape(len(tiles.T), -1).T, gain
+        vertical, vertical_score = _slide_either_way(grid, is_reversed)
+        across, across_score = _slide_either_way(grid.transpose(0, 1), is_reversed)
+        slid = _where(is_vertical, vertical, across.transpose(0, 1))
+        score = torch.where(is_vertical != 0, vertical_score, across_score)
+        return slid.reshape(len(tiles.T), -1).T, score
 
     def _lanes(self, tiles: Tensor) -> Tensor:
-        """Uint8 [rows, columns, B]: the batch last, so that cells are worked on in long rows."""
+        """Uint8 [rows, columns, B]: the batch last, for operations on long contiguous rows."""
         return tiles.T.contiguous().view(self.rows, self.columns, -1)
 
 
-class TabledSlides:
-    """Boards of at most four rows and columns, with a row in its tables for all that a line of
-    cells can hold while exponents are less than marks; larger ones are taken for the largest."""
+class TabledSlides(Tables):
+    """Slides boards of at most four rows and columns by tables of all lines of cells.
 
-    def __init__(self, rows: int, columns: int, marks: int) -> None:
+    A line's row in the tables is its code: its exponents as digits of base cell_values, the cell to
+    slide to first. Exponents of cell_values and more count as the largest digit.
+    """
+
+    def __init__(self, rows: int, columns: int, cell_values: int) -> None:
         length, cells = max(rows, columns), rows * columns
-        self._marks = marks
-        count = torch.arange(marks**length)
-        content = torch.stack([count // marks**place % marks for place in range(length)], 1)
+        self._cell_values = cell_values
+        codes = torch.arange(cell_values**length)
+        digits = [codes // cell_values**place % cell_values for place in range(length)]
+        content = torch.stack(digits, 1).to(torch.uint8)
         line = ComputedSlides(1, length)
-        slid, gain = line.slide(content.to(torch.uint8), torch.full_like(count, 3))
+        slid, self._score = line.slide(content, torch.full_like(codes, 3))
         padded = torch.nn.functional.pad(slid, (0, MAX_TABLED_LENGTH - length)).contiguous()
-        self._slid = padded.view(torch.int32)[:, 0]  # a line's cells as one number
-        self._gain = gain
-        self._open = line.open(content.to(torch.uint8))[:, 3].to(torch.uint8)
-        # Lines as they are met in the direction of each action, the cell to slide to first.
+        self._slid = padded.view(torch.int32)[:, 0]  # the four bytes of a line as one number
+        self._can_slide = line.legal_actions(content)[:, 3].to(torch.uint8)
+        # The lines of each action, with the cell to slide to first.
         grid = torch.arange(cells).view(rows, columns)
-        met = (grid.T, grid.flip(1), grid.flip(0).T, grid)
+        lines_of_actions = (grid.T, grid.flip(1), grid.flip(0).T, grid)
         weight = torch.zeros(cells, 4, MAX_TABLED_LENGTH)
-        self._back = torch.zeros(4, cells, dtype=torch.int64)
-        for action, lines in enumerate(met):
+        self._place = torch.zeros(4, cells, dtype=torch.int64)  # of each cell in the lines
+        for action, lines in enumerate(lines_of_actions):
             for number, line_cells in enumerate(lines.tolist()):
                 for place, cell in enumerate(line_cells):
-                    weight[cell, action, number] = marks**place
-                    self._back[action, cell] = MAX_TABLED_LENGTH * number + place
+                    weight[cell, action, number] = cell_values**place
+                    self._place[action, cell] = MAX_TABLED_LENGTH * number + place
         self._weight = weight.flatten(1)
 
-    def to(self, device: torch.device | str) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                setattr(self, name, value.to(device))
-
-    def open(self, tiles: Tensor) -> Tensor:
-        """As Computed does."""
+    def legal_actions(self, tiles: Tensor) -> Tensor:
+        """As in ComputedSlides."""
         code = self._codes(tiles).int().view(-1)
         # The bytes of an action's four lines as one number.
-        return self._open.index_select(0, code).view(torch.int32).view(-1, 4) != 0
+        return self._can_slide.index_select(0, code).view(torch.int32).view(-1, 4) != 0
 
     def slide(self, tiles: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """As Computed does."""
+        """As in ComputedSlides."""
         codes = self._codes(tiles)
-        own = torch.arange(0, len(codes), 4, device=action.device) + action
-        code = codes.index_select(0, own).int().view(-1)
+        row = torch.arange(0, len(codes), 4, device=action.device) + action
+        code = codes.index_select(0, row).int().view(-1)
         lines = (
             self._slid.index_select(0, code)
             .view(torch.uint8)
             .view(-1, MAX_TABLED_LENGTH * MAX_TABLED_LENGTH)
         )
-        gain = self._gain.index_select(0, code).view(-1, MAX_TABLED_LENGTH).sum(1)
-        return lines.gather(1, self._back.index_select(0, action)), gain
+        score = self._score.index_select(0, code).view(-1, MAX_TABLED_LENGTH).sum(1)
+        return lines.gather(1, self._place.index_select(0, action)), score
 
     def _codes(self, tiles: Tensor) -> Tensor:
-        """Float32 [B * 4, LINE]: the lines that each action meets, by their rows in the tables."""
-        # Sums of products of floats are exact here, and many times as fast as of whole numbers.
-        return (tiles.clamp(max=self._marks - 1).float() @ self._weight).view(-1, MAX_TABLED_LENGTH)
+        """Float32 [B * 4, MAX_TABLED_LENGTH]: the codes of the lines of each action."""
+        # A matrix product of floats is exact here, and many times as fast as one of integers.
+        digits = tiles.clamp(max=self._cell_values - 1).float()
+        return (digits @ self._weight).view(-1, MAX_TABLED_LENGTH)
 
 
-def _bytes(mask: Tensor) -> Tensor:
+def _byte_mask(mask: Tensor) -> Tensor:
     """Uint8: all bits set where mask, bool, is true."""
     return mask.to(torch.uint8).neg_()
 
 
-def _choose(mask: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """torch.where for uint8 and a mask by _bytes; seven times as fast."""
-    return other ^ ((one ^ other) & mask)
+def _where(byte_mask: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """torch.where for uint8; seven times as fast."""
+    return other ^ ((one ^ other) & byte_mask)
 
 
 def _any(lines: Tensor) -> Tensor:
-    """Bool [B]: whether anything in bool [n, m, B] is true; any() is ten times as slow."""
+    """Bool [B]: whether anything in bool [n, m, B] is true; ten times as fast as any()."""
     return lines.view(torch.uint8).amax((0, 1)).view(torch.bool)
 
 
@@ -126,35 +124,34 @@ def _can_slide(lines: Tensor) -> tuple[Tensor, Tensor]:
         never = torch.zeros(lines.shape[2], dtype=torch.bool, device=lines.device)
         return never, never
     front, back = lines[:-1], lines[1:]
-    full = front != 0
-    merge = _any((front == back) & full)
-    behind = back != 0
-    return _any(behind & ~full) | merge, _any(full & ~behind) | merge
+    has_front, has_back = front != 0, back != 0
+    can_merge = _any((front == back) & has_front)
+    return _any(has_back & ~has_front) | can_merge, _any(has_front & ~has_back) | can_merge
 
 
-def _slide_back(lines: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
-    """Slide lines to their front or, where backward is all ones, to their back."""
-    lines, gain = _slide(_choose(backward, lines.flip(0), lines))
-    return _choose(backward, lines.flip(0), lines), gain
+def _slide_either_way(lines: Tensor, is_reversed: Tensor) -> tuple[Tensor, Tensor]:
+    """Slide lines to their front or, where the byte mask is_reversed is set, to their back."""
+    lines, score = _slide(_where(is_reversed, lines.flip(0), lines))
+    return _where(is_reversed, lines.flip(0), lines), score
 
 
 def _slide(lines: Tensor) -> tuple[Tensor, Tensor]:
-    """Slide every line to its front: uint8 [n, m, B] again, and the score made, float32 [B]."""
-    cells = _close_up(list(lines))
-    gain = torch.zeros(lines.shape[1:], dtype=torch.int64, device=lines.device)
+    """Slide every line to its front: uint8 [n, m, B], and the score made, float32 [B]."""
+    cells = _close_gaps(list(lines))
+    score = torch.zeros(lines.shape[1:], dtype=torch.int64, device=lines.device)
     for at in range(len(cells) - 1):
         equal = ((cells[at] == cells[at + 1]) & (cells[at] != 0)).view(torch.uint8)
         cells[at] = cells[at] + equal
         cells[at + 1] = cells[at + 1] * (1 - equal)
-        gain = gain + (equal.long() << cells[at])
-    return torch.stack(_close_up(cells)), gain.sum(0).float()
+        score = score + (equal.long() << cells[at])
+    return torch.stack(_close_gaps(cells)), score.sum(0).float()
 
 
-def _close_up(cells: list[Tensor]) -> list[Tensor]:
-    """Move empty cells behind tiles, keeping the tiles' order."""
+def _close_gaps(cells: list[Tensor]) -> list[Tensor]:
+    """Move empty cells behind the tiles, whose order stays the same."""
     cells = list(cells)
     for end in range(len(cells) - 1, 0, -1):
         for at in range(end):
-            step = cells[at + 1] * (cells[at] == 0)
-            cells[at], cells[at + 1] = cells[at] + step, cells[at + 1] - step
+            moved = cells[at + 1] * (cells[at] == 0)
+            cells[at], cells[at + 1] = cells[at] + moved, cells[at + 1] - moved
     return cells

@@ -13,9 +13,9 @@ def test_what_is_looked_up_is_what_is_computed(rows, columns):
     tiles = torch.randint(0, cells + 1, (boards, cells), generator=rng, dtype=torch.uint8)
     tiles[: boards // 2].clamp_(max=2)
     tiles[::3] *= torch.rand(boards // 3, cells, generator=rng) < 0.5
-    open_ = computed.open(tiles)
+    open_ = computed.legal_actions(tiles)
     assert 0 < open_.float().mean() < 1
-    assert torch.equal(tabled.open(tiles), open_)
+    assert torch.equal(tabled.legal_actions(tiles), open_)
     for action in range(4):
         every = torch.full((boards,), action)
         slid, gain = computed.slide(tiles, every)
