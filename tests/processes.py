@@ -1,6 +1,6 @@
-"""Runs as processes of their own, and what is left of them.
+"""Commands in forked processes, and what they leave behind.
 
-All that a command imports as it runs is imported here, or each fork would, in a second or two.
+Everything that a command imports is imported here once: in each fork it would take a second or two.
 """
 
 import importlib
@@ -39,9 +39,9 @@ for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHE
 
 
 class Process:
-    """A fork of this process that types words, its streams going to a file of no name.
+    """A fork of this process that runs a command, with its output in a temporary file.
 
-    prepare: called in the fork first. apart: each stream has a file of its own.
+    prepare: called in the fork first. apart: standard output and error have a file each.
     """
 
     def __init__(self, folder, *words, prepare=None, apart=False):
@@ -69,31 +69,31 @@ class Process:
         os.kill(self.pid, number)
 
     def wait(self, seconds=60):
-        """The exit code, less than 0 for a signal, and all that was printed."""
+        """The exit code, negative for a signal, and everything that was printed."""
         ended = self.ended(seconds)
         return ended.returncode, ended.stdout
 
     def ended(self, seconds):
-        """The exit code and both streams, as of any process."""
+        """The exit code and both streams."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 code = os.waitstatus_to_exitcode(status)
-                return subprocess.CompletedProcess(self.pid, code, *self._told())
+                return subprocess.CompletedProcess(self.pid, code, *self._output())
             time.sleep(0.005)
         self.send(signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        raise AssertionError(f"it did not end: {self._told()}")
+        raise AssertionError(f"it did not end: {self._output()}")
 
-    def _told(self):
+    def _output(self):
         for stream in self.streams:
             stream.seek(0)
         return [stream.read() for stream in self.streams]
 
 
 class Terminal:
-    """A fork of this process that types words at a pseudo-terminal, and what that has shown."""
+    """A fork of this process that runs a command at a pseudo-terminal, and what it has shown."""
 
     def __init__(self, folder, *words, **environment):
         self.pid, self.file = pty.fork()
@@ -118,15 +118,16 @@ class Terminal:
         os.write(self.file, text.encode())
 
     def wait_for(self, *texts, seconds=60):
-        """What was printed up to the first of the texts to come, and that text, or None."""
+        """Wait for one of the texts. Returns the output before it, and the text, or None if
+        the output ends first."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             new = self.shown[self.read_up_to :]
-            found = [(new.index(text), text) for text in texts if text in new]
-            if found:
-                place, text = min(found)
-                self.read_up_to += place + len(text)
-                return new[:place], text
+            matches = [(new.index(text), text) for text in texts if text in new]
+            if matches:
+                position, text = min(matches)
+                self.read_up_to += position + len(text)
+                return new[:position], text
             if not select.select([self.file], [], [], 0.2)[0]:
                 continue
             try:
@@ -147,7 +148,7 @@ class Terminal:
 
 
 def type_in(folder, words, prepare=None):
-    """Become the command that these words are; prepare is called first."""
+    """Become the command that consists of these words; prepare is called first."""
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     torch.set_num_threads(1)
@@ -162,7 +163,7 @@ def type_in(folder, words, prepare=None):
 
 
 class Forked:
-    """A job's process as a fork of this one, which is quicker than a new one."""
+    """A job's process as a fork of this one, which starts faster than a new one."""
 
     def __init__(self, words, output):
         reading, writing = os.pipe()
@@ -205,22 +206,23 @@ def run(folder, *words, prepare=None):
     return Process(folder, *words, prepare=prepare).wait()
 
 
-def as_it_ended(directory):
-    """All of the last checkpoint but what a clock said."""
-    found = Checkpoint.read(directory / "checkpoints" / "latest.safetensors")
+def final_state(directory):
+    """Everything in the last checkpoint and the best weights, except times."""
+    latest = Checkpoint.read(directory / "checkpoints" / "latest.safetensors")
     best = Checkpoint.read(directory / "checkpoints" / "best.safetensors")
-    tensors = {"best": best.policy, "latest": found.policy}
-    return flat(tensors | {"state": found.state, "games": found.games})
+    tensors = {"best": best.policy, "latest": latest.policy}
+    return flat(tensors | {"state": latest.state, "games": latest.games})
 
 
 def flat(tree, prefix=""):
-    found = {}
+    """The leaves of a tree by path, except times."""
+    leaves = {}
     for name, value in tree.items():
         if isinstance(value, dict):
-            found |= flat(value, f"{prefix}{name}/")
+            leaves |= flat(value, f"{prefix}{name}/")
         elif name != "seconds":
-            found[prefix + name] = value
-    return found
+            leaves[prefix + name] = value
+    return leaves
 
 
 def same(one, two):
@@ -232,8 +234,8 @@ def same(one, two):
             assert value == two[name], name
 
 
-def metrics_of(directory):
-    """The lines of the metrics but what a clock said; NaN equals itself in its text."""
+def metrics_without_times(directory):
+    """The lines of metrics.jsonl as text, in which NaN equals itself, except times."""
     lines = read_metrics(directory / "metrics.jsonl")
     return [
         json.dumps({name: value for name, value in line.items() if not name.startswith("time/")})

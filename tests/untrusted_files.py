@@ -1,4 +1,4 @@
-"""Files as a stranger may have made them, and what reading them may cost."""
+"""Untrusted files, and bounds on what reading them may cost."""
 
 import json
 import os
@@ -41,29 +41,29 @@ MORE = {
 
 
 def trained(name, path):
-    """A run of one of RUNS, which has come to its end."""
+    """Train one of RUNS; returns its directory."""
     words = [*RUNS[name], *QUICK, *MORE.get(name, []), f"out={quoted(str(path))}"]
     train(load_config("train", words))
     return path
 
 
 def forge(path, tensors, header):
-    """A checkpoint with a right checksum, whatever is in it; header: texts by name."""
+    """Write a checkpoint with a correct checksum, whatever it contains; header: texts by name."""
     header = {name: text for name, text in header.items() if name != "sha256"}
     save_file(tensors, path, header | {"sha256": _digest(header, tensors)})
 
 
-def plain_header(found: Checkpoint):
+def plain_header(checkpoint: Checkpoint):
     return {
         "format": str(FORMAT),
-        "config": json.dumps(found.config),
-        "games": str(found.games),
+        "config": json.dumps(checkpoint.config),
+        "games": str(checkpoint.games),
         "state": "{}",
     }
 
 
-def tell_plainly(said, code=2):
-    """That a command ended with one short printable line."""
+def plain_error_line(said, code=2):
+    """Assert that a command ended with one short printable line on standard error; returns it."""
     lines = said.stderr.splitlines()
     assert said.returncode == code, said
     assert len(lines) == 1, said.stderr
@@ -74,8 +74,8 @@ def tell_plainly(said, code=2):
 
 
 def bounded(function, mebibytes, seconds):
-    """Call the function in a fork that has no more memory and time than that; what it has returned
-    as text. The bound on memory is on its growth."""
+    """Call the function in a fork with limited time and growth of memory. Returns its result as
+    text."""
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -83,8 +83,8 @@ def bounded(function, mebibytes, seconds):
         try:
             os.close(read)
             pages = int(open("/proc/self/statm").read().split()[0])  # noqa: SIM115
-            most = pages * resource.getpagesize() + (mebibytes << 20)
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            limit = pages * resource.getpagesize() + (mebibytes << 20)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             signal.alarm(seconds)
             os.write(write, str(function()).encode()[:60_000])
             code = 0
@@ -93,7 +93,7 @@ def bounded(function, mebibytes, seconds):
         os._exit(code)
     os.close(write)
     with open(read, "rb") as pipe:
-        told = pipe.read().decode()
+        text = pipe.read().decode()
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0, f"ended with {status}"
-    return told
+    return text

@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 from markers import quick
-from processes import Process, as_it_ended, metrics_of, same
+from processes import Process, final_state, metrics_without_times, same
 
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY, load_part
@@ -137,7 +137,7 @@ def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
 
 
 @pytest.mark.slow
-def test_goes_on_exactly(tmp_path):
+def test_resumes_exactly(tmp_path):
     words = ["train", *WORDS, "window=2"]
     both(tmp_path, *words, "out=whole")
 
@@ -157,8 +157,8 @@ def test_goes_on_exactly(tmp_path):
     assert [code for code, _ in ends] == [143, 143], ends
     assert "resume with: rlgames resume parted" in ends[0][1]
     both(tmp_path, "resume", "parted")
-    same(as_it_ended(tmp_path / "whole"), as_it_ended(tmp_path / "parted"))
-    assert metrics_of(tmp_path / "whole") == metrics_of(tmp_path / "parted")
+    same(final_state(tmp_path / "whole"), final_state(tmp_path / "parted"))
+    assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "parted")
 
 
 def test_one_that_is_killed_ends_the_others(tmp_path):

@@ -1,7 +1,7 @@
-"""Files that were changed at random: refused, or read; nothing else comes of them.
+"""Randomly changed files are read or refused, and have no other effect.
 
-Quick: 2 000 files. Slow: 100 000. Each is read in less than SECONDS, and all of them together
-let the memory grow by less than MEBIBYTES.
+Quick: 2 000 files. Slow: 100 000. Each is read within SECONDS, and all of them together let the
+memory grow by less than MEBIBYTES.
 """
 
 import copy
@@ -70,7 +70,7 @@ def names(value):
 
 
 def altered(value, draw):
-    """A JSON value with one part that is odd, gone, doubled, or in another's place."""
+    """A JSON value of which one part is odd, missing, doubled or replaced by another one."""
     value = copy.deepcopy(value)
     holder, node = None, value
     while isinstance(node, dict | list) and node and (holder is None or draw.random() < 0.8):
@@ -91,7 +91,7 @@ def altered(value, draw):
 
 
 def mutated(data, draw):
-    """Bytes that were flipped, cut off, taken out, doubled, put in or replaced, once or more."""
+    """Bytes that were flipped, truncated, deleted, doubled, inserted or replaced, once or more."""
     data = bytearray(data)
     for _ in range(draw.choice([1, 1, 2, 5])):
         here, there = sorted(draw.randrange(len(data) + 1) for _ in range(2))
@@ -126,7 +126,7 @@ def sources(folder):
 
 
 def fuzz_bytes(folder, draw):
-    """A checkpoint whose bytes were changed, or bytes that never were one."""
+    """A checkpoint with changed bytes, or random bytes."""
     _, data, _, path = sources(folder)
     content = mutated(draw.choice(data), draw)
     if draw.random() < 0.2:
@@ -137,7 +137,7 @@ def fuzz_bytes(folder, draw):
 
 
 def fuzz_parts(folder, draw):
-    """A checkpoint of odd parts with a right checksum."""
+    """A checkpoint with odd parts and a correct checksum."""
     found, _, _, path = sources(folder)
     chosen = draw.choice(found)
     header = plain_header(chosen)
@@ -163,7 +163,7 @@ def fuzz_parts(folder, draw):
 
 
 def fuzz_config(folder, draw):
-    """A checkpoint with an odd config and a right checksum, into an agent where that can be."""
+    """A checkpoint with an odd config and a correct checksum, loaded as an agent if possible."""
     found, _, _, path = sources(folder)
     values = found[0].config
     for _ in range(draw.choice([1, 1, 2])):
@@ -203,7 +203,7 @@ def _write(path, content):
 def _forged(path, tensors, header):
     try:
         forge(path, tensors, header)
-    except SafetensorError:  # no such file can be
+    except SafetensorError:  # such a file cannot be written
         _write(path, b"")
 
 
@@ -227,7 +227,7 @@ def _plain(error, path):
 
 
 def run(folder, count, examples):
-    """So many files of each kind, in so many examples; how it went, in words."""
+    """Read this many files of each kind in each example. Returns a summary in words."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     slowest, made, begun = 0.0, 0, time.monotonic()
     sources(folder)

@@ -37,7 +37,7 @@ GAMES = {
 
 
 @pytest.mark.parametrize("numbers", [(99, 1000), (1000, 99)])
-def test_gone_on_with_at_once(tmp_path, monkeypatch, numbers):
+def test_resumed_within_a_second(tmp_path, monkeypatch, numbers):
     """TensorBoard reads first what was written first, whatever the number of the process."""
     for first, number in zip((0, 30), numbers, strict=True):
         monkeypatch.setattr(os, "getpid", lambda number=number: number)
@@ -209,7 +209,7 @@ class Misere(KInARow):
 @pytest.mark.parametrize(
     ("kind", "kinds"), [(KInARow, {"won", "other"}), (Misere, {"other"})], ids=["lines", "misere"]
 )
-def test_boards_of_a_kind_that_there_is_not_are_left_out(kind, kinds):
+def test_kinds_of_boards_that_do_not_occur_are_left_out(kind, kinds):
     """TensorBoard takes no histogram of nothing."""
     game = kind(2, 2, 2, False)
     found = afterstate_values(game, Table(game, 1.0, 0.0), None, rng())

@@ -11,7 +11,7 @@ import pytest
 import torch
 from recorded_games import make_game_and_rules
 from recorded_games import record as write_record
-from untrusted_files import bounded, forge, plain_header, tell_plainly, trained
+from untrusted_files import bounded, forge, plain_error_line, plain_header, trained
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json, sanitized
@@ -45,11 +45,11 @@ def refused(typed, tmp_path):
     """Uses a file as a run in every way that there is; what was said, which is one plain line."""
 
     def use(path):
-        said = [tell_plainly(typed(command, str(path))) for command in ("eval", "play")]
+        said = [plain_error_line(typed(command, str(path))) for command in ("eval", "play")]
         words = ["game=tictactoe", "games=4"]
         said += [
-            tell_plainly(typed("eval", *words, "player=random", f"opponent={path}")),
-            tell_plainly(typed("train", *words, f"init_from={path}", "out=never")),
+            plain_error_line(typed("eval", *words, "player=random", f"opponent={path}")),
+            plain_error_line(typed("train", *words, f"init_from={path}", "out=never")),
         ]
         assert not (tmp_path / "never").exists()
         return said[0]
@@ -68,7 +68,7 @@ class Payload:
         return os.mkdir, (self.marker,)
 
 
-def test_nothing_pickled_is_run(refused, tmp_path):
+def test_no_pickle_is_executed(refused, tmp_path):
     marker = str(tmp_path / "marker")
     for protocol in (0, 2, 5):
         for name in ("x.safetensors", "x.pt", "x.ckpt"):
@@ -89,7 +89,7 @@ def test_archives_are_refused(refused, tmp_path):
     assert not (tmp_path.parent / "climbed").exists()
 
 
-def test_other_files_are_refused_and_none_is_waited_for(refused, tmp_path):
+def test_other_files_are_refused_without_blocking(refused, tmp_path):
     (tmp_path / "empty").touch()
     (tmp_path / "text").write_text("hello " * 1000)
     (tmp_path / "folder").mkdir()
@@ -100,7 +100,7 @@ def test_other_files_are_refused_and_none_is_waited_for(refused, tmp_path):
     refused("/dev/zero")
 
 
-def test_a_checkpoint_cut_off_anywhere_is_refused(file, tmp_path):
+def test_a_truncated_checkpoint_is_refused(file, tmp_path):
     data = file.read_bytes()
     (tmp_path / "x").write_bytes(data)
     for length in reversed(range(0, len(data), 9)):
@@ -123,14 +123,14 @@ def flipped(file, path, step, bits):
     assert Checkpoint.read(path)
 
 
-def test_every_flipped_byte_is_noticed(file, tmp_path):
+def test_every_flipped_byte_is_detected(file, tmp_path):
     """One bit of a byte in nine. The header may end in blanks, and another white space would say
     the same there: no single bit makes one of the other."""
     flipped(file, tmp_path / "x", 9, lambda place: [place * 5 % 8])
 
 
 @pytest.mark.slow
-def test_every_flipped_bit_is_noticed(file, tmp_path):
+def test_every_flipped_bit_is_detected(file, tmp_path):
     flipped(file, tmp_path / "x", 1, lambda place: range(8))
 
 
@@ -153,7 +153,7 @@ def test_every_flipped_bit_is_noticed(file, tmp_path):
         *("", "/", f"state/{ESCAPE}/x", "a/" * 10_000, "x" * 100_000),
     ],
 )
-def test_tensors_that_belong_nowhere_are_refused(name, file, refused, tmp_path):
+def test_tensors_outside_the_tree_are_refused(name, file, refused, tmp_path):
     found = Checkpoint.read(file)
     tensors = {f"policy/{key}": value for key, value in found.policy.items()}
     forge(tmp_path / "x", tensors | {name: torch.zeros(2)}, plain_header(found))
@@ -178,14 +178,14 @@ def odd(policy):
 
 
 @pytest.mark.parametrize("wrong", odd({"": torch.zeros(2)}))
-def test_tensors_that_do_not_fit_are_told_in_a_line(wrong, file, refused, tmp_path):
+def test_mismatched_tensors_are_reported_in_one_line(wrong, file, refused, tmp_path):
     found = Checkpoint.read(file)
     tensors = {f"policy/{key}": value for key, value in odd(found.policy)[wrong].items()}
     forge(tmp_path / "x", tensors, plain_header(found))
     assert wrong.strip() in refused(tmp_path / "x")
 
 
-def test_a_shape_of_a_million_millions_is_refused(file, refused, tmp_path):
+def test_a_shape_of_a_trillion_numbers_is_refused(file, refused, tmp_path):
     tensors = {"policy/x": {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4]}}
     for more in ({}, {"policy/y": {"dtype": "F32", "shape": [0, 10**12], "data_offsets": [4, 4]}}):
         header = json.dumps(
@@ -199,7 +199,7 @@ def test_a_shape_of_a_million_millions_is_refused(file, refused, tmp_path):
         refused(tmp_path / "x")
 
 
-def test_a_name_that_comes_twice_is_refused(file, refused, tmp_path):
+def test_a_repeated_name_is_refused(file, refused, tmp_path):
     data = file.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header = data[8 : 8 + length]
@@ -306,7 +306,9 @@ MEBIBYTES, SECONDS = 768, 30
 
 
 @pytest.mark.parametrize("name", HUGE)
-def test_a_config_of_huge_parts_is_refused_before_they_are_made(name, file, tmp_path, capsys):
+def test_a_config_with_huge_components_is_refused_before_they_are_built(
+    name, file, tmp_path, capsys
+):
     """In no more than 768 MiB and 30 seconds; most of both is for fleets that hardly fit."""
     with_config(file, tmp_path / "x", **HUGE[name])
 
@@ -325,7 +327,7 @@ def test_a_config_of_huge_parts_is_refused_before_they_are_made(name, file, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["two layers", "moderate layers", "table"])
-def test_huge_parts_are_refused_by_every_command(name, file, runs, typed, tmp_path, refused):
+def test_every_command_refuses_huge_components(name, file, runs, typed, tmp_path, refused):
     path = tmp_path / "run/checkpoints"
     path.mkdir(parents=True)
     with_config(file, path / "latest.safetensors", **HUGE[name])
@@ -335,7 +337,7 @@ def test_huge_parts_are_refused_by_every_command(name, file, runs, typed, tmp_pa
         found = Checkpoint.read(path / "latest.safetensors")
         state = Checkpoint.read(runs() / "checkpoints/latest.safetensors").state
         Checkpoint(found.config, 8, found.policy, state).write(path / "latest.safetensors")
-        told = tell_plainly(typed("resume", "run", "games=16"))
+        told = plain_error_line(typed("resume", "run", "games=16"))
         assert (
             "far more numbers" in told
             or "GiB are free" in told
@@ -386,7 +388,7 @@ def test_odd_values_in_a_config_are_refused(name, file, refused, tmp_path, monke
 
 def test_a_run_as_an_opponent_has_its_game_compared_before_it_is_built(file, typed, tmp_path):
     with_config(file, tmp_path / "x", **HUGE["battleship"])
-    told = tell_plainly(
+    told = plain_error_line(
         typed("eval", "game=tictactoe", "player=random", f"opponent={tmp_path / 'x'}")
     )
     assert "was trained on battleship, and this is tictactoe" in told
@@ -432,7 +434,7 @@ def record(tmp_path):
     return lines, use
 
 
-def test_odd_lines_of_a_record_are_told_in_a_line(record):
+def test_odd_lines_of_a_record_are_reported_in_one_line(record):
     lines, use = record
     for place in (0, 1):
         for text in [*TEXTS, '{"game": ' + DEEP + "}", f'"{ESCAPE}"']:
@@ -467,11 +469,11 @@ def test_players_of_a_record_are_shown_plainly(record, typed, tmp_path):
             move["player"] = f"{number}{ESCAPE * 100}"
     assert not isinstance(use([lines[0], *map(json.dumps, games)]), str)
     words = ["game=tictactoe", "policy=mlp", "demos_per_batch=1", "demonstrator=nobody"]
-    tell_plainly(typed("train", *words, f"demonstrations={tmp_path / 'record'}"))
+    plain_error_line(typed("train", *words, f"demonstrations={tmp_path / 'record'}"))
 
 
-def test_a_record_that_is_no_file_is_not_waited_for(tmp_path, typed):
+def test_a_record_that_is_not_a_file_does_not_block(tmp_path, typed):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
         words = ["game=tictactoe", "policy=mlp", "demos_per_batch=1", f"demonstrations={path}"]
-        assert "is not a file" in tell_plainly(typed("train", *words))
+        assert "is not a file" in plain_error_line(typed("train", *words))

@@ -1,4 +1,4 @@
-"""Going on from a run that a stranger may have made: refused in one line, or harmless."""
+"""Resuming an untrusted run: it is refused in one line, or harmless."""
 
 import copy
 import json
@@ -11,7 +11,7 @@ import pytest
 import torch
 from processes import flat
 from recorded_games import make_game_and_rules
-from untrusted_files import RUNS, tell_plainly, trained
+from untrusted_files import RUNS, plain_error_line, trained
 
 from rlgames.commands.resume import resume_command
 from rlgames.config.catalogue import options
@@ -39,8 +39,8 @@ SMALL_GAMES = [
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """By name, a run's directory, its config made longer, and its checkpoint."""
+def make_run(tmp_path_factory):
+    """A function: name to the directory of a run, its config with more games, its checkpoint."""
     folder, kept = tmp_path_factory.mktemp("runs"), {}
 
     def run(name):
@@ -52,17 +52,17 @@ def made(tmp_path_factory):
     return run
 
 
-def load(made, name, state):
-    """Stand where the state says, by the run of that name."""
-    _, cfg, found = made(name)
-    restored = TrainingState(cfg, build_components(cfg, found))
-    restored.load(Checkpoint(found.config, found.games, found.policy, state))
+def load(make_run, name, state):
+    """Restore a state into the run of that name."""
+    _, cfg, checkpoint = make_run(name)
+    restored = TrainingState(cfg, build_components(cfg, checkpoint))
+    restored.load(Checkpoint(checkpoint.config, checkpoint.games, checkpoint.policy, state))
     return restored
 
 
-def edited(made, name, path, value):
-    """A run's state with another value at a place; ... for none."""
-    state = copy.deepcopy(made(name)[2].state)
+def edited(make_run, name, path, value):
+    """A run's state with another value at a path; with ... that path is deleted."""
+    state = copy.deepcopy(make_run(name)[2].state)
     *groups, key = path.split("/")
     in_process = path.split("/")[0] in state["processes"]["0"]
     node = state["processes"]["0"] if in_process else state
@@ -75,7 +75,7 @@ def edited(made, name, path, value):
     return state
 
 
-def filled(value):
+def filled_with(value):
     return lambda tensor: torch.full_like(tensor, value)
 
 
@@ -83,8 +83,8 @@ def reshaped(tensor):
     return torch.zeros(*tensor.shape, 2, dtype=tensor.dtype)
 
 
-def beyond(state):
-    """A generator's state that would be read beyond its end."""
+def read_beyond_its_end(state):
+    """A generator's state whose position lies after its last number."""
     state = state.clone()
     state[8:10] = torch.tensor([0x70, 0x02])
     state[16:18] = torch.tensor([0x70, 0x02])
@@ -127,15 +127,22 @@ REFUSED = [
     *[
         ("plain", f"learner/optimizer/0/{part}", value)
         for part in ("exp_avg", "exp_avg_sq", "step")
-        for value in (reshaped, filled(math.nan), torch.Tensor.double, 3.0, None, "x")
+        for value in (reshaped, filled_with(math.nan), torch.Tensor.double, 3.0, None, "x")
     ],
-    ("plain", "learner/optimizer/0/step", filled(-1.0)),
+    ("plain", "learner/optimizer/0/step", filled_with(-1.0)),
     *[("plain", "generators", value) for value in ([], {}, None)],
     *[
         ("plain", "generators/play", value)
         for value in (
-            *("x", None, [1, 2], torch.zeros(5056), torch.zeros(5056, dtype=torch.uint8), beyond),
-            *(filled(255), reshaped, torch.zeros((), dtype=torch.uint8)),
+            *(
+                "x",
+                None,
+                [1, 2],
+                torch.zeros(5056),
+                torch.zeros(5056, dtype=torch.uint8),
+                read_beyond_its_end,
+            ),
+            *(filled_with(255), reshaped, torch.zeros((), dtype=torch.uint8)),
         )
     ],
     *[("plain", "collector", value) for value in (..., [], {})],
@@ -150,59 +157,62 @@ REFUSED = [
     ("past", "players/1/copies", {str(number): {} for number in range(11)}),
     ("past", "players/1/copies/0/policy", {}),
     ("past", "players/1/copies/0/progress", math.nan),
-    ("past", "players/1/copies/0/policy/logits.bias", filled(math.nan)),
+    ("past", "players/1/copies/0/policy/logits.bias", filled_with(math.nan)),
     ("past", "players/1/due", -5),
     *[("dqn", "learner/buffer/num_added", value) for value in (-1, 10**6, 1.5, None)],
     ("dqn", "learner/buffer/columns", {}),
     ("dqn", "learner/buffer/columns", [torch.zeros(3)]),
-    ("dqn", "learner/buffer/columns/1", filled(7)),
+    ("dqn", "learner/buffer/columns/1", filled_with(7)),
     *[("dqn", f"learner/buffer/columns/{n}", reshaped) for n in range(10)],
-    *[("dqn", f"learner/buffer/columns/{n}", filled(-1)) for n in (1, 4, 5, 6)],
-    ("dqn", "learner/buffer/columns/6", filled(9)),
-    ("dqn", "learner/buffer/columns/7", filled(math.nan)),
+    *[("dqn", f"learner/buffer/columns/{n}", filled_with(-1)) for n in (1, 4, 5, 6)],
+    ("dqn", "learner/buffer/columns/6", filled_with(9)),
+    ("dqn", "learner/buffer/columns/7", filled_with(math.nan)),
     ("dqn", "learner/target", {}),
-    ("dqn", "learner/target/logits.bias", filled(math.inf)),
+    ("dqn", "learner/target/logits.bias", filled_with(math.inf)),
     ("dqn", "learner/num_steps", "x"),
     ("behavior_cloning", "learner/lowest_loss", math.nan),
     ("behavior_cloning", "learner/num_evals_since_lowest", -1),
     ("open", "learner/values/errors", reshaped),
-    ("open", "learner/values/sizes", filled(math.nan)),
-    *[("open", f"{POOL}/state/tiles", filled(tile)) for tile in (200, 0, 6, 5)],
-    ("open", f"{POOL}/state/current_seat", filled(7)),
-    ("open", f"{POOL}/state/current_seat", filled(-1)),
-    ("open", f"{POOL}/state/done", filled(True)),
-    ("open", f"{POOL}/state/turn", filled(-(10**15))),
-    ("open", f"{POOL}/state/score", filled(math.nan)),
+    ("open", "learner/values/sizes", filled_with(math.nan)),
+    *[("open", f"{POOL}/state/tiles", filled_with(tile)) for tile in (200, 0, 6, 5)],
+    ("open", f"{POOL}/state/current_seat", filled_with(7)),
+    ("open", f"{POOL}/state/current_seat", filled_with(-1)),
+    ("open", f"{POOL}/state/done", filled_with(True)),
+    ("open", f"{POOL}/state/turn", filled_with(-(10**15))),
+    ("open", f"{POOL}/state/score", filled_with(math.nan)),
     ("open", f"{POOL}/state/tiles", torch.Tensor.long),
     ("open", f"{POOL}/state/tiles", lambda tiles: tiles[:2]),
     ("open", f"{POOL}/state", {}),
     ("open", f"{POOL}/state", [1]),
     *[("open", f"{POOL}/batch", value) for value in (0, -1, 1000, 3, 10**12, "4")],
     *[("open", f"{POOL}/num_started", value) for value in (0, -1, 1.5, 10**30)],
-    *[("open", f"{POOL}/game_index", value) for value in (filled(3), filled(-1), filled(10**9))],
+    *[
+        ("open", f"{POOL}/game_index", value)
+        for value in (filled_with(3), filled_with(-1), filled_with(10**9))
+    ],
     *[("open", f"{POOL}/ply", value) for value in (-1, "x", math.inf)],
-    *[("sea", f"{POOL}/state/ships", filled(value)) for value in (0, 1, 9)],
-    ("sea", f"{POOL}/state/shot", filled(True)),
-    ("sea", f"{POOL}/state/hit", filled(True)),
-    ("sea", f"{POOL}/state/aimed", filled(True)),
+    *[("sea", f"{POOL}/state/ships", filled_with(value)) for value in (0, 1, 9)],
+    ("sea", f"{POOL}/state/shot", filled_with(True)),
+    ("sea", f"{POOL}/state/hit", filled_with(True)),
+    ("sea", f"{POOL}/state/aimed", filled_with(True)),
 ]
 
 
 @pytest.mark.parametrize(("name", "path", "value"), REFUSED)
-def test_a_state_that_cannot_be_is_refused_in_one_line(name, path, value, made):
+def test_an_impossible_state_is_refused_in_one_line(name, path, value, make_run):
     with pytest.raises(BadCheckpoint) as error:
-        load(made, name, edited(made, name, path, value))
+        load(make_run, name, edited(make_run, name, path, value))
     assert error.value.error.isprintable()
     assert len(error.value.error) < 500
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_state_that_can_be_is_gone_on_from(name, made):
-    assert load(made, name, made(name)[2].state)
+def test_a_possible_state_is_loaded(name, make_run):
+    assert load(make_run, name, make_run(name)[2].state)
 
 
 @pytest.mark.parametrize("words", [*GAMES, *SMALL_GAMES], ids=str)
-def test_every_position_that_is_met_can_be(words):
+def test_every_position_that_is_reached_is_valid(words):
     game, _ = make_game_and_rules(*words)
     rng = torch.Generator().manual_seed(0)
     games = GamePool(game, [Random(game) for _ in range(game.spec.seats)], 10_000, rng, batch=20)
@@ -212,35 +222,42 @@ def test_every_position_that_is_met_can_be(words):
             assert game.is_valid(state).all()
 
 
-def test_a_metric_with_an_odd_name_is_refused(made):
-    state = copy.deepcopy(made("plain")[2].state)
+def test_a_metric_with_an_odd_name_is_refused(make_run):
+    state = copy.deepcopy(make_run("plain")[2].state)
     state["metrics"] |= {"sums": {ESCAPE * 100: 1.0}, "weights": {ESCAPE * 100: 1.0}}
     with pytest.raises(BadCheckpoint, match="no metric") as error:
-        load(made, "plain", state)
+        load(make_run, "plain", state)
     assert error.value.error.isprintable()
 
 
 ODD = [-1, 0, 10**6, 1.5, math.nan, "x", None, True, [], [1], {}, {"a": 1}, ..., torch.zeros(2)]
-ODD += [reshaped, filled(0), filled(1), filled(100), lambda tensor: tensor[:1], torch.Tensor.double]
+ODD += [
+    reshaped,
+    filled_with(0),
+    filled_with(1),
+    filled_with(100),
+    lambda tensor: tensor[:1],
+    torch.Tensor.double,
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_every_part_of_a_state_changed_is_refused_or_harmless(name, made, tmp_path):
-    """Each part replaced by some odd values; what is not refused is gone on from to its end.
+def test_every_part_of_a_state_changed_is_refused_or_harmless(name, make_run, tmp_path):
+    """Each part replaced by some odd values; what is not refused is resumed to its end.
 
-    Of the other runs those parts that the plain one does not have.
+    Of the other runs, only the parts that the plain one lacks.
     """
-    path, cfg, found = made(name)
+    path, cfg, checkpoint = make_run(name)
     shutil.copytree(path, tmp_path / "run")
-    usual = set() if name == "plain" else places(made("plain")[2].state)
-    for place in sorted(places(found.state) - usual):
+    usual = set() if name == "plain" else places(make_run("plain")[2].state)
+    for place in sorted(places(checkpoint.state) - usual):
         for value in random.Random(place).sample(ODD, 6):
             try:
-                state = edited(made, name, place, value)
+                state = edited(make_run, name, place, value)
             except (AttributeError, TypeError, RuntimeError, IndexError):
                 continue  # a change for tensors only
-            changed = Checkpoint(found.config, found.games, found.policy, state)
+            changed = Checkpoint(checkpoint.config, checkpoint.games, checkpoint.policy, state)
             try:
                 resume(tmp_path / "run", cfg, changed)
             except (BadCheckpoint, NonFiniteError):
@@ -248,17 +265,17 @@ def test_every_part_of_a_state_changed_is_refused_or_harmless(name, made, tmp_pa
 
 
 def places(state):
-    """The paths of all parts of a state, and of what they are parts of."""
+    """The paths of all leaves of a state and of the trees that contain them."""
     parts = [path.split("/") for path in flat(state)]
     return {"/".join(path[: count + 1]) for path in parts for count in range(len(path))}
 
 
-# ---------------------------------------------------------------- what lies beside the checkpoint
+# ---------------------------------------------------------------- files beside the checkpoint
 
 
 @pytest.fixture
-def run(made, tmp_path):
-    shutil.copytree(made("plain")[0], tmp_path / "run")
+def run(make_run, tmp_path):
+    shutil.copytree(make_run("plain")[0], tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -271,8 +288,8 @@ LINES += ["\x1b[31m", '{"games": -1}', '{"games": 8, "x": [1]}', "x" * 200_000, 
 def test_odd_metrics_are_cut_off(text, run, typed):
     first = (run / "metrics.jsonl").read_text().splitlines()[0]
     (run / "metrics.jsonl").write_text(f"{first}\n{text}\n")
-    said = typed("resume", "run", "games=16")
-    assert said.returncode == 0, said.stderr
+    result = typed("resume", "run", "games=16")
+    assert result.returncode == 0, result.stderr
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert lines[0] == first
     assert all(json.loads(line)["games"] > 8 for line in lines[1:])
@@ -291,9 +308,9 @@ PROVENANCE += [
 @pytest.mark.parametrize("text", PROVENANCE, ids=lambda text: text[:12])
 def test_odd_provenance_does_not_matter(text, run, typed):
     (run / "run.json").write_text(text)
-    said = typed("resume", "run", "games=16")
-    assert said.returncode == 0, said.stderr
-    assert "\x1b" not in said.stdout + said.stderr
+    result = typed("resume", "run", "games=16")
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stdout + result.stderr
 
 
 def test_configs_and_reports_of_a_run_are_not_read(run, typed):
@@ -315,7 +332,7 @@ def test_links_in_a_run_are_not_written_through(name, run, tmp_path, typed):
         shutil.move(aside, tmp_path / "moved")
     aside.unlink(missing_ok=True)
     aside.symlink_to(tmp_path / ("moved" if (tmp_path / "moved").exists() else "mine"))
-    assert "is a link" in tell_plainly(typed("resume", "run", "games=16"))
+    assert "is a link" in plain_error_line(typed("resume", "run", "games=16"))
     assert (tmp_path / "mine").read_text() == "mine"
 
 
@@ -328,18 +345,18 @@ def test_a_report_is_not_written_through_a_link(run, tmp_path, typed):
 
 
 @pytest.mark.parametrize("name", OWN[:5])
-def test_no_pipe_in_a_run_is_waited_for(name, run, typed):
+def test_a_pipe_in_a_run_does_not_block(name, run, typed):
     (run / name).unlink(missing_ok=True)
     os.mkfifo(run / name)
-    assert "is a link or no plain file" in tell_plainly(typed("resume", "run", "games=16"))
+    assert "is a link or no plain file" in plain_error_line(typed("resume", "run", "games=16"))
 
 
 @pytest.mark.parametrize("part", ["buffer_size", "minibatch", "eval_games", "batch"])
-def test_more_memory_than_there_is_is_refused(part, made, monkeypatch):
-    """With games= a stranger may ask for 10^12 games; memory for them is counted first."""
-    _, cfg, found = made("dqn")
+def test_more_memory_than_available_is_refused(part, make_run, monkeypatch):
+    """games= may ask for 10^12 games; the memory for them is counted first."""
+    _, cfg, checkpoint = make_run("dqn")
     cfg = copy.deepcopy(cfg)
     cfg.games, node = 10**12, cfg if part in cfg else cfg.learner
     node[part] = {"buffer_size": 10**12, "minibatch": 10**10}.get(part, 10**11)
     with pytest.raises(ConfigError, match=f"{part}=.* GiB"):
-        build_components(cfg, found)
+        build_components(cfg, checkpoint)

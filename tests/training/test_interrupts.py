@@ -1,6 +1,6 @@
-"""What happens to a run when its process is killed, told to end, or cannot write.
+"""A run whose process is killed, is sent a signal, or cannot write.
 
-A run here is a forked process that does what `rlgames …` does, and is sent real signals.
+Each run is a forked process that does what `rlgames …` does, and receives real signals.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from markers import quick
-from processes import Process, as_it_ended, metrics_of, run, same
+from processes import Process, final_state, metrics_without_times, run, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlgames.commands.resume import resume_command
@@ -42,8 +42,8 @@ WORDS += ["batch=20", "log_every=40", "save_every=60", "eval_every=100", "solve_
 def whole(tmp_path_factory):
     """A run that never stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    code, told = run(folder, "train", *WORDS, "games=600", "out=run")
-    assert code == 0, told
+    code, output = run(folder, "train", *WORDS, "games=600", "out=run")
+    assert code == 0, output
     return folder / "run"
 
 
@@ -52,28 +52,27 @@ def latest(folder):
 
 
 def ends_as(whole, folder):
-    """Whether the run in this folder, gone on with, comes out as the whole one."""
-    code, told = run(folder, "resume", "run")
-    assert code == 0, told
-    same(as_it_ended(whole), as_it_ended(folder / "run"))
-    assert metrics_of(whole) == metrics_of(folder / "run")
+    """Assert that the run in this folder ends like the uninterrupted one when it is resumed."""
+    code, output = run(folder, "resume", "run")
+    assert code == 0, output
+    same(final_state(whole), final_state(folder / "run"))
+    assert metrics_without_times(whole) == metrics_without_times(folder / "run")
     left = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
     assert left == ["best.safetensors", "latest.safetensors"]
     shown_once(folder / "run")
 
 
 def shown_once(run):
-    """TensorBoard shows each step of a scalar once, and those of the metrics."""
-    found = EventAccumulator(str(run), size_guidance={"scalars": 0})
-    found.Reload()
+    """Assert that TensorBoard shows each step of a scalar once, the same ones as metrics.jsonl."""
+    events = EventAccumulator(str(run), size_guidance={"scalars": 0}).Reload()
     lines = read_metrics(run / "metrics.jsonl")
     for name in ("train/loss", "eval/turns"):
-        steps = [event.step for event in found.Scalars(name)]
+        steps = [event.step for event in events.Scalars(name)]
         assert steps == [line["games"] for line in lines if name in line]
 
 
 def killed_at(stage, count):
-    """Have the process kill itself at a stage of its count-th save."""
+    """A function that makes the process kill itself at a stage of its count-th save."""
     saves = 0
     die = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
     save_file, sync, replace = checkpoint.save_file, checkpoint._sync, os.replace
@@ -115,24 +114,24 @@ STAGES += ["after it is renamed"]
 @pytest.mark.parametrize("stage", quick(STAGES, "half written", "before it is renamed"))
 def test_killed_while_saving(stage, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
-    code, told = run(tmp_path, *words, prepare=killed_at(stage, 7))
-    assert code == -signal.SIGKILL, told
+    code, output = run(tmp_path, *words, prepare=killed_at(stage, 7))
+    assert code == -signal.SIGKILL, output
     assert latest(tmp_path).games > 0
     ends_as(whole, tmp_path)
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_random_times(kills, tmp_path):
-    """The last checkpoint always loads, and is never behind by more than save_every."""
-    chance, killed = random.Random(1), 0
+    """The last checkpoint always loads, and is at most save_every games behind."""
+    rng, killed = random.Random(1), 0
     for seed in range(kills):
         words = ["train", *WORDS, "games=2000", f"seed={seed}", "out=run"]
         whole, folder = tmp_path / f"whole-{seed}", tmp_path / str(seed)
         for path in (whole, folder):
             path.mkdir()
-        killed += killed_until_done(folder, words, kills - killed, chance)
-        code, told = run(whole, *words)
-        assert code == 0, told
+        killed += killed_until_done(folder, words, kills - killed, rng)
+        code, output = run(whole, *words)
+        assert code == 0, output
         if (folder / "run/checkpoints/latest.safetensors").exists():
             ends_as(whole / "run", folder)
         if killed >= kills:
@@ -140,28 +139,28 @@ def test_killed_at_random_times(kills, tmp_path):
     assert killed == kills
 
 
-def killed_until_done(folder, words, most, chance):
-    """Kill a run, again and again as it goes on, until it is done; how often, at most most."""
+def killed_until_done(folder, words, max_kills, rng):
+    """Kill and resume a run until it is done, at most max_kills times. Returns how often."""
     played = 0
-    for kills in range(most):
+    for kills in range(max_kills):
         process = Process(folder, *words)
-        time.sleep(chance.uniform(0.2, 0.8))
+        time.sleep(rng.uniform(0.2, 0.8))
         process.send(signal.SIGKILL)
-        code, told = process.wait()
+        code, output = process.wait()
         if code == 0:
             return kills
-        assert code == -signal.SIGKILL, told
+        assert code == -signal.SIGKILL, output
         if (folder / "run/checkpoints/latest.safetensors").exists():
-            found = latest(folder).games
+            games = latest(folder).games
             lines = read_metrics(folder / "run/metrics.jsonl")
-            assert played <= found
-            assert not lines or lines[-1]["games"] - found < 60 + 20
-            played, words = found, ["resume", "run"]
-    return most
+            assert played <= games
+            assert not lines or lines[-1]["games"] - games < 60 + 20
+            played, words = games, ["resume", "run"]
+    return max_kills
 
 
 def signalled(place, name, number, count=3, times=1):
-    """Have the process get a signal while it is for the count-th time at a place."""
+    """A function that makes the process receive a signal at the count-th call of a method."""
     calls, call = 0, getattr(place, name)
 
     def there(*args, **kwargs):
@@ -196,15 +195,15 @@ PLACES = {
         ("evaluating", signal.SIGTERM, 7),
     ],
 )
-def test_told_to_end(place, number, count, whole, tmp_path):
+def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
     prepare = signalled(*PLACES[place], number, count)
     words = ("train", *WORDS, "games=600", "out=run")
-    code, told = run(tmp_path, *words, prepare=prepare)
-    assert code == 128 + number, told
-    last = told.splitlines()[-1]
+    code, output = run(tmp_path, *words, prepare=prepare)
+    assert code == 128 + number, output
+    last = output.splitlines()[-1]
     assert "saved after" in last
     assert last.endswith("resume with: rlgames resume run")
-    assert "Traceback" not in told
+    assert "Traceback" not in output
     played = latest(tmp_path).games
     assert f"after {played:,} games" in last
     lines = read_metrics(tmp_path / "run" / "metrics.jsonl")
@@ -212,18 +211,18 @@ def test_told_to_end(place, number, count, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-def test_ctrl_c_twice_is_out_at_once(whole, tmp_path):
+def test_a_second_ctrl_c_stops_at_once(whole, tmp_path):
     prepare = signalled(Ppo, "update", signal.SIGINT, count=10, times=2)
     words = ("train", *WORDS, "games=600", "out=run")
-    code, told = run(tmp_path, *words, prepare=prepare)
-    assert code == 130, told
-    assert "stopped at once" in told
+    code, output = run(tmp_path, *words, prepare=prepare)
+    assert code == 130, output
+    assert "stopped at once" in output
     assert latest(tmp_path).games == 180  # what was due to be saved, not what was played
     ends_as(whole, tmp_path)
 
 
-def test_sigterm_while_warming_up(tmp_path):
-    code, told = run(
+def test_sigterm_during_pretraining(tmp_path):
+    code, output = run(
         tmp_path,
         "eval",
         "game=salvo",
@@ -234,20 +233,20 @@ def test_sigterm_while_warming_up(tmp_path):
         "games=50",
         "record=games.jsonl",
     )
-    assert code == 0, told
+    assert code == 0, output
     words = ["train", *WORDS, "games=40", "demonstrations=games.jsonl", "clone_epochs=5"]
     prepare = signalled(Collector, "pretrain", signal.SIGTERM)
-    code, told = run(tmp_path, *words, "out=run", prepare=prepare)
-    assert code == 143, told
+    code, output = run(tmp_path, *words, "out=run", prepare=prepare)
+    assert code == 143, output
     assert latest(tmp_path).games == 0
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
-    code, told = run(tmp_path, *words, "out=whole")
-    assert code == 0, told
+    code, output = run(tmp_path, *words, "out=whole")
+    assert code == 0, output
     ends_as(tmp_path / "whole", tmp_path)
 
 
 def at_play(count, what):
-    """Have something happen before the count-th batch is played."""
+    """A function that makes something happen before the count-th batch is collected."""
     calls, collect = 0, Collector.collect
 
     def there(*args):
@@ -260,9 +259,9 @@ def at_play(count, what):
     return lambda: setattr(Collector, "collect", there)
 
 
-def small_files(most):
-    """As on a disk that is full: no file may grow beyond so many bytes."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+def small_files(max_bytes):
+    """Limit the size of files, which then fail as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
 
 
 def read_only():
@@ -290,10 +289,10 @@ CANNOT_WRITE = {
 @pytest.mark.parametrize("why", quick(CANNOT_WRITE, "File too large", "No such file"))
 def test_cannot_save(why, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
-    code, told = run(tmp_path, *words, prepare=at_play(12, CANNOT_WRITE[why]))
-    assert code == 3, told
-    assert "Traceback" not in told
-    last = [line for line in told.splitlines() if not line.startswith(" ")][-1]
+    code, output = run(tmp_path, *words, prepare=at_play(12, CANNOT_WRITE[why]))
+    assert code == 3, output
+    assert "Traceback" not in output
+    last = [line for line in output.splitlines() if not line.startswith(" ")][-1]
     assert why in last
     if why == "No such file":
         assert not (tmp_path / "run").exists()
@@ -318,8 +317,8 @@ def test_a_link_is_replaced_and_not_written_through(tmp_path):
             path.symlink_to(tmp_path / "mine")
 
     words = ("train", *WORDS, "games=200", "out=run")
-    code, told = run(tmp_path, *words, prepare=at_play(5, link))
-    assert code == 0, told
+    code, output = run(tmp_path, *words, prepare=at_play(5, link))
+    assert code == 0, output
     assert (tmp_path / "mine").read_text() == "mine"
     assert not (tmp_path / "run/checkpoints/latest.safetensors").is_symlink()
 
@@ -329,12 +328,12 @@ def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
     charts = next(whole.glob("events*")).stat().st_size
     assert size < 25_000 < charts
     words = ("train", *WORDS, "games=600", "out=run")
-    code, told = run(tmp_path, *words, prepare=lambda: small_files(25_000))
-    assert code == 0, told
-    assert told.count("TensorBoard's file cannot be written") == 1
-    assert "Traceback" not in told
-    same(as_it_ended(whole), as_it_ended(tmp_path / "run"))
-    assert metrics_of(whole) == metrics_of(tmp_path / "run")
+    code, output = run(tmp_path, *words, prepare=lambda: small_files(25_000))
+    assert code == 0, output
+    assert output.count("TensorBoard's file cannot be written") == 1
+    assert "Traceback" not in output
+    same(final_state(whole), final_state(tmp_path / "run"))
+    assert metrics_without_times(whole) == metrics_without_times(tmp_path / "run")
 
 
 def test_a_run_directory_has_one_owner(whole, tmp_path):
@@ -344,31 +343,31 @@ def test_a_run_directory_has_one_owner(whole, tmp_path):
     while not last.exists() or latest(tmp_path).games < 180:
         time.sleep(0.05)
     for second in (words, ("resume", "run")):
-        code, told = run(tmp_path, *second)
-        assert code == 2, told
-        assert f"another process ({first.pid}) is running in run" in told
+        code, output = run(tmp_path, *second)
+        assert code == 2, output
+        assert f"another process ({first.pid}) is running in run" in output
     first.send(signal.SIGKILL)
     first.wait()
-    code, told = run(tmp_path, *words)
+    code, output = run(tmp_path, *words)
     assert code == 2
-    assert "already holds a run" in told
-    assert "rlgames resume run" in told
+    assert "already holds a run" in output
+    assert "rlgames resume run" in output
     ends_as(whole, tmp_path)
 
 
-def test_what_a_run_that_died_at_once_left_is_no_hindrance(tmp_path):
+def test_a_run_without_a_checkpoint_can_be_started_again(tmp_path):
     words = ("train", *WORDS, "games=40", "out=run")
     kill = lambda self, *names: os.kill(os.getpid(), 9)  # noqa: E731
     killing = lambda: setattr(Checkpointer, "write", kill)  # noqa: E731
     assert run(tmp_path, *words, prepare=killing)[0] == -9
-    code, told = run(tmp_path, "resume", "run")
+    code, output = run(tmp_path, "resume", "run")
     assert code == 2
-    assert "there is no checkpoint at run" in told
-    code, told = run(tmp_path, *words)
-    assert code == 0, told
+    assert "there is no checkpoint at run" in output
+    code, output = run(tmp_path, *words)
+    assert code == 0, output
 
 
-def test_a_torn_line_of_metrics_is_mended(whole, tmp_path):
+def test_a_torn_line_of_metrics_is_removed(whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     run(tmp_path, *words, prepare=signalled(Ppo, "update", signal.SIGKILL, 20))
     with open(tmp_path / "run/metrics.jsonl", "a") as file:
@@ -377,8 +376,8 @@ def test_a_torn_line_of_metrics_is_mended(whole, tmp_path):
 
 
 def at_line(owner, name, count, times):
-    """Have the process get signals at the count-th line of what writes TensorBoard's file, once it
-    has begun a method."""
+    """A function that makes the process receive signals at the count-th line of the code that
+    writes TensorBoard's file, once it has entered a method."""
     lines, real = 0, getattr(owner, name)
 
     def line(frame, event, arg):
@@ -410,11 +409,11 @@ METHODS = [(TrainingLoop, "end_evaluation"), (TrainingLoop, "log_metrics"), (Run
 @pytest.mark.parametrize("count", quick([2, 12, 23, 40], 12))
 def test_a_signal_inside_tensorboard_hangs_nothing(owner, name, times, count, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
-    begun = time.monotonic()
-    code, told = run(tmp_path, *words, prepare=at_line(owner, name, count, times))
-    assert time.monotonic() - begun < 50
-    assert code in (143, 0), told
-    assert "Traceback" not in told
+    start = time.monotonic()
+    code, output = run(tmp_path, *words, prepare=at_line(owner, name, count, times))
+    assert time.monotonic() - start < 50
+    assert code in (143, 0), output
+    assert "Traceback" not in output
     ends_as(whole, tmp_path)
 
 
@@ -434,9 +433,9 @@ def test_ignored_signals_stay_ignored(whole, tmp_path):
         prepare()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    code, told = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=ignoring)
-    assert code == 0, told
-    same(as_it_ended(whole), as_it_ended(tmp_path / "run"))
+    code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=ignoring)
+    assert code == 0, output
+    same(final_state(whole), final_state(tmp_path / "run"))
 
 
 SWALLOWING = """
@@ -449,17 +448,17 @@ try:
 except:
     pass
 """
-"""A module that is sent a signal while it is imported, and swallows what that raises."""
+"""A module that receives a signal while it is imported, and swallows the exception."""
 
 
 def test_control_c_in_an_import_that_swallows_it_ends_the_command(tmp_path):
     (tmp_path / "swallowing.py").write_text(SWALLOWING)
     (tmp_path / "mine.py").write_text("import swallowing")
-    for words, told in (
+    for words, expected in (
         (["games"], "rlgames: interrupted\n"),
         (["games", "format=json"], '{"error": "interrupted", "hint": ""}\n'),
     ):
-        assert run(tmp_path, *words, "plugins=[mine]") == (130, told)
+        assert run(tmp_path, *words, "plugins=[mine]") == (130, expected)
 
 
 def test_a_signal_in_an_import_is_kept_for_the_next_shielded_block(tmp_path, monkeypatch):
@@ -480,6 +479,6 @@ def test_control_c_while_torch_is_imported_ends_the_command(seconds, tmp_path):
     )  # fmt: skip
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=30)
-    assert (process.returncode, told.splitlines()[-1][:20]) == (130, "rlgames: interrupted")
-    assert "Traceback" not in told
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output.splitlines()[-1][:20]) == (130, "rlgames: interrupted")
+    assert "Traceback" not in output

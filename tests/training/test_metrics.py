@@ -60,7 +60,7 @@ def everything(tmp_path_factory):
     return found
 
 
-def test_every_name_is_explained_and_no_other(everything):
+def test_the_page_explains_exactly_what_runs_log(everything):
     rows = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     explained = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
     matches = {name: [own for own in everything if fnmatchcase(own, name)] for name in explained}
@@ -68,5 +68,5 @@ def test_every_name_is_explained_and_no_other(everything):
     assert all(matches.values()), [name for name, found in matches.items() if not found]
 
 
-def test_every_learner_is_asked():
+def test_every_learner_has_a_run():
     assert set(RUNS) == set(REGISTRY["learner"])

@@ -1,11 +1,11 @@
-"""A run that is broken off and gone on with comes out as one that never stopped."""
+"""A run that is interrupted and resumed ends bit-equal to one that never stopped."""
 
 import math
 from dataclasses import replace
 
 import pytest
 import torch
-from processes import as_it_ended, metrics_of, same
+from processes import final_state, metrics_without_times, same
 
 from rlgames.commands.resume import resume_command
 from rlgames.config.compose import load_config, quoted
@@ -80,11 +80,11 @@ LEARNERS = {
         )
     ],
 }
-"""Each way to learn, with all games that it fits."""
+"""Settings of each learner, with the games that they fit."""
 
 
 def every_pair():
-    """Each way to learn with each game: learner, game, words."""
+    """Each setting with each game: whether they fit, whether the test is quick, name and words."""
     for learner, ways in LEARNERS.items():
         for words, games in ways:
             for game in ALL:
@@ -97,10 +97,10 @@ COMBINATIONS = [
     for fits, first, name, words in every_pair()
     if fits
 ]
-"""Quick is the first game of each way to learn."""
+"""The first game of each setting is quick."""
 
 
-def test_every_learner_and_every_game_is_gone_on_with():
+def test_every_learner_and_every_game_is_resumed():
     assert {*LEARNERS} == {*REGISTRY["learner"]}
     assert {*ALL} == {*REGISTRY["game"]}
 
@@ -116,8 +116,8 @@ def test_no_other_learner_fits_a_game():
             assert fits, name
 
 
-def broken_off(monkeypatch, cfg, batches):
-    """Train, interrupted in play after so many batches; the run's directory."""
+def train_and_interrupt(monkeypatch, cfg, batches):
+    """Train, and interrupt the run after this many batches. Returns its directory."""
     count = 0
     collect = Collector.collect
 
@@ -136,7 +136,7 @@ def broken_off(monkeypatch, cfg, batches):
     return cfg.out
 
 
-def gone_on(directory, words=()):
+def resume_run(directory, words=()):
     return resume(directory, *resume_command(directory, list(words)))
 
 
@@ -145,29 +145,29 @@ def out(words, path):
 
 
 @pytest.mark.parametrize("words", COMBINATIONS)
-def test_goes_on_exactly(words, tmp_path, monkeypatch):
-    whole, parted = tmp_path / "whole", tmp_path / "parted"
-    train(out(words, whole))
-    broken_off(monkeypatch, out(words, parted), 3)
-    gone_on(parted)
-    same(as_it_ended(whole), as_it_ended(parted))
-    assert metrics_of(whole) == metrics_of(parted)
+def test_resumes_exactly(words, tmp_path, monkeypatch):
+    uninterrupted, resumed = tmp_path / "uninterrupted", tmp_path / "resumed"
+    train(out(words, uninterrupted))
+    train_and_interrupt(monkeypatch, out(words, resumed), 3)
+    resume_run(resumed)
+    same(final_state(uninterrupted), final_state(resumed))
+    assert metrics_without_times(uninterrupted) == metrics_without_times(resumed)
 
 
 SALVO = ["experiment=null", "game=salvo", "board=3", "ships=[2]", *SMALL, *NETWORK]
 
 
-def test_goes_on_twice_and_again(tmp_path, monkeypatch):
-    whole, parted = tmp_path / "whole", tmp_path / "parted"
-    train(out(SALVO, whole))
-    broken_off(monkeypatch, out(SALVO, parted), 2)
+def test_resumes_twice(tmp_path, monkeypatch):
+    uninterrupted, resumed = tmp_path / "uninterrupted", tmp_path / "resumed"
+    train(out(SALVO, uninterrupted))
+    train_and_interrupt(monkeypatch, out(SALVO, resumed), 2)
     with monkeypatch.context() as patched:
         patched.setattr(TrainingLoop, "evaluate", interrupt)
         with pytest.raises(Interrupted):
-            gone_on(parted)
-    gone_on(parted)
-    same(as_it_ended(whole), as_it_ended(parted))
-    assert metrics_of(whole) == metrics_of(parted)
+            resume_run(resumed)
+    resume_run(resumed)
+    same(final_state(uninterrupted), final_state(resumed))
+    assert metrics_without_times(uninterrupted) == metrics_without_times(resumed)
 
 
 def interrupt(*_):
@@ -177,7 +177,7 @@ def interrupt(*_):
 @pytest.mark.parametrize(
     ("owner", "name"), [(Run, "evaluate_best"), (TrainingLoop, "end_evaluation")]
 )
-def test_goes_on_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
+def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     run = tmp_path / "run"
     real = getattr(owner, name)
 
@@ -191,24 +191,24 @@ def test_goes_on_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
         with pytest.raises(Interrupted):
             train(out(SALVO, run))
     assert read_run(run)["status"] == "interrupted"
-    ended = gone_on(run)
+    ended = resume_run(run)
     assert ended.evaluation.games
     assert read_run(run)["status"] == "done"
 
 
-def test_a_finished_run_is_left_alone_or_made_longer(tmp_path, typed):
+def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     run = tmp_path / "run"
     train(out(SALVO, run))
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    said = typed("resume", "run")
-    assert said.returncode == 0
-    assert "is finished, after 40 games, and this makes it longer: rlgames" in said.stdout
-    assert "nothing was changed" in said.stdout
+    result = typed("resume", "run")
+    assert result.returncode == 0
+    assert "is finished, after 40 games, and this makes it longer: rlgames" in result.stdout
+    assert "nothing was changed" in result.stdout
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    said = typed("resume", "run", "games=56")
-    assert said.returncode == 0, said.stderr
-    found = Checkpoint.read(run / "checkpoints/latest.safetensors")
-    assert (found.games, found.config["games"]) == (56, 56)
+    result = typed("resume", "run", "games=56")
+    assert result.returncode == 0, result.stderr
+    checkpoint = Checkpoint.read(run / "checkpoints/latest.safetensors")
+    assert (checkpoint.games, checkpoint.config["games"]) == (56, 56)
     assert [line["games"] for line in read_metrics(run / "metrics.jsonl")][-1] == 56
     assert "games: 56" in (run / "config.yaml").read_text()
     assert read_run(run)["resumed"][0]["games"] == 40
@@ -226,47 +226,50 @@ REFUSED = {
 }
 
 
-def test_goes_on_with_the_same_run_only(tmp_path, monkeypatch, typed):
-    broken_off(monkeypatch, out(SALVO, tmp_path / "run"), 2)
-    for word, told in REFUSED.items():
-        said = typed("resume", "run", word)
-        assert (said.returncode, said.stdout) == (2, ""), word
-        assert told in said.stderr
-        assert len(said.stderr.splitlines()) == 1
-    said = typed("resume", "run", "board=4", "policy=conv")
-    assert "board=4 differs" in said.stderr
-    assert "policy=conv differs" in said.stderr
-    for path, told in {"run/checkpoints": "no checkpoint at", "none": "there is no run at"}.items():
-        assert told in typed("resume", path).stderr
+def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
+    train_and_interrupt(monkeypatch, out(SALVO, tmp_path / "run"), 2)
+    for word, message in REFUSED.items():
+        result = typed("resume", "run", word)
+        assert (result.returncode, result.stdout) == (2, ""), word
+        assert message in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    result = typed("resume", "run", "board=4", "policy=conv")
+    assert "board=4 differs" in result.stderr
+    assert "policy=conv differs" in result.stderr
+    for path, message in {
+        "run/checkpoints": "no checkpoint at",
+        "none": "there is no run at",
+    }.items():
+        assert message in typed("resume", path).stderr
     assert "resume needs a run" in typed("resume").stderr
 
 
 def changed(path, **parts):
-    """Write a checkpoint again with other parts."""
+    """Write a checkpoint again with some fields changed."""
     replace(Checkpoint.read(path), **parts).write(path)
 
 
 def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch, typed):
     run = tmp_path / "run"
-    broken_off(monkeypatch, out([*SALVO, "keep_every=16"], run), 4)
+    train_and_interrupt(monkeypatch, out([*SALVO, "keep_every=16"], run), 4)
     path = run / "checkpoints/latest.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    said = typed("resume", "run")
-    assert said.returncode == 2
-    assert "damaged: its content does not match its checksum" in said.stderr
-    assert "a new run can begin with other weights: init_from=run/checkpoints/" in said.stderr
+    result = typed("resume", "run")
+    assert result.returncode == 2
+    assert "damaged: its content does not match its checksum" in result.stderr
+    assert "a new run can begin with other weights: init_from=run/checkpoints/" in result.stderr
     path.write_bytes(data)
-    found = Checkpoint.read(path)
+    checkpoint = Checkpoint.read(path)
     with monkeypatch.context() as patched:
         patched.setattr("rlgames.runs.checkpoint.FORMAT", FORMAT + 1)
-        found.write(path)
-    said = typed("resume", "run")
-    told = f"was written by a newer version of rlgames (format {FORMAT + 1}, here {FORMAT})"
-    assert told in said.stderr
+        checkpoint.write(path)
+    result = typed("resume", "run")
+    message = f"was written by a newer version of rlgames (format {FORMAT + 1}, here {FORMAT})"
+    assert message in result.stderr
 
 
-def test_every_so_often_a_checkpoint_is_kept(tmp_path):
+def test_a_checkpoint_is_kept_every_keep_every_games(tmp_path):
     train(out([*SALVO, "keep_every=12"], tmp_path / "run"))
     names = {path.name for path in (tmp_path / "run/checkpoints").iterdir()}
     kept = {f"games_{games}.safetensors" for games in (16, 32)}
@@ -275,22 +278,22 @@ def test_every_so_often_a_checkpoint_is_kept(tmp_path):
         assert load_agent(tmp_path / "run/checkpoints" / name)
 
 
-def test_a_run_of_a_gpu_opens_and_goes_on_on_the_cpu(tmp_path, monkeypatch):
+def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
     run = tmp_path / "run"
-    broken_off(monkeypatch, out(SALVO, run), 2)
+    train_and_interrupt(monkeypatch, out(SALVO, run), 2)
     path = run / "checkpoints/latest.safetensors"
-    found = Checkpoint.read(path)
-    first = found.state["processes"]["0"]
+    checkpoint = Checkpoint.read(path)
+    first = checkpoint.state["processes"]["0"]
     first["generators"] = dict.fromkeys(first["generators"], torch.zeros(16, dtype=torch.uint8))
-    changed(path, config=found.config | {"device": "cuda"}, state=found.state)
+    changed(path, config=checkpoint.config | {"device": "cuda"}, state=checkpoint.state)
     if not torch.cuda.is_available():
         assert load_agent(run).policy
         with pytest.raises(ConfigError, match="device=cuda is not here"):
-            gone_on(run)
-    assert gone_on(run, ["device=cpu"]).evaluation.games
+            resume_run(run)
+    assert resume_run(run, ["device=cpu"]).evaluation.games
 
 
-def test_a_bad_number_ends_the_run_and_harms_nothing(tmp_path, monkeypatch, typed):
+def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypatch, typed):
     count, of_moves = 0, Reward.rewards
 
     def spoilt(self, moves, results):
@@ -300,13 +303,13 @@ def test_a_bad_number_ends_the_run_and_harms_nothing(tmp_path, monkeypatch, type
 
     with monkeypatch.context() as patched:
         patched.setattr(Reward, "rewards", spoilt)
-        said = typed("train", *SALVO, "out=run")
-    assert said.returncode == 3
-    last = said.stderr.splitlines()[-1]
+        result = typed("train", *SALVO, "out=run")
+    assert result.returncode == 3
+    last = result.stderr.splitlines()[-1]
     assert "update 4, after 24 games: a reward is not a finite number" in last
     assert "resume from the last checkpoint: rlgames resume run" in last
-    assert "Traceback" not in said.stderr
+    assert "Traceback" not in result.stderr
     assert read_run(tmp_path / "run")["status"] == "failed"
-    train(out(SALVO, tmp_path / "whole"))
-    gone_on(tmp_path / "run")
-    same(as_it_ended(tmp_path / "whole"), as_it_ended(tmp_path / "run"))
+    train(out(SALVO, tmp_path / "uninterrupted"))
+    resume_run(tmp_path / "run")
+    same(final_state(tmp_path / "uninterrupted"), final_state(tmp_path / "run"))

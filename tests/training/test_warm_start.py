@@ -1,4 +1,4 @@
-"""Recorded games as lessons, cloning, weights of earlier runs, layouts held out."""
+"""Learning from recorded games, cloning, initial weights of earlier runs, held-out layouts."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def load(*words):
 
 
 def recorded(path, game, rules, games=12, seed=1, players=None):
-    """Games of random play, in either seat by turns, and what is read back of them."""
+    """Record random games with alternating seats. Returns them as played and as read back."""
     players = players or [Random(game) for _ in range(game.spec.seats)]
     second = (torch.arange(games) % 2)[:, None]
     seating = torch.cat([second, 1 - second], 1) if game.spec.seats == 2 else None
@@ -68,13 +68,13 @@ def by_game(column, moves):
 )
 def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
     game, rules = make_game_and_rules(*words)
-    moves, results, found = recorded(tmp_path / "games", game, rules)
-    again = found.moves
+    moves, results, record = recorded(tmp_path / "games", game, rules)
+    again = record.moves
     for column in ("seat", "score_delta", "ends_turn", "player", "game"):
-        own, theirs = getattr(moves, column), getattr(again, column)
-        assert torch.equal(by_game(own, moves), by_game(theirs, again)), column
+        own, others = getattr(moves, column), getattr(again, column)
+        assert torch.equal(by_game(own, moves), by_game(others, again)), column
     assert again.ply_sizes == moves.ply_sizes
-    assert found.results.moves == results.moves == len(moves)
+    assert record.results.moves == results.moves == len(moves)
     tried = 0
     for scored in SCORED:
         for minus in SUBTRACTED:
@@ -83,17 +83,17 @@ def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
             except ValueError:
                 continue
             tried += 1
-            own, theirs = reward.returns(moves, results), reward.returns(again, found.results)
-            assert torch.allclose(by_game(own, moves), by_game(theirs, again)), (scored, minus)
+            own, others = reward.returns(moves, results), reward.returns(again, record.results)
+            assert torch.allclose(by_game(own, moves), by_game(others, again)), (scored, minus)
     assert tried >= 2
 
 
-def test_a_score_or_an_end_that_does_not_fit_is_refused(tmp_path):
+def test_a_mismatched_score_or_final_position_is_refused(tmp_path):
     game, rules = make_game_and_rules("game=2048", "board=2")
     path = tmp_path / "games"
     recorded(path, game, rules, games=3)
     head, *lines = path.read_text().splitlines()
-    for change, told in (
+    for change, message in (
         (lambda line: line.update(score=[line["score"][0] + 4]), "line 3: .*gains"),
         (lambda line: line.update(final=line["moves"][0]["position"]), "line 3: .*final position"),
         (lambda line: line.pop("final"), "line 3: .*final position"),
@@ -102,11 +102,11 @@ def test_a_score_or_an_end_that_does_not_fit_is_refused(tmp_path):
         line = json.loads(lines[1])
         change(line)
         path.write_text("\n".join([head, lines[0], json.dumps(line), lines[2]]) + "\n")
-        with pytest.raises(records.BadRecord, match=told):
+        with pytest.raises(records.BadRecord, match=message):
             records.read(path, game, rules)
 
 
-def test_how_a_board_is_encoded_is_no_rule(tmp_path):
+def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
     game, rules = make_game_and_rules("game=2048", "board=2")
     recorded(tmp_path / "games", game, rules, games=3)
     other = make_game_and_rules("game=2048", "board=2", "encoding=exponents", "target=8")
@@ -128,7 +128,7 @@ def test_how_a_board_is_encoded_is_no_rule(tmp_path):
     ],
     ids=" ".join,
 )
-def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
+def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     cfg = load_config("train", words)
     game, rules = build_game(cfg), to_plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
@@ -143,12 +143,12 @@ def test_demonstrated_games_are_learnt_from_as_if_just_played(words, tmp_path):
     public = FinalStates(game.public(ended.state), ended.moves)
     more = FinalStates(game.public(ended_later.state), ended_later.moves)
     policy, learner = make_learner(game, *small)
-    wanted = learner.update(first.join(later), public.join(more), 0.0)
+    expected = learner.update(first.join(later), public.join(more), 0.0)
     other, learner = make_learner(game, *small)
     found = learner.update(
         first.join(demonstrations.trajectories), public.join(demonstrations.final_states), 0.0
     )
-    assert found == pytest.approx(wanted, abs=1e-5)
+    assert found == pytest.approx(expected, abs=1e-5)
     for one, two in zip(policy.state_dict().values(), other.state_dict().values(), strict=True):
         assert torch.allclose(one, two, atol=1e-6)
 
@@ -165,11 +165,11 @@ def test_joined_games_have_the_returns_that_they_had_apart():
     assert torch.equal(together, torch.cat(apart))
 
 
-def test_games_are_drawn_whole_and_evenly():
+def test_whole_games_are_sampled_evenly():
     game = make_game("game=2048", "board=3")
     moves, results = collect_games(game, [Random(game)], 5, rng(2))
     source = Demonstrations(moves, results, rng(2))
-    wanted = torch.bincount(moves.game)
+    expected = torch.bincount(moves.game)
     assert len(results.score.unique()) == 5
     for count in (3, 5, 12):
         drawn, ended = source.sample(count)
@@ -177,7 +177,7 @@ def test_games_are_drawn_whole_and_evenly():
         assert ended.moves == len(drawn)
         # Their final scores tell these games apart.
         which = (ended.score == results.score.T).int().argmax(1)
-        assert torch.equal(torch.bincount(drawn.game, minlength=count), wanted[which])
+        assert torch.equal(torch.bincount(drawn.game, minlength=count), expected[which])
         assert torch.equal(
             torch.zeros(count).index_add_(0, drawn.game, drawn.score_delta), ended.score[:, 0]
         )
@@ -185,14 +185,14 @@ def test_games_are_drawn_whole_and_evenly():
         assert int(often.max() - often.min()) <= 1
 
 
-def test_only_the_demonstrators_moves_are_learnt(tmp_path):
+def test_only_the_demonstrators_moves_are_learned(tmp_path):
     game, rules = make_game_and_rules("game=tictactoe")
     moves, _, _ = recorded(tmp_path / "games", game, rules)
     for name, player in (("one", 0), ("other", 1)):
         cfg = load("game=tictactoe", f"demonstrator={name}")
         found = Demonstrations.read(tmp_path / "games", game, cfg, rng()).trajectories
-        wanted = moves.by_player(player)
-        assert torch.equal(by_game(found.action, found), by_game(wanted.action, wanted))
+        expected = moves.by_player(player)
+        assert torch.equal(by_game(found.action, found), by_game(expected.action, expected))
         assert set(found.seat.tolist()) == {0, 1}
 
 
@@ -230,11 +230,11 @@ def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_p
     assert last_value(run, "eval/agreement") > 0.95
     assert last_value(run, "train/agreement") > 0.95
     assert last_value(run, "train/loss") < 0.1
-    own, theirs = (
+    own, others = (
         package.evaluate(*who, ["games=400", "solve_seconds=0", *more])
         for who, more in (((run,), []), ((None,), ["player=corner", "game=2048", "board=3"]))
     )
-    low, high = theirs["score"]["ci95"]
+    low, high = others["score"]["ci95"]
     assert low - (high - low) < own["score"]["mean"] < high + (high - low)
 
 
@@ -296,7 +296,7 @@ def test_the_loss_of_cloning_is_the_cross_entropy_over_legal_actions():
     assert clone.evaluate(moves)["loss"] < found["loss"]
 
 
-def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
+def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = Checkpoint.read(checkpoint_path(run)).policy
@@ -327,7 +327,7 @@ def test_start_goes_on_from_the_weights_of_a_run(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_table_goes_on_learning_greedily_as_in_hickmans_article(tmp_path):
+def test_a_table_keeps_learning_greedily_as_in_hickmans_article(tmp_path):
     small = ["experiment=hickman", "lr=0.3", *TINY]
     run = package.train([*small, "games=600", "batch=10", f"out={tmp_path}/run"])
     words = [*small, f"init_from={run}", "games=60", "sampling=argmax", "batch=1", "log_every=20"]
@@ -350,7 +350,7 @@ def rows(layouts):
     return {tuple(row) for row in (layouts > 0).int().tolist()}
 
 
-def test_layouts_that_are_held_out_are_never_met(tmp_path):
+def test_training_never_plays_held_out_layouts(tmp_path):
     parts = build_components(load(*SEA, "holdout=0.25"))
     cut = parts.collector.split
     met, kept = rows(cut.trained_on.ships), rows(cut.held_out.ships)
@@ -415,12 +415,12 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     report = json.loads(done.stdout)
     assert int(ahead[::2].sum()) == report["seats"][0]["win"]["count"]
     before = (tmp_path / name).read_bytes()
-    for bad, told in (
+    for bad, message in (
         (["game=tictactoe", "board=4", f"record='{tmp_path}/{name}'"], "other rules"),
         (["game=tictactoe", "record=no folder/games"], "folder"),
         (["game=battleship", "show=[sunk]", f"record={tmp_path}/sunk"], "shown beside"),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=message):
             package.evaluate(None, ["player=random", *bad])
     assert (tmp_path / name).read_bytes() == before
     assert not (tmp_path / "sunk").exists()
@@ -486,13 +486,13 @@ MISFITS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), MISFITS, ids=lambda value: str(value)[:60])
-def test_what_does_not_fit_is_refused_before_anything_starts(words, told, things):
+@pytest.mark.parametrize(("words", "message"), MISFITS, ids=lambda value: str(value)[:60])
+def test_settings_that_do_not_fit_are_refused_before_training(words, message, things):
     words = [word.replace("@", str(things)) for word in words]
     with pytest.raises(ConfigError) as caught:
         check_components(load(*words))
     line = f"{caught.value.error}; {caught.value.hint}"
-    assert re.search(told, line), line
+    assert re.search(message, line), line
     assert "\n" not in line
 
 
@@ -507,7 +507,7 @@ def test_what_does_not_fit_is_refused_before_anything_starts(words, told, things
     ],
     ids=str,
 )
-def test_a_person_is_told_in_one_line(words, things, rlgames, tmp_path):
+def test_the_command_line_reports_misfits_in_one_line(words, things, rlgames, tmp_path):
     done = rlgames("train", *[word.replace("@", str(things)) for word in words])
     assert done.returncode == 2, done.stdout + done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
