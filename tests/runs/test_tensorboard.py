@@ -2,6 +2,7 @@
 
 import io
 import os
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,25 @@ def test_resumed_within_a_second(tmp_path, monkeypatch, numbers):
     found.Reload()
     shown = [(event.step, event.value) for event in found.Scalars("train/loss")]
     assert shown == [(0, 0), (10, 0), (20, 0), *((games, 30) for games in range(30, 80, 10))]
+
+
+def test_logging_starts_no_thread_and_patches_nothing(tmp_path):
+    before = threading.excepthook, threading.active_count()
+    with Interrupts() as interrupts:
+        logger = TensorBoardLogger(tmp_path, 0, pytest.fail, interrupts)
+        logger.scalars(0, {"train/loss": 1.0})
+        assert (threading.excepthook, threading.active_count()) == before
+        logger.close()
+
+
+def test_an_error_is_reported_once_and_ends_logging(tmp_path):
+    warnings = []
+    with Interrupts() as interrupts:
+        logger = TensorBoardLogger(tmp_path / "missing", 0, warnings.append, interrupts)
+        logger.scalars(0, {"train/loss": 1.0})
+        logger.close()
+    (warning,) = warnings
+    assert "TensorBoard's file cannot be written" in warning
 
 
 class Plain(KInARow):
