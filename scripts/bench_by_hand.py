@@ -35,8 +35,8 @@ def answer(case: int, seconds: float, until: float, units: int, seed: int) -> di
 
     def scores(boards: Array) -> Array:
         with torch.no_grad():
-            found: Array = net(torch.from_numpy(boards)).numpy()
-        return found
+            results: Array = net(torch.from_numpy(boards)).numpy()
+        return results
 
     spent, moves, turns = 0.0, 0, math.inf
     while spent < seconds and turns > until:

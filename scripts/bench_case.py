@@ -23,13 +23,13 @@ OPTIMA = {1: 6.0, 2: 12.1182}
 
 def layouts(side: int, ships: tuple[int, ...]) -> Array:
     """Bool [L, side²]: all ways in which the ships can lie, none on another, all equally likely."""
-    found = []
+    results = []
     for placed in itertools.product(*(lines(side, ship) for ship in ships)):
         if len(set().union(*placed)) == sum(ships):
             board = np.zeros(side * side, bool)
             board[list(set().union(*placed))] = True
-            found.append(board)
-    return np.stack(found)
+            results.append(board)
+    return np.stack(results)
 
 
 def lines(side: int, ship: int) -> list[set[int]]:

@@ -140,8 +140,8 @@ def playing(machine: Machine) -> str:
         words += [f"batch={BATCH}", f"games={2 * BATCH}"]
         speed = rlgames.evaluate(None, words)["moves_per_s"]
         game = rules_of(rules)
-        counted, found = Counted.of(partial(_played, game))
-        moves, plies = found.moves, found.turns.maximum
+        counted, results = Counted.of(partial(_played, game))
+        moves, plies = results.moves, results.turns.maximum
         least = least_bytes(game)
         limit = machine.copied / least
         body.append(
@@ -222,11 +222,11 @@ def _learnt(games: int, words: list[str]) -> tuple[float, float]:
         "eval_every=1000000",
     ]
     lines, _ = trained(own, 0)
-    told = [line for line in lines if "train/turns" in line]
-    ends = [0, *(line["games"] for line in told)]
+    output = [line for line in lines if "train/turns" in line]
+    ends = [0, *(line["games"] for line in output)]
     played = [now - before for before, now in itertools.pairwise(ends)]
-    moves = sum(count * line["train/turns"] for count, line in zip(played, told, strict=True))
-    return moves, statistics.median(line["time/moves_per_s"] for line in told)
+    moves = sum(count * line["train/turns"] for count, line in zip(played, output, strict=True))
+    return moves, statistics.median(line["time/moves_per_s"] for line in output)
 
 
 def limits(rounds: int) -> str:

@@ -63,8 +63,8 @@ def answer(case: int, seconds: float, until: float, units: int, seed: int) -> di
 
     def scores(boards: Array) -> Array:
         with torch.no_grad():
-            found = model.policy.get_distribution(torch.from_numpy(boards))
-        logits: Array = found.distribution.logits.numpy()
+            results = model.policy.get_distribution(torch.from_numpy(boards))
+        logits: Array = results.distribution.logits.numpy()
         return logits
 
     turns, looked, paused = math.inf, 0, 0.0

@@ -69,8 +69,8 @@ class Ours:
     games: int
 
     def __call__(self) -> float:
-        found = rlgames.evaluate(None, [*_words(self.name, self.batch, self.games), *self.words])
-        return float(found["moves_per_s"])
+        results = rlgames.evaluate(None, [*_words(self.name, self.batch, self.games), *self.words])
+        return float(results["moves_per_s"])
 
 
 def _words(name: str, batch: int, games: int) -> list[str]:
@@ -83,8 +83,8 @@ def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
     settings = [*SETTINGS]
     if device == "cpu" and batch >= COMPILED.get(name, math.inf):
         settings += [[*words, "compile=true"] for words in SETTINGS]
-    found = rlgames.evaluate(None, [*_words(name, batch, batch), f"device={device}"])
-    games = max(2 * batch, int(SECONDS * found["moves_per_s"] / found["moves"]["mean"]))
+    results = rlgames.evaluate(None, [*_words(name, batch, batch), f"device={device}"])
+    games = max(2 * batch, int(SECONDS * results["moves_per_s"] / results["moves"]["mean"]))
     games = _whole_shares(games, batch)
     ways = [Ours(name, batch, (*words, f"device={device}"), games) for words in settings]
     return max(ways, key=lambda way: way())
@@ -103,8 +103,8 @@ def alone(rounds: int, device: str = "cpu") -> str:
         for batch in BATCHES:
             sides[f"{name}, {batch}"] = at_best(name, batch, device)
         progress(f"{name}: settings chosen")
-    found = in_turn(sides, rounds)
-    body = [[name, *(found[f"{name}, {batch}"].text() for batch in BATCHES)] for name in GAMES]
+    results = in_turn(sides, rounds)
+    body = [[name, *(results[f"{name}, {batch}"].text() for batch in BATCHES)] for name in GAMES]
     return rows(["moves per second, by batch", *map(str, BATCHES)], body)
 
 
@@ -127,15 +127,15 @@ def beside_pgx(rounds: int) -> str:
             sides[f"pgx {name}, as in its examples"] = played(4096, EXAMPLES)
             for side in sides.values():
                 side()  # compiles
-            found = in_turn(sides, rounds)
-            ours = {batch: found[f"rlgames {name}, {batch}"] for batch in BATCHES}
-            theirs = {batch: found[f"pgx {name}, {batch}"] for batch in BATCHES}
+            results = in_turn(sides, rounds)
+            ours = {batch: results[f"rlgames {name}, {batch}"] for batch in BATCHES}
+            peer_results = {batch: results[f"pgx {name}, {batch}"] for batch in BATCHES}
             for batch in BATCHES:
-                body.append(_row(name, str(batch), ours[batch], theirs[batch]))
-            usual = found[f"pgx {name}, as in its examples"]
+                body.append(_row(name, str(batch), ours[batch], peer_results[batch]))
+            usual = results[f"pgx {name}, as in its examples"]
             body.append(_row(name, "4096, pgx as in its examples", ours[4096], usual))
             body.append(
-                _row(name, "**each at its best**", best(ours.values()), best(theirs.values()))
+                _row(name, "**each at its best**", best(ours.values()), best(peer_results.values()))
             )
             progress(body[-1][-1] + f" times pgx in {name}")
     return rows(["game", "batch", "rlgames", "pgx", "ratio"], body)
@@ -151,10 +151,10 @@ def beside_torchrl(rounds: int) -> str:
                 sides[f"torchrl, {threads}"] = partial(
                     _asked, torchrl, game="tictactoe", batch=batch, moves=moves, threads=threads
                 )
-            found = in_turn(sides, rounds)
-            ours = found.pop("rlgames")
-            theirs = best(found.values())
-            body.append([str(batch), ours.text(), theirs.text(), ratio(ours, theirs)])
+            results = in_turn(sides, rounds)
+            ours = results.pop("rlgames")
+            peer_results = best(results.values())
+            body.append([str(batch), ours.text(), peer_results.text(), ratio(ours, peer_results)])
     return rows(["tictactoe, batch", "rlgames", "torchrl", "ratio"], body)
 
 
@@ -169,21 +169,23 @@ def beside_openspiel(rounds: int) -> str:
             for how in ("bots", "python"):
                 words = {"game": theirs_name, "how": how, "seconds": SECONDS}
                 sides[how] = partial(_both, first, second, **words)
-            found = in_turn(sides, rounds)
-            ours = found["rlgames"]
-            each = [f"{found[how].text()}: {ratio(ours, found[how])}" for how in ("bots", "python")]
+            results = in_turn(sides, rounds)
+            ours = results["rlgames"]
+            each = [
+                f"{results[how].text()}: {ratio(ours, results[how])}" for how in ("bots", "python")
+            ]
             body.append([theirs_name, ours.text(), *each])
             progress(f"OpenSpiel, {theirs_name}: {each[0]}")
     head = ["game", "rlgames, batch 4096", "OpenSpiel's bots: ratio", "from Python: ratio"]
     return rows(head, body)
 
 
-def best(found: Iterable[Rounds]) -> Rounds:
-    return max(found, key=lambda rounds: rounds.median)
+def best(results: Iterable[Rounds]) -> Rounds:
+    return max(results, key=lambda rounds: rounds.median)
 
 
-def _row(name: str, batch: str, ours: Rounds, theirs: Rounds) -> list[str]:
-    return [name, batch, ours.text(), theirs.text(), ratio(ours, theirs)]
+def _row(name: str, batch: str, ours: Rounds, peer_results: Rounds) -> list[str]:
+    return [name, batch, ours.text(), peer_results.text(), ratio(ours, peer_results)]
 
 
 def _moves(name: str, batch: int) -> int:

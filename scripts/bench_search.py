@@ -72,16 +72,16 @@ def search(network: list[str], threads: int, device: str = "cpu") -> tuple[float
         words += [f"opponent_search.simulations={SIMULATIONS}", f"threads={threads}"]
         games = [f"games={2 * TREES}", f"batch={2 * TREES}", f"device={device}", "solve_seconds=0"]
         with timed_networks() as inside:
-            found = rlgames.evaluate(run, [*words, *games])
-    return SIMULATIONS * found["moves_per_s"], inside[0] / found["seconds"]
+            results = rlgames.evaluate(run, [*words, *games])
+    return SIMULATIONS * results["moves_per_s"], inside[0] / results["seconds"]
 
 
 def searching(rounds: int, device: str = "cpu") -> str:
     body = []
     for name, network in NETWORKS.items():
         for threads in (1, 2):
-            found = [search(network, threads, device) for _ in range(rounds)]
-            speed, share = (statistics.median(column) for column in zip(*found, strict=True))
+            results = [search(network, threads, device) for _ in range(rounds)]
+            speed, share = (statistics.median(column) for column in zip(*results, strict=True))
             body.append([name, str(threads), short(speed), f"{share:.0%}"])
             progress(" ".join(body[-1]))
     return rows(["network", "threads", "simulations per second", "inside the network"], body)

@@ -123,8 +123,8 @@ def train_until(words: list[str], look_every: float, seen: Callable[[Line], bool
 
 def starting(rounds: int) -> str:
     sides = {name: partial(seconds_to_update, words) for name, words in FIRST.items()}
-    found = in_turn({"rlgames --help": seconds_to_help, **sides}, rounds)
-    body = [[name, seconds.text()] for name, seconds in found.items()]
+    results = in_turn({"rlgames --help": seconds_to_help, **sides}, rounds)
+    body = [[name, seconds.text()] for name, seconds in results.items()]
     return rows(["from the command to", "seconds"], body)
 
 
@@ -141,13 +141,13 @@ def peak_of(words: list[str]) -> float:
     """MiB that a command held at most, its libraries among them."""
     with tempfile.TemporaryDirectory() as folder:
         own = [*words, f"out={folder}/run"] if words[0] == "train" else words
-        told = subprocess.run(
+        output = subprocess.run(
             [sys.executable, "-S", "-c", PEAK, *command(*own)],
             env=environment(),
             stdout=subprocess.PIPE,
             check=True,
         )
-    peak, code = map(int, told.stdout.split())
+    peak, code = map(int, output.stdout.split())
     if code:
         raise RuntimeError(f"rlgames {' '.join(own)} ended with {code}")
     return peak / 1024

@@ -39,18 +39,18 @@ class Rounds:
 
 def in_turn(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Rounds]:
     """Measure all sides once, then all again, so that what disturbs the machine disturbs each."""
-    found: dict[str, list[float]] = {name: [] for name in sides}
+    results: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(rounds):
         for name, side in sides.items():
-            found[name].append(side())
-            progress(f"round {number + 1} of {rounds}, {name}: {short(found[name][-1])}")
-    return {name: Rounds(tuple(values)) for name, values in found.items()}
+            results[name].append(side())
+            progress(f"round {number + 1} of {rounds}, {name}: {short(results[name][-1])}")
+    return {name: Rounds(tuple(values)) for name, values in results.items()}
 
 
-def ratio(ours: Rounds, theirs: Rounds) -> str:
+def ratio(ours: Rounds, peer_results: Rounds) -> str:
     """The ratio of the medians, and the range of the ratios of one round."""
-    each = [mine / other for mine, other in zip(ours.values, theirs.values, strict=True)]
-    return f"{ours.median / theirs.median:.3g} ({min(each):.3g} to {max(each):.3g})"
+    each = [mine / other for mine, other in zip(ours.values, peer_results.values, strict=True)]
+    return f"{ours.median / peer_results.median:.3g} ({min(each):.3g} to {max(each):.3g})"
 
 
 def short(value: float) -> str:
@@ -106,10 +106,10 @@ class Worker:
         """Raises RuntimeError for a question that failed, or a worker that ended."""
         assert self._process.stdout
         line = self._process.stdout.readline()
-        found: dict[str, Any] = json.loads(line) if line else {"error": "it ended"}
-        if "error" in found:
-            raise RuntimeError(f"{self.script}: {found['error']}")
-        return found
+        results: dict[str, Any] = json.loads(line) if line else {"error": "it ended"}
+        if "error" in results:
+            raise RuntimeError(f"{self.script}: {results['error']}")
+        return results
 
     def ask(self, **words: Any) -> dict[str, Any]:
         self.send(**words)
@@ -122,7 +122,7 @@ def serve(answer: Callable[..., dict[str, Any]]) -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         try:
-            found = answer(**json.loads(line))
+            results = answer(**json.loads(line))
         except Exception as error:  # told to whoever asked
-            found = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(found), file=out, flush=True)
+            results = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(results), file=out, flush=True)

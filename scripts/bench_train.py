@@ -118,8 +118,8 @@ def trained(words: list[str], seed: int) -> tuple[list[dict[str, float]], Path]:
 
 def speed(words: list[str], seed: int = 0) -> float:
     """Moves that a training learns from in a second, the median over the lines of its log."""
-    found, _ = trained(words, seed)
-    return statistics.median(line["time/moves_per_s"] for line in found if "train/turns" in line)
+    results, _ = trained(words, seed)
+    return statistics.median(line["time/moves_per_s"] for line in results if "train/turns" in line)
 
 
 def seconds_to(words: list[str], turns: float, seed: int) -> float:
@@ -152,8 +152,8 @@ def _beside(worker: Worker, name: str, rounds: int, nearing: Nearing) -> str:
         "rlgames": partial(speed, CASE1),
         name: lambda: float(worker.ask(**words, seed=0)["speed"]),
     }
-    found = in_turn(sides, rounds)
-    mine, other = found["rlgames"], found[name]
+    results = in_turn(sides, rounds)
+    mine, other = results["rlgames"], results[name]
     what = "moves learned per second, case 1"
     body = [[what, mine.text(), other.text(), ratio(mine, other)]]
     for case, ways in nearing.items():
@@ -168,12 +168,12 @@ def _nearing(worker: Worker, case: int, ways: dict[str, list[str]], rounds: int)
     for how, words in ways.items():
         ours[how] = Rounds(tuple(seconds_to(words, near, seed) for seed in range(rounds)))
         progress(f"case {case}, {how}, within 5 %: {ours[how].text()} s")
-    limit = max(LEAST, TIMES * min(found.median for found in ours.values()))
+    limit = max(LEAST, TIMES * min(results.median for results in ours.values()))
     asked = {"case": case, "seconds": limit, "until": near, "units": UNITS[case]}
-    theirs = [worker.ask(**asked, seed=seed) for seed in range(rounds)]
-    progress(f"case {case}, beside: {theirs}")
-    other = Rounds(tuple(found["seconds"] for found in theirs))
-    still = [found["turns"] for found in theirs if not found["reached"]]
+    peer_results = [worker.ask(**asked, seed=seed) for seed in range(rounds)]
+    progress(f"case {case}, beside: {peer_results}")
+    other = Rounds(tuple(results["seconds"] for results in peer_results))
+    still = [results["turns"] for results in peer_results if not results["reached"]]
     said, least = f"{other.text()} s", ""
     if still:
         said += f", {len(still)} of {rounds} stopped at {statistics.mean(still):.2f} turns"
@@ -181,11 +181,11 @@ def _nearing(worker: Worker, case: int, ways: dict[str, list[str]], rounds: int)
     return [
         [
             f"seconds to {near:.2f} turns, case {case}, {how}",
-            f"{found.text()} s",
+            f"{results.text()} s",
             said,
-            least + ratio(other, found),
+            least + ratio(other, results),
         ]
-        for how, found in ours.items()
+        for how, results in ours.items()
     ]
 
 
@@ -198,13 +198,13 @@ def td_of_2048(rounds: int, device: str = "cpu") -> str:
             words += [f"games={2 * batch}", f"log_every={batch // 2}", "eval_games=1"]
             words += [f"eval_every={2 * batch}"]
             sides[f"{name}, {batch} games at once"] = partial(speed, words)
-    body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
+    body = [[name, results.text()] for name, results in in_turn(sides, rounds).items()]
     return rows(["network", "moves learned per second"], body)
 
 
 def learners(rounds: int, device: str = "cpu") -> str:
     sides = {name: partial(speed, _brief(words, device)) for name, words in LEARNERS.items()}
-    body = [[name, found.text()] for name, found in in_turn(sides, rounds).items()]
+    body = [[name, results.text()] for name, results in in_turn(sides, rounds).items()]
     return rows(["learner and game", "moves learned per second"], body)
 
 

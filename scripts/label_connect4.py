@@ -131,25 +131,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     words = parser.parse_args()
     rng, labels = random.Random(words.seed), Labels(words.seconds)
-    found: dict[str, list[str]] = {name: [] for name in CLASSES}
+    labeled: dict[str, list[str]] = {name: [] for name in CLASSES}
     seen = set()
-    while any(len(lines) < words.each for lines in found.values()):
-        short = [name for name, lines in found.items() if len(lines) < words.each]
+    while any(len(lines) < words.each for lines in labeled.values()):
+        short = [name for name, lines in labeled.items() if len(lines) < words.each]
         low, high = STAGES[short[0].split()[0]]
         drawn = random_position(rng, rng.randint(low, high))
         if drawn is None or drawn[1] in seen:
             continue
         seen.add(drawn[1])
-        told = labels.of(*drawn)
-        if told is None:
+        label = labels.of(*drawn)
+        if label is None:
             continue
-        outcomes, plies, who = told
+        outcomes, plies, who = label
         name = f"{within(STAGES, len(drawn[0]))} {within(LEVELS, plies)}"
-        if len(found[name]) < words.each:
+        if len(labeled[name]) < words.each:
             moves = "".join(str(column + 1) for column in drawn[0])
-            found[name].append(f"{name} {moves or '-'} {outcomes} {who}")
-    FILE.write_text(HEAD + "".join(line + "\n" for lines in found.values() for line in lines))
-    print(Counter(f"{n}: {line.split()[-1]}" for n, lines in found.items() for line in lines))
+            labeled[name].append(f"{name} {moves or '-'} {outcomes} {who}")
+    FILE.write_text(HEAD + "".join(line + "\n" for lines in labeled.values() for line in lines))
+    print(Counter(f"{n}: {line.split()[-1]}" for n, lines in labeled.items() for line in lines))
 
 
 if __name__ == "__main__":

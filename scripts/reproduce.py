@@ -27,20 +27,20 @@ CASES = [
 
 def battleship() -> list[Step]:
     """Landy's and Ramesh's documents."""
-    found: list[Step] = []
+    steps: list[Step] = []
     for name in ("landy", "landy_tuned"):
-        found += train(name, f"experiment={name}", weight=40)
-        found += measure("greedy", name, "games=all")
+        steps += train(name, f"experiment={name}", weight=40)
+        steps += measure("greedy", name, "games=all")
     for case in range(1, 6):
         for name in (f"ramesh_case{case}", f"ramesh_case{case}_tuned"):
-            found += train(name, f"experiment={name}", "solve_seconds=0", weight=80)
-            found += measure("sampled", name, "sampling=stochastic", "games=500", "solve_seconds=0")
-            found += measure("greedy", name, "games=all", "solve_seconds=0")
-    found += solve_cases()
+            steps += train(name, f"experiment={name}", "solve_seconds=0", weight=80)
+            steps += measure("sampled", name, "sampling=stochastic", "games=500", "solve_seconds=0")
+            steps += measure("greedy", name, "games=all", "solve_seconds=0")
+    steps += solve_cases()
     held_out = ("experiment=ramesh_case2_tuned", "holdout=0.2", "solve_seconds=0")
-    found += train("ramesh_case2_holdout", *held_out, weight=100, seeds=ONE)
-    found += measure("greedy", "ramesh_case2_holdout", "solve_seconds=0", seeds=ONE)
-    return found
+    steps += train("ramesh_case2_holdout", *held_out, weight=100, seeds=ONE)
+    steps += measure("greedy", "ramesh_case2_holdout", "solve_seconds=0", seeds=ONE)
+    return steps
 
 
 def solve_cases() -> list[Step]:
@@ -57,21 +57,21 @@ def solve_cases() -> list[Step]:
 
 def lines() -> list[Step]:
     """Hickman's document and Connect-Zero."""
-    found = train("hickman", "experiment=hickman", "eval_every=50000", weight=15)
+    steps = train("hickman", "experiment=hickman", "eval_every=50000", weight=15)
     still_learning = ("sampling=argmax", "batch=1", "log_every=500", "eval_every=2500")
     start = ("experiment=hickman", "init_from={hickman/SEED}", "games=2500")
-    found += train("hickman_greedy", *start, *still_learning)
-    found += train("hickman_tuned", "experiment=hickman_tuned", weight=40)
+    steps += train("hickman_greedy", *start, *still_learning)
+    steps += train("hickman_tuned", "experiment=hickman_tuned", weight=40)
     for name in ("hickman", "hickman_tuned"):
-        found += measure("frozen", name, "games=2000")
+        steps += measure("frozen", name, "games=2000")
     for name in ("random", "exact"):
         words = ("eval", f"player={name}", "game=tictactoe", "games=2000", "format=json")
-        found.append(Step(f"tictactoe_{name}", words))
+        steps.append(Step(f"tictactoe_{name}", words))
     for name in ("connect_zero", "connect_zero_tuned"):
-        found += train(name, f"experiment={name}", weight=90)
+        steps += train(name, f"experiment={name}", weight=90)
         for whom in ("random", "win_or_block"):
-            found += measure(whom, name, f"opponent={whom}", "games=2000")
-    return found
+            steps += measure(whom, name, f"opponent={whom}", "games=2000")
+    return steps
 
 
 def tiles() -> list[Step]:
@@ -97,7 +97,7 @@ def tiles() -> list[Step]:
         "staged": (ONE, 250, [paper("staged"), "games=8000"]),
         "dqn": (ONE, 150, [paper("dqn")]),
     }
-    found = [
+    steps = [
         Step("2048_random", (*RANDOM_2048, "fours=0.1")),
         Step("2048_random_twos", (*RANDOM_2048, "fours=0.0")),
         Step(
@@ -114,15 +114,15 @@ def tiles() -> list[Step]:
     for name, (seeds, weight, words) in runs.items():
         run = f"dedieu_amar_{name}"
         after = ("corner_games",) if name == "warm_start" else ()
-        found += train(run, *words, weight=weight, seeds=seeds, after=after)
-        found += measure("played", run, "games=1000", "solve_seconds=0", weight=10, seeds=seeds)
+        steps += train(run, *words, weight=weight, seeds=seeds, after=after)
+        steps += measure("played", run, "games=1000", "solve_seconds=0", weight=10, seeds=seeds)
     search = ["search=mcts", "search.simulations=100", "search.leaf=value", "games=20"]
     # A trained policy is so sure of itself that a search would only follow it.
     search += ["search.temperature=4", "search.num_parallel=10"]
-    found += measure(
+    steps += measure(
         "search", "dedieu_amar_stochastic_tuned", *search, "solve_seconds=0", weight=200, seeds=ONE
     )
-    return found
+    return steps
 
 
 if __name__ == "__main__":

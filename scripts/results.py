@@ -15,7 +15,7 @@ T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 """Student's t for an interval of 95 %, by the number of seeds less one, from 1."""
 
 
-class Found:
+class Figures:
     """The results of the steps in one directory; None for anything that is missing."""
 
     def __init__(self, out: Path) -> None:
@@ -33,11 +33,11 @@ class Found:
 
     def metrics(self, run: str) -> list[list[dict[str, float]]]:
         """The lines of metrics.jsonl, for each seed that is done."""
-        found = []
+        figures = []
         for path in sorted((self.out / run).glob("*/metrics.jsonl")):
             text = path.read_text(encoding="utf-8")
-            found.append([json.loads(line) for line in text.splitlines()])
-        return found
+            figures.append([json.loads(line) for line in text.splitlines()])
+        return figures
 
     def seconds(self, run: str) -> list[float]:
         """How long each training took, from its first game to its last."""
@@ -78,23 +78,25 @@ def over(reports: list[dict[str, Any]], *path: str, digits: int = 2, times: floa
 def last_window(lines: list[dict[str, float]], key: str, games: int) -> float:
     """The mean of a metric over the log lines of the last so many games."""
     end = max(line["games"] for line in lines)
-    found = [line[key] for line in lines if key in line and line["games"] > end - games]
-    return sum(found) / len(found)
+    figures = [line[key] for line in lines if key in line and line["games"] > end - games]
+    return sum(figures) / len(figures)
 
 
 HEAD = ("figure", "reported", "here, same settings", "here, tuned", "random", "optimum", "seconds")
 
 
-def landy(found: Found) -> str:
+def landy(figures: Figures) -> str:
     names = ("landy", "landy_tuned")
     late = [
-        mean([last_window(lines, "train/turns", 2000) for lines in found.metrics(name)])
+        mean([last_window(lines, "train/turns", 2000) for lines in figures.metrics(name)])
         for name in names
     ]
-    first = [mean([first_below(lines, 4.6) for lines in found.metrics(name)], 0) for name in names]
-    greedy = [over(found.reports(name, "greedy"), "moves", "mean", digits=3) for name in names]
-    random, optimum = references(found.reports("landy", "greedy"))
-    seconds = "; tuned ".join(mean(found.seconds(name), 0) for name in names)
+    first = [
+        mean([first_below(lines, 4.6) for lines in figures.metrics(name)], 0) for name in names
+    ]
+    greedy = [over(figures.reports(name, "greedy"), "moves", "mean", digits=3) for name in names]
+    random, optimum = references(figures.reports("landy", "greedy"))
+    seconds = "; tuned ".join(mean(figures.seconds(name), 0) for name in names)
     body = [
         ("sampling policy, last 2,000 games", "about 4.55 (plot)", *late, random, optimum, seconds),
         ("games until the mean of 500 is below 4.6", "about 3,000 (plot)", *first, "", "", ""),
@@ -113,10 +115,10 @@ def references(reports: list[dict[str, Any]]) -> tuple[str, str]:
     if not reports:
         return MISSING, MISSING
     reference = reports[0]["reference"]
-    found = [
+    figures = [
         MISSING if reference[n] is None else f"{reference[n]:.2f}" for n in ("random", "optimal")
     ]
-    return found[0], found[1]
+    return figures[0], figures[1]
 
 
 CASES = {
@@ -129,35 +131,35 @@ CASES = {
 """The rules, and his figures for his agent and for random play."""
 
 
-def ramesh(found: Found) -> str:
+def ramesh(figures: Figures) -> str:
     body = []
-    for case, (rules, theirs, random) in CASES.items():
+    for case, (rules, published, random) in CASES.items():
         plain, tuned = f"ramesh_case{case}", f"ramesh_case{case}_tuned"
-        solved = found.report(f"solve_case{case}") or {}
+        solved = figures.report(f"solve_case{case}") or {}
         optimum = f"{solved['optimal']:.4f}" if solved.get("optimal") else MISSING
         ours = [
-            f"{over(found.reports(run, 'sampled'), 'moves', 'mean')}; "
-            f"greedy {over(found.reports(run, 'greedy'), 'moves', 'mean')}"
+            f"{over(figures.reports(run, 'sampled'), 'moves', 'mean')}; "
+            f"greedy {over(figures.reports(run, 'greedy'), 'moves', 'mean')}"
             for run in (plain, tuned)
         ]
-        expected, _ = references(found.reports(plain, "greedy"))
-        seconds = "; tuned ".join(mean(found.seconds(run), 0) for run in (plain, tuned))
+        expected, _ = references(figures.reports(plain, "greedy"))
+        seconds = "; tuned ".join(mean(figures.seconds(run), 0) for run in (plain, tuned))
         name = f"case {case}: {rules}"
-        body.append((name, theirs, *ours, f"{expected} (reported {random})", optimum, seconds))
+        body.append((name, published, *ours, f"{expected} (reported {random})", optimum, seconds))
     return (
         "## Ramesh: turns per game of battleship and Salvo\n\n"
         + rows(HEAD, body)
         + "\n\nThe sampled policy over 500 games, as in his report, and the greedy policy over\n"
-        f"every layout. {_held_out(found)}"
+        f"every layout. {_held_out(figures)}"
     )
 
 
-def _held_out(found: Found) -> str:
+def _held_out(figures: Figures) -> str:
     """What Landy's footnote suggests, on the board where it makes sense."""
     said = [
         f"{report['trained_on']['mean']:.2f} turns on the training layouts and "
         f"{report['held_out']['mean']:.2f} on the held-out ones"
-        for report in found.reports("ramesh_case2_holdout", "greedy")
+        for report in figures.reports("ramesh_case2_holdout", "greedy")
     ]
     return (
         "With a fifth of case 2's layouts held out, as a footnote in Landy's document\n"
@@ -165,16 +167,16 @@ def _held_out(found: Found) -> str:
     )
 
 
-def hickman(found: Found) -> str:
+def hickman(figures: Figures) -> str:
     drawn = "; ".join(
         " ".join(f"{line['train/draws']:.1%}" for line in lines if "train/draws" in line)
-        for lines in found.metrics("hickman_greedy")
+        for lines in figures.metrics("hickman_greedy")
     )
-    frozen = [found.reports(run, "frozen") for run in ("hickman", "hickman_tuned")]
+    frozen = [figures.reports(run, "frozen") for run in ("hickman", "hickman_tuned")]
     for name in ("random", "exact"):
-        report = found.report(f"tictactoe_{name}")
+        report = figures.report(f"tictactoe_{name}")
         frozen.append([report] if report else [])
-    seconds = [mean(found.seconds(run), 1) for run in ("hickman", "hickman_tuned")]
+    seconds = [mean(figures.seconds(run), 1) for run in ("hickman", "hickman_tuned")]
     nothing = (MISSING, MISSING)
     body: list[Sequence[str]] = [
         (
@@ -217,23 +219,23 @@ def _shares(seat: dict[str, float]) -> str:
     return " / ".join(f"{100 * seat[name]:.1f}" for name in ("win", "draw", "loss"))
 
 
-def connect_zero(found: Found) -> str:
+def connect_zero(figures: Figures) -> str:
     names = ("connect_zero", "connect_zero_tuned")
     body = [
         (
             f"games won against {whom}, %",
-            theirs,
+            published,
             *(
-                over(found.reports(name, whom), "win", "rate", digits=1, times=100)
+                over(figures.reports(name, whom), "win", "rate", digits=1, times=100)
                 for name in names
             ),
         )
-        for whom, theirs in (
+        for whom, published in (
             ("random", MISSING),
             ("win_or_block", "68 (REINFORCE with baseline) to 88 (actor-critic)"),
         )
     ]
-    body.append(("seconds", MISSING, *(mean(found.seconds(name), 0) for name in names)))
+    body.append(("seconds", MISSING, *(mean(figures.seconds(name), 0) for name in names)))
     head = ("figure", "reported in later posts", "here, the post's settings", "here, tuned")
     return "## Connect-Zero: Connect 4, greedy, both seats\n\n" + rows(head, body)
 
@@ -256,21 +258,21 @@ PLAYED = {
 """The trainings for the 2048 paper, in the order of its table."""
 
 
-def dedieu_amar(found: Found) -> str:
-    body = [_random_2048(found, "2048_random_twos", "random, only twos")]
-    body.append(_random_2048(found, "2048_random", "random, a tenth of fours"))
+def dedieu_amar(figures: Figures) -> str:
+    body = [_random_2048(figures, "2048_random_twos", "random, only twos")]
+    body.append(_random_2048(figures, "2048_random", "random, a tenth of fours"))
     for run, what in PLAYED.items():
         name = f"dedieu_amar_{run}"
         body.append(
             (
                 what,
-                *scores(found.reports(name, "played")),
-                _course(found.metrics(name), "train/score", 0),
-                _course(found.metrics(name), "train/distance_to_certainty", 2),
-                mean(found.seconds(name), 0),
+                *scores(figures.reports(name, "played")),
+                _course(figures.metrics(name), "train/score", 0),
+                _course(figures.metrics(name), "train/distance_to_certainty", 2),
+                mean(figures.seconds(name), 0),
             )
         )
-    searched = found.reports("dedieu_amar_stochastic_tuned", "search")
+    searched = figures.reports("dedieu_amar_stochastic_tuned", "search")
     seconds = over(searched, "wall_seconds", digits=0)
     what = "MCTS with the tuned policy and value head, 100 simulations per move, 20 games, seed 0"
     body.append((what, *scores(searched), "", "", seconds))
@@ -283,12 +285,12 @@ def dedieu_amar(found: Found) -> str:
         "distance to certainty",
         "seconds",
     )
-    claims = rows(("the paper says", "here"), [(claim, said(found)) for claim, said in CLAIMS])
+    claims = rows(("the paper says", "here"), [(claim, said(figures)) for claim, said in CLAIMS])
     return f"## Dedieu and Amar: 2048\n\n{rows(head, body)}\n\n{claims}\n\n{MISPRINTS}"
 
 
-def _random_2048(found: Found, name: str, what: str) -> tuple[str, ...]:
-    report = found.report(name)
+def _random_2048(figures: Figures, name: str, what: str) -> tuple[str, ...]:
+    report = figures.report(name)
     return (what, *scores([report] if report else []), "", "", "")
 
 
@@ -318,9 +320,9 @@ def _values(reports: list[dict[str, Any]], figure: str, which: str) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _times_random(found: Found) -> str:
+def _times_random(figures: Figures) -> str:
     twos, fours = (
-        [report] if (report := found.report(name)) else []
+        [report] if (report := figures.report(name)) else []
         for name in ("2048_random_twos", "2048_random")
     )
     said = []
@@ -329,7 +331,7 @@ def _times_random(found: Found) -> str:
         ("stochastic_faster", twos),
         ("stochastic_tuned", fours),
     ):
-        reports = found.reports(f"dedieu_amar_{run}", "played")
+        reports = figures.reports(f"dedieu_amar_{run}", "played")
         highest, usual = (
             _values(reports, "score", which) / _values(random, "score", which)
             for which in ("max", "mean")
@@ -340,11 +342,11 @@ def _times_random(found: Found) -> str:
     return "; ".join(said)
 
 
-def _reaches(runs: Sequence[str], tile: int) -> Callable[[Found], str]:
-    def said(found: Found) -> str:
+def _reaches(runs: Sequence[str], tile: int) -> Callable[[Figures], str]:
+    def said(figures: Figures) -> str:
         parts = []
         for run in runs:
-            reports = found.reports(f"dedieu_amar_{run}", "played")
+            reports = figures.reports(f"dedieu_amar_{run}", "played")
             rates = [r["reach"].get(str(tile), {"rate": 0.0})["rate"] for r in reports]
             parts.append(f"{PLAYED[run]}: {mean([100 * rate for rate in rates], 1)} %")
         return "; ".join(parts)
@@ -352,40 +354,40 @@ def _reaches(runs: Sequence[str], tile: int) -> Callable[[Found], str]:
     return said
 
 
-def _random_reaches_256(found: Found) -> str:
-    report = found.report("2048_random_twos")
+def _random_reaches_256(figures: Figures) -> str:
+    report = figures.report("2048_random_twos")
     share = report["reach"]["256"]["rate"] if report and "256" in report["reach"] else 0.0
     return f"uniformly random play reaches it in {share:.1%} of games"
 
 
-def _epsilon(found: Found) -> str:
+def _epsilon(figures: Figures) -> str:
     said = []
     for run in ("epsilon_greedy", "epsilon_greedy_faster"):
-        course = _course(found.metrics(f"dedieu_amar_{run}"), "train/score", 0)
+        course = _course(figures.metrics(f"dedieu_amar_{run}"), "train/score", 0)
         said.append(f"{PLAYED[run]}: {course}")
     return "score in training, " + "; ".join(said)
 
 
-def _weights(found: Found) -> str:
+def _weights(figures: Figures) -> str:
     """The last logged weights of the ADP, by seed."""
     prefix, said = "train/weight_", []
-    for lines in found.metrics("dedieu_amar_adp"):
+    for lines in figures.metrics("dedieu_amar_adp"):
         last = [line for line in lines if any(key.startswith(prefix) for key in line)][-1]
         named = {k.removeprefix(prefix): v for k, v in last.items() if k.startswith(prefix)}
         said.append(", ".join(f"{name} {weight:+.0f}" for name, weight in named.items()))
     return "weights by seed: " + "; ".join(said)
 
 
-def _search(found: Found) -> str:
-    searched = _values(found.reports("dedieu_amar_stochastic_tuned", "search"), "score", "mean")
-    greedy = _values(found.reports("dedieu_amar_stochastic_tuned", "played")[:1], "score", "mean")
+def _search(figures: Figures) -> str:
+    searched = _values(figures.reports("dedieu_amar_stochastic_tuned", "search"), "score", "mean")
+    greedy = _values(figures.reports("dedieu_amar_stochastic_tuned", "played")[:1], "score", "mean")
     return (
         f"{searched / greedy:.2f} times the greedy mean, leaves valued by the value head, "
         "no rollouts"
     )
 
 
-CLAIMS: list[tuple[str, Callable[[Found], str]]] = [
+CLAIMS: list[tuple[str, Callable[[Figures], str]]] = [
     ("maximum score four times that of random play", _times_random),
     ("the random network never reached 256", _random_reaches_256),
     (
@@ -404,14 +406,14 @@ gradient, λ − αΔ. With one running scalar per matrix, a step size of 0.01 m
 0.01, and throughout the 600 reported batches the sampled policy scores like random play (greedy
 play is better). A step size ten times as large learns."""
 
-PARTS: list[Callable[[Found], str]] = [landy, ramesh, hickman, connect_zero, dedieu_amar]
+PARTS: list[Callable[[Figures], str]] = [landy, ramesh, hickman, connect_zero, dedieu_amar]
 
 
 def table(out: Path) -> str:
     """The whole page."""
-    found = Found(out)
+    figures = Figures(out)
     introduction = INTRODUCTION.format(today=datetime.date.today())
-    return "\n\n".join([introduction, *(part(found) for part in PARTS)]) + "\n"
+    return "\n\n".join([introduction, *(part(figures) for part in PARTS)]) + "\n"
 
 
 INTRODUCTION = """# Results: five documents, as reported and as reproduced

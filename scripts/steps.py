@@ -56,10 +56,10 @@ class Step:
         if self.words[0] != "train":
             return path.exists()
         try:
-            found = json.loads((path / "run.json").read_text(encoding="utf-8"))
+            steps = json.loads((path / "run.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return bool(found["status"] == "done")
+        return bool(steps["status"] == "done")
 
     def command(self, out: Path) -> list[str]:
         words = [_filled(word, out) for word in self.words]
@@ -83,10 +83,10 @@ class Step:
             sys.stdout.flush()
         if code == 0 and self.words[0] != "train":
             # The JSON is the last line: nothing else is kept.
-            found = json.loads(printed.read_text(encoding="utf-8").splitlines()[-1])
-            found["wall_seconds"] = time.perf_counter() - start
+            steps = json.loads(printed.read_text(encoding="utf-8").splitlines()[-1])
+            steps["wall_seconds"] = time.perf_counter() - start
             unfinished = path.with_suffix(".tmp")
-            unfinished.write_text(json.dumps(found), encoding="utf-8")
+            unfinished.write_text(json.dumps(steps), encoding="utf-8")
             unfinished.replace(path)
         sys.exit(code)
 
@@ -158,8 +158,8 @@ def write_section(page: Path, mark: str, text: str) -> None:
     """Put the text between the page's comments that begin and end this section, or at its end."""
     begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->\n"
     old = page.read_text(encoding="utf-8") if page.exists() else ""
-    before, found, rest = old.partition(begin)
-    after = rest.partition(end)[2] if found else ""
+    before, steps, rest = old.partition(begin)
+    after = rest.partition(end)[2] if steps else ""
     page.write_text(before + begin + text + end + after, encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduce import solve_cases
-from results import CASES, MISSING, TILES, Found, mean, over, rows, scores
+from results import CASES, MISSING, TILES, Figures, mean, over, rows, scores
 from steps import ONE, Step, main, measure, train
 
 FIVE = range(5)
@@ -43,14 +43,14 @@ def begun(name: str, *settings: str, weight: float, seeds: range) -> list[Step]:
     return train(name, f"experiment={name}", *start, *settings, weight=weight, seeds=seeds)
 
 
-def seconds(found: Found, name: str) -> list[float]:
+def seconds(steps: Figures, name: str) -> list[float]:
     """Of each training, with that of the run that it went on from."""
-    each = [found.seconds(of) for of in (name, BEGUN.get(name)) if of]
+    each = [steps.seconds(of) for of in (name, BEGUN.get(name)) if of]
     return [sum(of) for of in zip(*each, strict=False)]
 
 
 def tiles() -> list[Step]:
-    found = [
+    steps = [
         *train("2048_ntuple", "experiment=2048_ntuple", weight=1300, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
@@ -59,68 +59,68 @@ def tiles() -> list[Step]:
         Step("2048_random", ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
     for name in NAMES_2048:
-        found += measure("played", name, "games=1000", "solve_seconds=0", weight=20, seeds=ONE)
+        steps += measure("played", name, "games=1000", "solve_seconds=0", weight=20, seeds=ONE)
     small = ("games=10000", "solve_seconds=0")
-    found += measure("played", "2048_3x3_finetuned", *small, weight=20, seeds=ONE)
+    steps += measure("played", "2048_3x3_finetuned", *small, weight=20, seeds=ONE)
     two_plies = ("search=expectimax", "games=400", "solve_seconds=0")
-    return found + measure("two_plies", "2048_ntuple", *two_plies, weight=200, seeds=ONE)
+    return steps + measure("two_plies", "2048_ntuple", *two_plies, weight=200, seeds=ONE)
 
 
 def lines() -> list[Step]:
-    found: list[Step] = []
+    steps: list[Step] = []
     for name in ("tictactoe", "tictactoe_alphazero"):
-        found += train(name, f"experiment={name}", weight=50)
-        found += measure("played", name, "games=2000")
-    found += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300, seeds=ONE)
+        steps += train(name, f"experiment={name}", weight=50)
+        steps += measure("played", name, "games=2000")
+    steps += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300, seeds=ONE)
     for whom in ("random", "win_or_block"):
         against = f"opponent={whom}"
-        found += measure(whom, "connect4_alphazero", against, "games=10000", weight=20, seeds=ONE)
+        steps += measure(whom, "connect4_alphazero", against, "games=10000", weight=20, seeds=ONE)
     run = "{connect4_alphazero/0}"
     players = ("random", "win_or_block", run, run + "+mcts")
     words = ("value_losses", *players, *SEARCH, "format=json")
-    return [*found, Step("value_losses", words, 60)]
+    return [*steps, Step("value_losses", words, 60)]
 
 
 def sea() -> list[Step]:
-    found = solve_cases()
+    steps = solve_cases()
     for name in SALVO.values():
         if first := BEGUN.get(name):
-            found += train(first, f"experiment={first}", "solve_seconds=0", seeds=FIVE)
-        found += begun(name, "solve_seconds=0", weight=100, seeds=FIVE)
-        found += measure("greedy", name, "games=all", "solve_seconds=0", seeds=FIVE)
+            steps += train(first, f"experiment={first}", "solve_seconds=0", seeds=FIVE)
+        steps += begun(name, "solve_seconds=0", weight=100, seeds=FIVE)
+        steps += measure("greedy", name, "games=all", "solve_seconds=0", seeds=FIVE)
     for shots, name in ((1, "fleet"), (5, "fleet_salvo")):
-        found += train(name, f"experiment={name}", weight=1200, seeds=ONE)
-        found += measure("greedy", name, "games=2000", "seed=1", "solve_seconds=0", seeds=ONE)
+        steps += train(name, f"experiment={name}", weight=1200, seeds=ONE)
+        steps += measure("greedy", name, "games=2000", "seed=1", "solve_seconds=0", seeds=ONE)
         for player, boards in GUNNERS.items():
             words = ("eval", *FLEET, f"shots={shots}", f"player={player}", f"games={boards}")
-            found.append(Step(f"{name}_{player}", words, 60))
-    return found
+            steps.append(Step(f"{name}_{player}", words, 60))
+    return steps
 
 
-def of_2048(found: Found) -> str:
-    report = found.report("2048_random")
+def of_2048(steps: Figures) -> str:
+    report = steps.report("2048_random")
     body = [("random", *scores([report] if report else []), "")]
     for name, what in NAMES_2048.items():
-        played = found.reports(name, "played")
-        body.append((what, *scores(played), mean(found.seconds(name), 0)))
-    searched = found.reports("2048_ntuple", "two_plies")
+        played = steps.reports(name, "played")
+        body.append((what, *scores(played), mean(steps.seconds(name), 0)))
+    searched = steps.reports("2048_ntuple", "two_plies")
     took = over(searched, "wall_seconds", digits=0)
     body.append(("the n-tuple network, two plies, 400 games", *scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
-    small = over(found.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
-    said = SMALL.format(score=small, seconds=mean(seconds(found, "2048_3x3_finetuned"), 0))
+    small = over(steps.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
+    said = SMALL.format(score=small, seconds=mean(seconds(steps, "2048_3x3_finetuned"), 0))
     return f"### 2048\n\n{rows(head, body)}\n\n{said}"
 
 
-def of_tictactoe(found: Found) -> str:
+def of_tictactoe(steps: Figures) -> str:
     body = []
     for name, what in (
         ("tictactoe", "ppo"),
         ("tictactoe_alphazero", "alphazero"),
     ):
-        reports = found.reports(name, "played")
+        reports = steps.reports(name, "played")
         gained = "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports)
-        body.append([what, gained or MISSING, mean(found.seconds(name), 0)])
+        body.append([what, gained or MISSING, mean(steps.seconds(name), 0)])
     head = (
         "learner (semicolons separate seeds)",
         "exploitability by seat: first, second",
@@ -129,23 +129,23 @@ def of_tictactoe(found: Found) -> str:
     return "### Tic-tac-toe\n\n" + rows(head, body)
 
 
-def of_connect4(found: Found) -> str:
+def of_connect4(steps: Figures) -> str:
     body = []
     for whom in ("random", "win_or_block"):
-        seats = [report["seats"] for report in found.reports("connect4_alphazero", whom)]
+        seats = [report["seats"] for report in steps.reports("connect4_alphazero", whom)]
         won = [mean([100 * of[seat]["win"]["rate"] for of in seats], 1) for seat in (0, 1)]
         body.append([whom, *won])
     head = ("greedy, 10,000 games against", "won in the first seat, %", "in the second, %")
-    took = mean(found.seconds("connect4_alphazero"), 0)
+    took = mean(steps.seconds("connect4_alphazero"), 0)
     return (
         f"### Connect 4\n\n{rows(head, body)}\n\nTrained by self-play for {took} s.\n\n"
-        + losses(found)
+        + losses(steps)
     )
 
 
-def losses(found: Found) -> str:
+def losses(steps: Figures) -> str:
     """The share of moves that lose value, by stage of the game."""
-    counts = found.report("value_losses")
+    counts = steps.report("value_losses")
     if counts is None:
         return MISSING
     counts.pop("wall_seconds")
@@ -159,12 +159,12 @@ def losses(found: Found) -> str:
     return f"{rows(head, body)}\n\n{LOSSES}"
 
 
-def of_salvo(found: Found) -> str:
+def of_salvo(steps: Figures) -> str:
     body = []
     for case, (rules, *_) in CASES.items():
         name = SALVO[case]
-        reports = found.reports(name, "greedy")
-        solved = found.report(f"solve_case{case}") or {}
+        reports = steps.reports(name, "greedy")
+        solved = steps.report(f"solve_case{case}") or {}
         optimum, turns = solved.get("optimal"), [r["moves"]["mean"] for r in reports]
         gap = MISSING
         if optimum and turns:
@@ -172,17 +172,17 @@ def of_salvo(found: Found) -> str:
             gap = f"{round(above, 2) + 0.0:.2f}"  # no -0.00
         shown = f"{optimum:.4f}" if optimum else MISSING
         every = ", ".join(f"{turn:.3f}" for turn in turns)
-        body.append([rules, mean(turns, 4), every, shown, gap, mean(seconds(found, name), 0)])
+        body.append([rules, mean(turns, 4), every, shown, gap, mean(seconds(steps, name), 0)])
     head = ("Salvo, turns over all layouts", "mean", "seeds", "optimum", "gap, %", "seconds")
     return f"### Salvo\n\n{rows(head, body)}\n\n{PLANE}"
 
 
-def of_fleet(found: Found) -> str:
+def of_fleet(steps: Figures) -> str:
     body = []
     for name, shots in (("fleet", "one shot"), ("fleet_salvo", "five shots")):
-        turns = [_turns(found.report(f"{name}_{player}")) for player in GUNNERS]
-        played = next(iter(found.reports(name, "greedy")), None)
-        body.append([shots, _turns(played), *turns, mean(found.seconds(name), 0)])
+        turns = [_turns(steps.report(f"{name}_{player}")) for player in GUNNERS]
+        played = next(iter(steps.reports(name, "greedy")), None)
+        body.append([shots, _turns(played), *turns, mean(steps.seconds(name), 0)])
     boards = [f"{player}, {boards} boards" for player, boards in GUNNERS.items()]
     head = ("5-4-3-3-2, turns", "network, 2000 boards", *boards, "seconds")
     return "### The fleet on 10×10\n\n" + rows(head, body)
@@ -230,10 +230,10 @@ positions of the same classes."""
 
 
 def section(out: Path) -> str:
-    found = Found(out)
+    steps = Figures(out)
     introduction = INTRODUCTION.format(today=datetime.date.today())
     parts = (of_2048, of_tictactoe, of_connect4, of_salvo, of_fleet)
-    return "\n\n".join([introduction, *(part(found) for part in parts)]) + "\n"
+    return "\n\n".join([introduction, *(part(steps) for part in parts)]) + "\n"
 
 
 if __name__ == "__main__":

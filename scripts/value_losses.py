@@ -61,11 +61,11 @@ def losses(player: Player, positions: Positions, rng: torch.Generator) -> dict[s
     best = positions.outcome.amax(1)
     lost = positions.outcome.gather(1, action[:, None])[:, 0] < best
     could = ((positions.outcome > -2) & (positions.outcome < best[:, None])).any(1)
-    found = {}
+    losses = {}
     for name in dict.fromkeys(positions.group):
         rows = torch.tensor([group == name for group in positions.group])
-        found[name] = [int(lost[rows].sum()), int(could[rows].sum()), int(rows.sum())]
-    return found
+        losses[name] = [int(lost[rows].sum()), int(could[rows].sum()), int(rows.sum())]
+    return losses
 
 
 def main(words: Sequence[str]) -> int:
@@ -75,18 +75,18 @@ def main(words: Sequence[str]) -> int:
     cfg, game, players = competitors(names, ["game=connect4", *overrides])
     assert isinstance(game, KInARow)
     positions = Positions.read(FILE, game)
-    found = {
+    losses = {
         name: losses(player, positions, make_generator(cfg.seed, "eval"))
         for name, player in zip(names, players, strict=True)
     }
     if cfg.format == "json":
-        print(json.dumps(found))
+        print(json.dumps(losses))
         return 0
     print("| value-losing moves | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
     for group in dict.fromkeys(positions.group):
-        _, could, count = found[names[0]][group]
-        shares = [f"{found[name][group][0] / count:.1%}" for name in names]
+        _, could, count = losses[names[0]][group]
+        shares = [f"{losses[name][group][0] / count:.1%}" for name in names]
         print(f"| {group} ({count}, {could} allow one) | " + " | ".join(shares) + " |")
     return 0
 
