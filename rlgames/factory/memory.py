@@ -1,4 +1,4 @@
-"""Refuse what cannot fit in the free memory, before it is allocated."""
+"""Checks that a batch, a replay buffer and a policy fit in memory, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ from rlgames.games.game import Game
 def check_batch_memory(
     batch: int, window: int | None, game: Game[Any], games: int = 0, key: str = "games"
 ) -> None:
-    """Raises ConfigError where the moves of one batch, and how so many games end, cannot fit in
-    the memory that is free.
+    """Raises ConfigError if the moves of one batch or the final states of `games` games do not fit
+    in free memory.
 
-    key: what so many games are named. Counted for each move: its position, its observation twice
-    (as played, as learnt from), and for each action a mask and four floats (scores,
-    log-probabilities and their gradients).
+    key: the config key that sets `games`. Counted per move: its position, its observation twice
+    (as played and as trained on), and per action a mask and four floats (scores, log-probabilities
+    and their gradients).
     """
     spec = game.spec
     cells = math.prod(spec.observation[1:])
-    a_move = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
-    # Where the rules hardly bound a game's length, a long one by chance is what has to fit.
-    a_game = a_move * min(window or spec.max_plies, spec.max_plies, 100 * cells)
-    check_fits_in_memory(f"batch={batch}", "for its moves", batch, a_game, "batch={} fits")
+    move_bytes = 4 * cells + 8 * math.prod(spec.observation) + 17 * spec.actions
+    # Rules may hardly bound the length of a game; 100 plies per cell exceed any likely one.
+    game_bytes = move_bytes * min(window or spec.max_plies, spec.max_plies, 100 * cells)
+    check_fits_in_memory(f"batch={batch}", "for its moves", batch, game_bytes, "batch={} fits")
     check_fits_in_memory(
-        f"{key}={games}", "for how they end", games, 4 * cells + 64, key + "={} fits"
+        f"{key}={games}", "for final states", games, 4 * cells + 64, key + "={} fits"
     )
 
 
 def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.device) -> None:
-    """Raises ConfigError where learner.buffer_size cannot be held in the memory that is free.
+    """Raises ConfigError if learner.buffer_size moves do not fit in free memory.
 
-    Counted for each move: its position, 32 bytes of what came of it, and what a search found.
+    Counted per move: its position, 32 bytes for reward and links, and a search target if any.
     """
     row = game.public(game.initial(1, torch.Generator(device)))
     columns = [value for value in vars(row).values() if isinstance(value, Tensor)]
     target = 4 * game.spec.actions if config.get("search") is not None else 0
     size = sum(column.nbytes for column in columns) + 32 + target
     what, fits = f"learner.buffer_size={config.learner.buffer_size}", "learner.buffer_size={} fits"
-    check_fits_in_memory(what, "for the moves it keeps", config.learner.buffer_size, size, fits)
-    a_try = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
+    check_fits_in_memory(what, "for the replay buffer", config.learner.buffer_size, size, fits)
+    step_bytes = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
     what, fits = f"learner.minibatch={config.learner.minibatch}", "learner.minibatch={} fits"
-    check_fits_in_memory(what, "for a step", config.learner.minibatch, a_try, fits)
+    check_fits_in_memory(what, "for a step", config.learner.minibatch, step_bytes, fits)
 
 
 COPIES_PER_WEIGHT = 4
-"""A weight, its gradient, and the two running means that an optimizer keeps."""
+"""A weight, its gradient and the optimizer's two running means."""
 
 
 def check_weight_memory(name: str, weights: int) -> None:
-    """Raises ConfigError where so many weights cannot be learnt in the memory that is free."""
+    """Raises ConfigError if training this many weights does not fit in free memory."""
     check_fits_in_memory(
         f"policy={name} with {weights:,} weights",
-        "to learn",
+        "to train",
         weights,
         4 * COPIES_PER_WEIGHT,
         "{:,} would fit",
@@ -69,9 +69,9 @@ def check_weight_memory(name: str, weights: int) -> None:
 
 
 def check_fits_in_memory(what: str, why: str, count: int, size: int, hint: str) -> None:
-    """Raises ConfigError for so many things of so many bytes each, if they cannot be held.
+    """Raises ConfigError if count items of size bytes each do not fit in free memory.
 
-    hint: what would do, {} standing for how many can.
+    hint: what fits, with {} for the largest count.
     """
     free = free_memory()
     if free is not None and count * size > free:
@@ -83,36 +83,36 @@ def check_fits_in_memory(what: str, why: str, count: int, size: int, hint: str) 
 
 
 def free_memory() -> int | None:
-    """Bytes that may be taken: of the machine, and of the control group; None if not known."""
+    """Bytes available on the machine and in the control group; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        found = [int(ln.split()[1]) * 1024 for ln in lines if ln.startswith("MemAvailable")]
+        available = [int(ln.split()[1]) * 1024 for ln in lines if ln.startswith("MemAvailable")]
         group = Path("/sys/fs/cgroup")
-        most = group / "memory.max"
-        if most.exists() and (limit := most.read_text().strip()) != "max":
-            found.append(int(limit) - int((group / "memory.current").read_text()))
+        maximum = group / "memory.max"
+        if maximum.exists() and (limit := maximum.read_text().strip()) != "max":
+            available.append(int(limit) - int((group / "memory.current").read_text()))
     except (OSError, ValueError):
         return None
-    return max(0, min(found)) if found else None
+    return max(0, min(available)) if available else None
 
 
 class CountParametersOnly(TorchFunctionMode):
-    """Within it, weights are made without memory and without values: only their sizes are asked."""
+    """Inside this context, tensors are created without memory, so that only sizes are known."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is torch.empty:
             return func(*args, **(kwargs or {}) | {"device": "meta"})
-        begun = args and isinstance(args[0], Tensor) and args[0].is_meta
+        is_init = args and isinstance(args[0], Tensor) and args[0].is_meta
         name = getattr(func, "__name__", "")
-        if begun and name.endswith("_") and not name.endswith("__"):
-            return args[0]  # a beginning of nothing, which would take its time
+        if is_init and name.endswith("_") and not name.endswith("__"):
+            return args[0]  # initializing a tensor without memory
         return func(*args, **(kwargs or {}))
 
 
 def count_parameters(make: Callable[[], torch.nn.Module]) -> int:
-    """How many weights a network will have that is yet to be made; 0 if that is not to be seen."""
+    """The number of weights of a network, without building it; 0 if it cannot be determined."""
     try:
         with CountParametersOnly():
             return sum(weight.numel() for weight in make().parameters())
