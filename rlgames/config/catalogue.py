@@ -1,7 +1,7 @@
-"""What can be chosen and typed: the options of every group, their keys, and what they are.
+"""The options of every config group and their keys, for help, completion and messages.
 
-Names, ranges and choices are those of the schemas; defaults and explanations those of the YAML
-files, where an option has one. Nothing heavy is imported.
+Names, ranges and choices come from the schemas; defaults and explanations from the YAML files,
+where an option has one. Nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rlgames.config.schema import POSITIVE, defaults
 
 
 def conf_dir() -> Path:
-    """Where the YAML files lie: inside the installed package, or beside it in a checkout."""
+    """The folder of the YAML files: in the installed package, or next to it in a checkout."""
     package = Path(__file__).parent.parent
     inside = package / "conf"
     return inside if inside.is_dir() else package.parent / "conf"
 
 
 FOLDERS = [conf_dir()]
-"""Where the YAML files of options are looked for, the folder of --config-dir last."""
+"""The folders searched for the YAML files of options; that of --config-dir comes last."""
 
 KINDS = {
     "int": "a whole number",
@@ -42,22 +42,21 @@ KINDS = {
     "list[str]": "a list of words, as in [one,two]",
     "list[list[int]]": "a list of lists of whole numbers, as in [[0,1],[2,3]]",
 }
-"""What a key's type is called."""
+"""Types of keys in words."""
 
 
 KEY = re.compile(r"""[\s-]*(?:\w+@)?(\w+):(?:(?:"[^"]*"|'[^']*'|[^"'])*?\s#\s*(.*))?""")
-"""A line of YAML with its key and the comment behind it."""
+"""A line of YAML: its key, and the comment after its value."""
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Written in C where PyYAML has it, which is ten times faster."""
+"""The C version, where PyYAML has it, is ten times as fast."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key as it is typed, its default as it would be typed, and what a person may want to know.
+    """A config key and its default, both as typed on the command line.
 
-    kind: its type, range or choices in words. choices: the words that it takes, where they can be
-    listed. about: its explanation.
+    kind: its type, range or choices in words. choices: its valid values, where they can be listed.
     """
 
     name: str
@@ -68,26 +67,26 @@ class Key:
 
 
 def options(group: str) -> list[str]:
-    """The names of a config group's files, and of registered parts that have none."""
+    """The options of a config group: those with a YAML file, and registered ones without."""
     paths = [path for folder in FOLDERS for path in (folder / group).glob("[!_]*.yaml")]
     return sorted({*(path.stem for path in paths), *REGISTRY.get(group, ())})
 
 
 def _layers(folder: str, path: Path | None) -> list[Path | None]:
-    """The YAML file of an option, and then those that its defaults list names in its own group."""
+    """The YAML file of an option, then the files of its group that its defaults list names."""
     names = [item for item in _values(path).get("defaults", []) if isinstance(item, str)]
     bases = [option_file(folder, name) for name in names if name != "_self_"]
     return [path, *(layer for base in bases for layer in _layers(folder, base))]
 
 
 def option_file(group: str, name: str) -> Path | None:
-    """The YAML file of an option, None where its schema's defaults stand for it."""
+    """The YAML file of an option; None for an option that has only a schema."""
     paths = [folder / group / f"{name}.yaml" for folder in FOLDERS]
     return next((path for path in paths if path.is_file()), None)
 
 
 def description(group: str, name: str) -> str:
-    """What an option is: the first comment of its file, or the docstring of its schema."""
+    """One line about an option: the first comment of its file, or the docstring of its schema."""
     path = option_file(group, name)
     if path is None:
         return _docstring(REGISTRY[group][name].schema).partition("\n")[0]
@@ -96,7 +95,7 @@ def description(group: str, name: str) -> str:
 
 
 def keys_of(group: str, option: str) -> list[Key]:
-    """The keys of an option, as they are typed behind the group, which may hold a player."""
+    """The keys of an option, with the prefix of the group (or of a key that holds a player)."""
     folder = SHARED_GROUPS.get(group, group)
     node, explanations = option_values(folder, option), _explanations(folder, option)
     name = str(node.get("name", option))
@@ -104,14 +103,18 @@ def keys_of(group: str, option: str) -> list[Key]:
     part = parts.get(name) or parts.get(option)
     if part is None:
         return []
-    explanations = _told(_docstring(part.schema)) | _explanations(folder, name) | explanations
+    explanations = (
+        _docstring_explanations(_docstring(part.schema))
+        | _explanations(folder, name)
+        | explanations
+    )
     prefix = "" if group == "game" else f"{group}."
     keys = _keys(part.schema, node, explanations, prefix)
     return [key for key in keys if key.name != f"{prefix}name"]
 
 
 def option_values(folder: str, option: str) -> dict[str, Any]:
-    """The keys that an option's YAML file sets, those of its defaults list included."""
+    """The values set by an option's YAML file and its defaults list."""
     values: dict[str, Any] = {}
     for path in _layers(folder, option_file(folder, option)):
         node = _values(path)
@@ -122,7 +125,7 @@ def option_values(folder: str, option: str) -> dict[str, Any]:
 
 
 def _explanations(folder: str, option: str) -> dict[str, str]:
-    """The comments of an option's keys, those of its defaults list included."""
+    """The comments of an option's keys, in its YAML file and its defaults list."""
     layers = _layers(folder, option_file(folder, option))
     return {name: comment for path in reversed(layers) for name, comment in comments(path).items()}
 
@@ -156,62 +159,66 @@ def valid_options(group: Group) -> tuple[str, ...]:
 
 
 def chosen_options(command: str, words: list[str]) -> dict[str, str]:
-    """The option of each group that a command's words come to, by their experiment or by itself."""
+    """The option of each group that the words select, directly or through an experiment."""
     typed = {name: value.strip("'\"") for name, _, value in (word.partition("=") for word in words)}
-    found = {group.name: group.default for group in group_keys(command)}
-    groups = list(found)
+    chosen = {group.name: group.default for group in group_keys(command)}
+    groups = list(chosen)
     if CONFIGS[command].presets is not None:
-        preset = typed.get("experiment") or typed.get("game") or found["game"]
-        found |= {"experiment": preset, **experiment_overrides(preset)}
-        found["experiment"] = preset if preset in options("experiment") else "null"
-    found |= {group: value for group, value in typed.items() if group in groups and value}
-    return {group: name for group, name in found.items() if group in groups and name != "null"}
+        preset = typed.get("experiment") or typed.get("game") or chosen["game"]
+        chosen |= {"experiment": preset, **experiment_overrides(preset)}
+        chosen["experiment"] = preset if preset in options("experiment") else "null"
+    chosen |= {group: value for group, value in typed.items() if group in groups and value}
+    return {group: name for group, name in chosen.items() if group in groups and name != "null"}
 
 
 def experiment_overrides(experiment: str) -> dict[str, str]:
-    """What an experiment sets, as it would be typed, those that it begins with included."""
+    """The overrides that an experiment stands for, those of its defaults list included."""
     path = option_file("experiment", experiment)
-    found: dict[str, str] = {}
+    overrides: dict[str, str] = {}
     for group, option in _listed(path).items():
         if group.startswith("+"):
-            found |= experiment_overrides(str(option))
+            overrides |= experiment_overrides(str(option))
         else:
-            found[group] = as_typed(option)
-    return found | {name: as_typed(value) for name, value in _flat(_values(path))}
+            overrides[group] = as_typed(option)
+    return overrides | {name: as_typed(value) for name, value in _flat(_values(path))}
 
 
 def comments(path: Path | None) -> dict[str, str]:
-    """The comment of each key of a YAML file: behind it, or in the lines above it, unless these
-    are the first ones, which tell of the whole file."""
-    found: dict[str, str] = {}
+    """The comment of each key of a YAML file: after its value, or in the lines above it.
+
+    The first lines of a file describe the file, not a key.
+    """
+    explanations: dict[str, str] = {}
     _, *lines = re.split(r"^(?!\s*(?:#|$))", _text(path), flags=re.MULTILINE)
     above = ""
     for part in lines:  # a line of YAML and the comments below it
         line, _, below = part.partition("\n")
         key = KEY.match(line)
         if key and (key[2] or above):
-            found.setdefault(key[1], key[2] or above)
+            explanations.setdefault(key[1], key[2] or above)
         above = " ".join(re.findall(r"^\s*#\s*(.*)$", below, re.MULTILINE))
-    return found
+    return explanations
 
 
 def kind_of(schema: type, name: str) -> str:
-    """What the values of a key are, in words; nothing for a key that the schema has not."""
+    """The type of a key in words; empty for a key that the schema does not have."""
     kinds = {item.name: item.type for item in fields(schema)}
-    own = kinds.get(name, "")  # text, where the module has `from __future__ import annotations`
-    kind = own.__name__ if type(own) is type else str(own)
+    annotation = kinds.get(
+        name, ""
+    )  # text, where the module has `from __future__ import annotations`
+    kind = annotation.__name__ if type(annotation) is type else str(annotation)
     words = [KINDS.get(part.strip(), part.strip()) for part in kind.split("|")]
     return " or ".join(words).replace("None", "null")
 
 
 def range_in_words(low: float, high: float) -> str:
     """The range of a number, in words."""
-    least = "more than 0" if low == POSITIVE else f"at least {low:g}"
-    return f"{least} and at most {high if isinstance(high, int) else format(high, 'g')}"
+    lower_bound = "more than 0" if low == POSITIVE else f"at lower_bound {low:g}"
+    return f"{lower_bound} and at most {high if isinstance(high, int) else format(high, 'g')}"
 
 
 def as_typed(value: Any) -> str:
-    """A value of a YAML file as it would be typed."""
+    """A value as typed on the command line."""
     if isinstance(value, list):
         return f"[{','.join(map(as_typed, value))}]"
     if value is None or isinstance(value, bool):
@@ -219,8 +226,10 @@ def as_typed(value: Any) -> str:
     return str(value)
 
 
-def _keys(schema: type, values: dict[str, Any], told: dict[str, str], prefix: str) -> Iterator[Key]:
-    """The keys of a schema, with the values and the explanations of a file."""
+def _keys(
+    schema: type, values: dict[str, Any], explanations: dict[str, str], prefix: str
+) -> Iterator[Key]:
+    """The keys of a schema, with the values and explanations of a YAML file."""
     known = {item.name: "???" for item in fields(schema)} | defaults(schema) | values
     own_first = [name for part in schema.__mro__ for name in get_annotations(part)]
     order = [*values, *own_first]
@@ -239,8 +248,8 @@ def _keys(schema: type, values: dict[str, Any], told: dict[str, str], prefix: st
         if kind.endswith("or null") and choices:
             choices += ("null",)
         default = as_typed(known[item.name])
-        about = told.get(item.name) or limits.get("help", "")
-        yield Key(prefix + item.name, default, kind, choices, about)
+        explanation = explanations.get(item.name) or limits.get("help", "")
+        yield Key(prefix + item.name, default, kind, choices, explanation)
 
 
 def _to(end: float) -> str:
@@ -251,16 +260,15 @@ def _to(end: float) -> str:
 
 
 def _listed(path: Path | None) -> dict[str, Any]:
-    """The options in the defaults of a YAML file, by group; a file to begin with by "+" and its
-    name."""
-    found: dict[str, Any] = {}
+    """The defaults list of a YAML file: options by group, and base files by "+" and their name."""
+    selected: dict[str, Any] = {}
     for item in _values(path).get("defaults", []):
         if isinstance(item, str) and item != "_self_":
-            found[f"+{item}"] = item
+            selected[f"+{item}"] = item
         elif isinstance(item, dict):
             for group, option in item.items():
-                found[re.split("[@/ ]", group)[-1]] = option
-    return found
+                selected[re.split("[@/ ]", group)[-1]] = option
+    return selected
 
 
 def _flat(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -272,13 +280,13 @@ def _flat(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _docstring(schema: type) -> str:
-    """The docstring that somebody has written for a schema."""
+    """A schema's own docstring; empty if dataclass generated it."""
     text = (schema.__doc__ or "").strip()
     return "" if text.startswith(f"{schema.__name__}(") else text
 
 
-def _told(docstring: str) -> dict[str, str]:
-    """The explanations in a docstring: lines of the form "key: what it is"."""
+def _docstring_explanations(docstring: str) -> dict[str, str]:
+    """The explanations in a docstring: its lines of the form `key: explanation`."""
     return dict(re.findall(r"^\s*(\w+): (.+)$", docstring, re.MULTILINE))
 
 
@@ -287,9 +295,9 @@ def _text(path: Path | None) -> str:
 
 
 def _values(path: Path | None) -> dict[str, Any]:
-    """What a YAML file holds; nothing, where it cannot be read."""
+    """The content of a YAML file; empty if it cannot be parsed."""
     try:
-        found = yaml.load(_text(path), LOADER)
+        values = yaml.load(_text(path), LOADER)
     except yaml.YAMLError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return values if isinstance(values, dict) else {}
