@@ -231,12 +231,12 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     batch = min(cfg.batch, 16)
     words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
     words += ["eval_games=5", "solve_seconds=0"]
-    words += ["teacher=corner"] if cfg.learner.name == "clone" else []
+    words += ["teacher=corner"] if cfg.learner.name == "behavior_cloning" else []
     if cfg.policy.name == "ntuple":
         words += ["policy.num_cell_values=6"]  # small tables
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games
-    words += ["learner.updates_per_batch=2"] if "updates" in cfg.learner else []
+    words += ["learner.updates_per_batch=2"] if "updates_per_batch" in cfg.learner else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 

@@ -253,7 +253,7 @@ def with_config(file, path, **parts):
     forge(path, {f"policy/{key}": value for key, value in found.policy.items()}, header)
 
 
-SLIDE = {"name": "2048", "board": 8, "columns": 8}
+SLIDE = {"game": {"name": "2048", "board": 8, "columns": 8}, "reward__scored": "score_delta"}
 TD = {"name": "td", "lr_end": None}
 OUTCOME = {"canonical": False, "activation": "relu", "init": "orthogonal"}
 HUGE = {
@@ -261,37 +261,43 @@ HUGE = {
     "moderate layers": {"policy__layers": [3000] * 400},
     "many small layers": {"policy__layers": [1] * 4500},
     "tuples": {
-        "game": SLIDE,
-        "policy": {"name": "ntuple", "tuples": [[0, 1, 2, 3, 4, 5]] * 10, "marks": 16},
+        **SLIDE,
+        "policy": {"name": "ntuple", "tuples": [[0, 1, 2, 3, 4, 5]] * 10, "num_cell_values": 16},
         "learner": TD,
     },
     "longer tuples": {
-        "game": SLIDE,
-        "policy": {"name": "ntuple", "tuples": [list(range(60))], "marks": 66},
+        **SLIDE,
+        "policy": {"name": "ntuple", "tuples": [list(range(60))], "num_cell_values": 66},
         "learner": TD,
     },
     "table": {
         "game": {"name": "tictactoe", "board": 4, "line": 4},
-        "policy": {"name": "table", "start": 0.5},
+        "policy": {"name": "table", "init_value": 0.5},
         "learner": TD,
     },
-    "basis": {
-        "game": SLIDE,
-        "policy": {"name": "basis", "features": ["corner"] * 3000},
+    "linear": {
+        **SLIDE,
+        "policy": {"name": "linear", "features": ["corner"] * 3000},
         "learner": {"name": "adp"},
     },
     "embedding": {
-        "game": SLIDE,
-        "policy": {"name": "embedding", "units": 4096, "marks": 8, "layers": [65536], **OUTCOME},
+        **SLIDE,
+        "policy": {
+            "name": "embedding",
+            "units": 4096,
+            "num_cell_values": 8,
+            "layers": [65536],
+            **OUTCOME,
+        },
     },
     "line of 61": {
         "game": {"name": "connect4", "rows": 61, "columns": 1, "line": 4},
-        "policy": {"name": "embedding", "units": 1, "marks": 3, "layers": [], **OUTCOME},
+        "policy": {"name": "embedding", "units": 1, "num_cell_values": 3, "layers": [], **OUTCOME},
     },
     "conv": {"policy": {"name": "conv", "channels": [4096] * 50, "skip": True, **OUTCOME}},
     "axial": {"policy": {"name": "axial", "channels": [4096, 4096], **OUTCOME}},
     "staged": {
-        "game": SLIDE,
+        **SLIDE,
         "policy": {"name": "staged", "at": list(range(1, 3000)), "by": "turn", "layers": [999]},
     },
     "battleship": {
@@ -321,6 +327,7 @@ def test_a_config_with_huge_components_is_refused_before_they_are_built(
 
     told = bounded(load, MEBIBYTES, SECONDS)
     assert told != "loaded"
+    assert "does not fit" not in told  # the size is refused, nothing else
     assert told.isprintable()
     assert len(told) < 700
 

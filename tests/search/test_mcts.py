@@ -86,8 +86,8 @@ def test_every_board_of_tic_tac_toe_is_played_perfectly(boards):
 @pytest.mark.slow
 def test_the_fading_bonus_forgets_good_moves_unless_it_is_huge(boards):
     """Its sum over visits is finite in effect: as for 2048, weights of about 1 are too small."""
-    assert plays_best(boards, 5, {**THOROUGH, "rule": "fading", "c_puct": 1.0})
-    assert not plays_best(boards, 5, {**THOROUGH, "rule": "fading", "c_puct": 30.0})
+    assert plays_best(boards, 5, {**THOROUGH, "rule": "dedieu_amar", "c_puct": 1.0})
+    assert not plays_best(boards, 5, {**THOROUGH, "rule": "dedieu_amar", "c_puct": 30.0})
 
 
 FORCED = {
@@ -204,7 +204,7 @@ def test_search_beats_what_guides_it(name):
         assert ours.score.low > theirs.score.high
 
 
-@pytest.mark.parametrize("settings", [{}, {"rule": "fading", "depth": 2}, {"leaf": "value"}])
+@pytest.mark.parametrize("settings", [{}, {"rule": "dedieu_amar", "depth": 2}, {"leaf": "value"}])
 @pytest.mark.parametrize("name", options("game"))
 def test_visits_add_up_and_are_legal_and_seeded(name, settings):
     game = make_small_game(name)
@@ -258,7 +258,7 @@ def test_descents_side_by_side_share_out_as_one_after_the_other():
     game = Game2048(2, 2)
     forest = SearchTree(1, 50, 4, torch.device("cpu"))
     forest.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
-    search = Mcts(game, Random(game), rule="fading")
+    search = Mcts(game, Random(game), rule="dedieu_amar")
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
     together = search._pick(forest, root, bounds.expand(12, 2)).tolist()
     alone = []
