@@ -5,6 +5,7 @@ import json
 import pytest
 import safetensors.torch
 import torch
+from markers import one_in
 from processes import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -119,36 +120,39 @@ def test_runs_of_one_second_do_not_share_a_directory(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [
-        (["sed=2"], "seed"),
-        (["gam=salvo"], "game"),
-        (["game=salvi"], "salvo"),
-        (["learner=reinforse"], "reinforce"),
-        (["policy.layer=[2]"], "layers"),
-        *([[f"lr={value}"], "lr"] for value in ("abc", "nan", "inf", "-1", "0", '""')),
-        *([[f"seed={value}"], "seed"] for value in ("-1", str(2**64), "01", "''", "")),
-        (["~seed"], "seed"),
-        (["+typo=1"], "typo"),
-        (["++typo=1"], "typo"),
-        (["batch=0"], "batch"),
-        (["batch=-1"], "batch"),
-        (["game=battleship", "ships=[11]"], "10"),
-        (["ships=[]"], "ship"),
-        (["board=2", "ships=[2,2,2]"], "cells"),
-        (["shots=17"], "16"),
-        (["board=10", "ships=[2]", "shots=5", "aim=joint"], "sequential"),
-        (["seed=1,2"], "-m"),
-        (["device=cuda:7"], "device"),
-        (["device=tpu"], "cpu"),
-        (["aim=joind"], "joint"),
-        (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
-        (["learner.symmetries=3"], "true or false"),
-        (["games=[1"], "games"),
-        (["batch=16000000", "games=16000000"], "fits"),
-        (["out=" + 300 * "x"], "out="),
-        (["game=battleship", "ships=3"], "[4,2]"),
-        (["board=4", "-m", "seed=1,x"], "seed"),
-    ],
+    one_in(
+        4,
+        [
+            (["sed=2"], "seed"),
+            (["gam=salvo"], "game"),
+            (["game=salvi"], "salvo"),
+            (["learner=reinforse"], "reinforce"),
+            (["policy.layer=[2]"], "layers"),
+            *(([f"lr={value}"], "lr") for value in ("abc", "nan", "inf", "-1", "0", '""')),
+            *(([f"seed={value}"], "seed") for value in ("-1", str(2**64), "01", "''", "")),
+            (["~seed"], "seed"),
+            (["+typo=1"], "typo"),
+            (["++typo=1"], "typo"),
+            (["batch=0"], "batch"),
+            (["batch=-1"], "batch"),
+            (["game=battleship", "ships=[11]"], "10"),
+            (["ships=[]"], "ship"),
+            (["board=2", "ships=[2,2,2]"], "cells"),
+            (["shots=17"], "16"),
+            (["board=10", "ships=[2]", "shots=5", "aim=joint"], "sequential"),
+            (["seed=1,2"], "-m"),
+            (["device=cuda:7"], "device"),
+            (["device=tpu"], "cpu"),
+            (["aim=joind"], "joint"),
+            (["sampling=stochastic", "sampling.temperature=0"], "temperature"),
+            (["learner.symmetries=3"], "true or false"),
+            (["games=[1"], "games"),
+            (["batch=16000000", "games=16000000"], "fits"),
+            (["out=" + 300 * "x"], "out="),
+            (["game=battleship", "ships=3"], "[4,2]"),
+            (["board=4", "-m", "seed=1,x"], "seed"),
+        ],
+    ),
 )
 def test_bad_configs_are_refused_in_one_line(words, hint, typed, tmp_path):
     done = typed("train", *words)
@@ -210,7 +214,7 @@ def every_file():
     return found.values()
 
 
-@pytest.mark.parametrize("words", every_file(), ids=lambda words: words[0])
+@pytest.mark.parametrize("words", one_in(3, every_file()), ids=lambda words: words[0])
 def test_every_file_of_every_group_trains(words, tmp_path):
     small = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0"]
     run = package.train([*words, *small, f"out={tmp_path}/run"])
@@ -287,13 +291,16 @@ SMALL_CONNECT4 = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", 
 
 @pytest.mark.parametrize(
     "words",
-    [["opponent=random"], ["opponent=past", "opponent.every=20"], ["opponent=win_or_block"]],
+    one_in(
+        3, [["opponent=random"], ["opponent=past", "opponent.every=20"], ["opponent=win_or_block"]]
+    ),
 )
 def test_opponents_of_every_kind(words, tmp_path):
     run = package.train([*SMALL_CONNECT4, *words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
+@pytest.mark.slow
 def test_runs_as_opponents(rlgames, tmp_path):
     package.train([*SMALL_CONNECT4, f"out={tmp_path}/first run"])
     again = rlgames(
@@ -328,30 +335,33 @@ def test_an_arena(rlgames):
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [
-        (["game=2048", "reward=outcome"], "reward=score"),
-        (["game=tictactoe", "reward=hits"], "reward=outcome"),
-        (["game=salvo", "opponent=random"], "alone"),
-        (["game=connect4", "best_by=exploitability"], "best_by=points"),
-        (["game=2048", "best_by=points"], "best_by=score"),
-        (["game=connect4", "opponent=corner"], "2048"),
-        (["game=connect4", "opponent=nobody"], "there is"),
-        (["game=connect4", "opponent=randon"], "random"),
-        (["game=tictactoe", "board=8"], "board"),
-        (["game=tictactoe", "line=4"], "line=4"),
-        (["game=connect4", "rows=9"], "bits"),
-        (["game=2048", "board=1"], "board"),
-        (["game=2048", "target=100"], "target"),
-        (["game=2048", "shots=2"], "shots"),
-        (["game=tictactoe", "policy=table"], "policy=mlp"),
-        (["game=tictactoe", "learner=td"], "policy=table"),
-        (["game=tictactoe", "learner=alphazero", "search=expectimax"], "search="),
-        (["game=salvo", "policy=embedding"], "embedding"),
-        (["game=salvo", "policy=table", "learner=td"], "hidden"),
-        (["game=connect4", "policy=table", "learner=td"], "entries"),
-        (["game=tictactoe", "reward=hickman", "reward.draws=[1]"], "draws"),
-        (["game=salvo_duel", "ships=[6]"], "5"),
-    ],
+    one_in(
+        4,
+        [
+            (["game=2048", "reward=outcome"], "reward=score"),
+            (["game=tictactoe", "reward=hits"], "reward=outcome"),
+            (["game=salvo", "opponent=random"], "alone"),
+            (["game=connect4", "best_by=exploitability"], "best_by=points"),
+            (["game=2048", "best_by=points"], "best_by=score"),
+            (["game=connect4", "opponent=corner"], "2048"),
+            (["game=connect4", "opponent=nobody"], "there is"),
+            (["game=connect4", "opponent=randon"], "random"),
+            (["game=tictactoe", "board=8"], "board"),
+            (["game=tictactoe", "line=4"], "line=4"),
+            (["game=connect4", "rows=9"], "bits"),
+            (["game=2048", "board=1"], "board"),
+            (["game=2048", "target=100"], "target"),
+            (["game=2048", "shots=2"], "shots"),
+            (["game=tictactoe", "policy=table"], "policy=mlp"),
+            (["game=tictactoe", "learner=td"], "policy=table"),
+            (["game=tictactoe", "learner=alphazero", "search=expectimax"], "search="),
+            (["game=salvo", "policy=embedding"], "embedding"),
+            (["game=salvo", "policy=table", "learner=td"], "hidden"),
+            (["game=connect4", "policy=table", "learner=td"], "entries"),
+            (["game=tictactoe", "reward=hickman", "reward.draws=[1]"], "draws"),
+            (["game=salvo_duel", "ships=[6]"], "5"),
+        ],
+    ),
 )
 def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
     done = typed("train", *words)
@@ -383,16 +393,19 @@ def test_a_sweep_with_a_misfit_starts_nothing(rlgames, tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [
-        (["eval", "player=random", "game=tictactoe", "opponent=run"], "PATH"),
-        (["eval", "player=random", "game=tictactoe", "opponent=null"], "PATH"),
-        (["train", "game=tictactoe", "best_by=score"], "best_by=points"),
-        (["train", "device=meta"], "cpu"),
-        (["train", "=5"], ""),
-        (["arena", "random", "run", "game=tictactoe"], "run"),
-        (["play", "game=tictactoe", "record=no folder/games"], "folder"),
-        (["train", "game=2048", "board=1", "columns=2"], "room"),
-    ],
+    one_in(
+        2,
+        [
+            (["eval", "player=random", "game=tictactoe", "opponent=run"], "PATH"),
+            (["eval", "player=random", "game=tictactoe", "opponent=null"], "PATH"),
+            (["train", "game=tictactoe", "best_by=score"], "best_by=points"),
+            (["train", "device=meta"], "cpu"),
+            (["train", "=5"], ""),
+            (["arena", "random", "run", "game=tictactoe"], "run"),
+            (["play", "game=tictactoe", "record=no folder/games"], "folder"),
+            (["train", "game=2048", "board=1", "columns=2"], "room"),
+        ],
+    ),
 )
 def test_more_bad_words_are_refused_in_one_line(words, hint, typed):
     done = typed(*words)

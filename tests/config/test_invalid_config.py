@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from markers import one_in
 
 import rlgames as package
 from rlgames.cli import main
@@ -26,25 +27,31 @@ def refused(done, *hints):
 
 @pytest.mark.parametrize(
     ("words", "hints"),
-    [
-        (["sed=2"], ["'sed'", "did you mean seed?"]),
-        (["gam=connect4"], ["'gam'", "did you mean game?"]),
-        (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
-        (["learner.minibatch=2"], ["did you mean learner.minibatches?"]),
-        (["learner.minibatches=0"], ["at least 1"]),
-        (["learner.minibatches=1.5"], ["a whole number"]),
-        (["batch=1e3"], ["a whole number"]),
-        (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
-        (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
-        (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
-        (["game=2048", "board=1", "columns=1"], ["take board=2"]),
-        (["game=connect4", "line=8"], ["the longest that does is 7"]),
-        (["device=cuda:99"], ["device=cuda:99 is not here", "use device="]),
-        (["out=a${x}b"], ["'x' not found", "${…}"]),
-        (["policy.init=${y}"], ["'y' not found"]),
-        (["game=tictactoe", "reward=turns"], ["tictactoe is won or lost", "reward=outcome fits"]),
-        (["game=tictactoe", "opponent=" + 300 * "x"], ["no player"]),
-    ],
+    one_in(
+        2,
+        [
+            (["sed=2"], ["'sed'", "did you mean seed?"]),
+            (["gam=connect4"], ["'gam'", "did you mean game?"]),
+            (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
+            (["learner.minibatch=2"], ["did you mean learner.minibatches?"]),
+            (["learner.minibatches=0"], ["at least 1"]),
+            (["learner.minibatches=1.5"], ["a whole number"]),
+            (["batch=1e3"], ["a whole number"]),
+            (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
+            (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
+            (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
+            (["game=2048", "board=1", "columns=1"], ["take board=2"]),
+            (["game=connect4", "line=8"], ["the longest that does is 7"]),
+            (["device=cuda:99"], ["device=cuda:99 is not here", "use device="]),
+            (["out=a${x}b"], ["'x' not found", "${…}"]),
+            (["policy.init=${y}"], ["'y' not found"]),
+            (
+                ["game=tictactoe", "reward=turns"],
+                ["tictactoe is won or lost", "reward=outcome fits"],
+            ),
+            (["game=tictactoe", "opponent=" + 300 * "x"], ["no player"]),
+        ],
+    ),
 )
 def test_what_is_wrong_is_named_with_what_would_do(words, hints, typed, tmp_path):
     refused(typed("train", *words), *hints)
@@ -63,23 +70,34 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
 
 @pytest.mark.parametrize(
     ("words", "hints"),
-    [
-        (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.2 GiB", "would fit"]),
-        (["game=2048", "policy=embedding", "policy.layers=[65536,65536]"], ["GiB", "would fit"]),
-        (["game=tictactoe", "policy=conv", "policy.channels=[4096,4096]"], ["weights"]),
-        (["game=2048", "policy=staged", "policy.layers=[65536,65536]"], ["weights"]),
-        (["game=2048", "board=3", "columns=3", "policy=ntuple", "learner=td"], ["weights"]),
-        (
-            ["learner=dqn", "sampling=epsilon_greedy", "learner.buffer_size=100000000"],
-            ["learner.buffer_size=100000000", "GiB", "fits"],
-        ),
-        (
-            ["game=connect4", "learner=alphazero", "search=mcts", "learner.buffer_size=100000000"],
-            ["learner.buffer_size=100000000", "GiB", "fits"],
-        ),
-        (["batch=16000000", "games=16000000"], ["batch=16000000", "GiB", "fits"]),
-        (["board=32", "ships=[5]", "shots=1", "policy.layers=[65536]"], ["weights"]),
-    ],
+    one_in(
+        3,
+        [
+            (["policy.layers=[65536,65536]"], ["4,306,174,073 weights", "64.2 GiB", "would fit"]),
+            (
+                ["game=2048", "policy=embedding", "policy.layers=[65536,65536]"],
+                ["GiB", "would fit"],
+            ),
+            (["game=tictactoe", "policy=conv", "policy.channels=[4096,4096]"], ["weights"]),
+            (["game=2048", "policy=staged", "policy.layers=[65536,65536]"], ["weights"]),
+            (["game=2048", "board=3", "columns=3", "policy=ntuple", "learner=td"], ["weights"]),
+            (
+                ["learner=dqn", "sampling=epsilon_greedy", "learner.buffer_size=100000000"],
+                ["learner.buffer_size=100000000", "GiB", "fits"],
+            ),
+            (
+                [
+                    "game=connect4",
+                    "learner=alphazero",
+                    "search=mcts",
+                    "learner.buffer_size=100000000",
+                ],
+                ["learner.buffer_size=100000000", "GiB", "fits"],
+            ),
+            (["batch=16000000", "games=16000000"], ["batch=16000000", "GiB", "fits"]),
+            (["board=32", "ships=[5]", "shots=1", "policy.layers=[65536]"], ["weights"]),
+        ],
+    ),
 )
 def test_what_cannot_be_held_in_memory_is_refused(words, hints, typed, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 23)
@@ -121,7 +139,8 @@ def test_a_control_groups_limit_counts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", [["learner.minibatches=7"], ["learner.minibatches=100000", "learner.epochs=2"]]
+    "words",
+    one_in(2, [["learner.minibatches=7"], ["learner.minibatches=100000", "learner.epochs=2"]]),
 )
 def test_minibatches_need_not_divide_a_batch(words, tmp_path):
     run = package.train([*SMALL, *words, f"out={tmp_path}/run"])
@@ -158,7 +177,7 @@ def test_odd_paths_are_written_and_read(typed, tmp_path):
         (tmp_path / name).rename(tmp_path / "first")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_runs_and_records_have_odd_paths(name, typed, tmp_path):
     done = typed("train", *SMALL, f"out={name}", "solve_seconds=0")
     assert done.returncode == 0, done.stderr

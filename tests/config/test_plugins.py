@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from hydra.core.config_store import ConfigStore
+from markers import one_in
 
 import rlgames as package
 from rlgames.config import catalogue, registry
@@ -217,15 +218,18 @@ def refused(done):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["game=row", "cells=4", "stones=3", "reward=outcome", *TWO[1:]],
-        ["policy=flat", "policy.steep=0.5", "reward=hasty", "reward.loss=0.5", *SMALL],
-        ["policy=counts", "learner=td", "reward=outcome", "experiment=null", *TWO],
-        ["policy=counts", "learner=tallier", "reward=outcome", "experiment=null", *TWO],
-        ["learner=idle", "policy=flat", "sampling=warm", "sampling.degrees=3", *SMALL],
-        ["opponent=first", "eval_opponent=first", "eval_opponent.last=true", *TWO],
-        ["learner=behavior_cloning", "teacher=first", *TWO],
-    ],
+    one_in(
+        2,
+        [
+            ["game=row", "cells=4", "stones=3", "reward=outcome", *TWO[1:]],
+            ["policy=flat", "policy.steep=0.5", "reward=hasty", "reward.loss=0.5", *SMALL],
+            ["policy=counts", "learner=td", "reward=outcome", "experiment=null", *TWO],
+            ["policy=counts", "learner=tallier", "reward=outcome", "experiment=null", *TWO],
+            ["learner=idle", "policy=flat", "sampling=warm", "sampling.degrees=3", *SMALL],
+            ["opponent=first", "eval_opponent=first", "eval_opponent.last=true", *TWO],
+            ["learner=behavior_cloning", "teacher=first", *TWO],
+        ],
+    ),
     ids=lambda words: " ".join(words[:2]),
 )
 def test_every_group_takes_parts_of_ones_own(words):
@@ -271,23 +275,26 @@ def test_help_lists_them(command, typed):
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [
-        (["policy=flaat"], "did you mean flat?"),
-        (["game=roww"], "did you mean row?"),
-        (["opponent=firts"], "did you mean first?"),
-        (["policy=flat", "policy.bia=true"], "policy.bias"),
-        (["policy=flat", "policy.bias=3"], "true or false"),
-        (["policy=flat", "policy.steep=abc"], "a number or null"),
-        (["policy=flat", "policy.steep=2"], "at most 1"),
-        (["game=row", "cels=4"], "cells"),
-        (["game=row", "cells=1"], "cells=1 is out of range; it should be at least 2"),
-        (["game=row", "cells=two"], "a whole number"),
-        (["learner=td", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
-        (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
-        (["policy=counts", "learner=reinforce"], "policy=flat"),
-        (["learner=idle", "search=echo"], "search"),
-        (["learner=alphazero", "search=echo", "game=tictactoe"], "has none"),
-    ],
+    one_in(
+        3,
+        [
+            (["policy=flaat"], "did you mean flat?"),
+            (["game=roww"], "did you mean row?"),
+            (["opponent=firts"], "did you mean first?"),
+            (["policy=flat", "policy.bia=true"], "policy.bias"),
+            (["policy=flat", "policy.bias=3"], "true or false"),
+            (["policy=flat", "policy.steep=abc"], "a number or null"),
+            (["policy=flat", "policy.steep=2"], "at most 1"),
+            (["game=row", "cels=4"], "cells"),
+            (["game=row", "cells=1"], "cells=1 is out of range; it should be at least 2"),
+            (["game=row", "cells=two"], "a whole number"),
+            (["learner=td", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
+            (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
+            (["policy=counts", "learner=reinforce"], "policy=flat"),
+            (["learner=idle", "search=echo"], "search"),
+            (["learner=alphazero", "search=echo", "game=tictactoe"], "has none"),
+        ],
+    ),
 )
 def test_mistyped_words_are_answered_as_ever(words, hint, typed):
     assert hint in refused(typed("train", "plugins=[mine]", *words))

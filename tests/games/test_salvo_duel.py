@@ -10,6 +10,7 @@ import torch
 from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from markers import one_in
 from reference_rules import DuelBook, SalvoBook
 
 from rlgames.games import battleship, salvo_duel
@@ -335,12 +336,15 @@ def fleet_that_agrees(game, book, seat):
 @pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
 @pytest.mark.parametrize(
     ("rows", "columns", "fleets", "shots"),
-    [
-        (2, 3, [[{0, 1}, {5}], [{0, 3}, {1}]], [1, 5]),
-        (3, 3, [[{0, 1}, {5}, {6}], [{0, 3}, {1}, {8}]], [0, 1, 2]),
-        (3, 3, [[{0, 1}, {5, 8}], [{0, 3}, {1, 4}]], [0, 1, 2, 3, 8]),
-        (3, 3, [[{0, 1}, {5, 8}], [{0, 3}, {1, 2}]], [3, 4, 0, 1, 0, 8, 6]),
-    ],
+    one_in(
+        3,
+        [
+            (2, 3, [[{0, 1}, {5}], [{0, 3}, {1}]], [1, 5]),
+            (3, 3, [[{0, 1}, {5}, {6}], [{0, 3}, {1}, {8}]], [0, 1, 2]),
+            (3, 3, [[{0, 1}, {5, 8}], [{0, 3}, {1, 4}]], [0, 1, 2, 3, 8]),
+            (3, 3, [[{0, 1}, {5, 8}], [{0, 3}, {1, 2}]], [3, 4, 0, 1, 0, 8, 6]),
+        ],
+    ),
 )
 def test_fleets_are_drawn_as_often_as_they_agree(
     rows, columns, fleets, shots, listing, monkeypatch

@@ -153,6 +153,7 @@ def test_a_job_that_cannot_begin_ends_no_other(tmp_path, monkeypatch, typed):
     assert "0: not begun" in typed("resume", "sweep", "dry_run=true").stdout
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_ends_no_other(whole, tmp_path):
     kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
     code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 4, kill))

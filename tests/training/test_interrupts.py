@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 import pytest
-from markers import quick
+from markers import quick, slow
 from processes import Process, final_state, metrics_without_times, run, same
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from rlgames.commands.resume import resume_command
+from rlgames.commands.resume import load_resumable
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.learners.ppo import Ppo
@@ -120,7 +120,7 @@ def test_killed_while_saving(stage, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [slow(1), pytest.param(200, marks=pytest.mark.long)])
 def test_killed_at_random_times(kills, tmp_path):
     """The last checkpoint always loads, and is at most save_every games behind."""
     rng, killed = random.Random(1), 0
@@ -419,11 +419,11 @@ def test_a_signal_inside_tensorboard_hangs_nothing(owner, name, times, count, wh
 
 def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
-    first = resume_command(tmp_path / "run", ["games=700"])
+    first = load_resumable(tmp_path / "run", ["games=700"])
     with pytest.raises(ConfigError, match="another process"):
-        resume_command(tmp_path / "run", ["games=700"])
+        load_resumable(tmp_path / "run", ["games=700"])
     del first
-    resume_command(tmp_path / "run", ["games=700"])
+    load_resumable(tmp_path / "run", ["games=700"])
 
 
 def test_ignored_signals_stay_ignored(whole, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from processes import final_state, metrics_without_times, same
 
-from rlgames.commands.resume import resume_command
+from rlgames.commands.resume import load_resumable
 from rlgames.config.compose import load_config, quoted
 from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
@@ -137,7 +137,7 @@ def train_and_interrupt(monkeypatch, cfg, batches):
 
 
 def resume_run(directory, words=()):
-    return resume(directory, *resume_command(directory, list(words)))
+    return resume(directory, *load_resumable(directory, list(words)))
 
 
 def out(words, path):
