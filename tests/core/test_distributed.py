@@ -29,9 +29,9 @@ WORDS += ["games=240", "batch=12", "log_every=24", "eval_every=60", "solve_secon
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return str(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return str(listener.getsockname()[1])
 
 
 class Ranks:
@@ -113,7 +113,7 @@ def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
         ],
     ),
 )
-def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
+def test_equals_one_process_on_the_same_games(learner, tmp_path):
     """Part of the games each, of unequal lengths, against all of them at once."""
     words = [*WORDS, *learner, "learner.optimizer=sgd", "lr=0.1"]
 
@@ -134,9 +134,9 @@ def test_learns_as_one_process_from_the_same_games(learner, tmp_path):
     assert [code for code, _ in Ranks(tmp_path, prepare=prepare).wait()] == [0, 0]
     alone = taught(list(range(10)))
     for rank in (0, 1):
-        found = torch.load(tmp_path / f"{rank}.pt")
+        actual = torch.load(tmp_path / f"{rank}.pt")
         for name, value in alone.items():
-            assert torch.allclose(value, found[name], atol=1e-6), name
+            assert torch.allclose(value, actual[name], atol=1e-6), name
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_resumes_exactly(tmp_path):
     assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "parted")
 
 
-def test_one_that_is_killed_ends_the_others(tmp_path):
+def test_a_killed_process_ends_the_others(tmp_path):
     def prepare(rank):
         play, count = Collector.collect, 0
 
@@ -194,14 +194,14 @@ def test_one_that_is_killed_ends_the_others(tmp_path):
         (["game=tictactoe", "batch=1"], "batch=1 is too small for 2 processes; batch=2 gives"),
     ],
 )
-def test_what_several_cannot_do_is_refused(words, told, tmp_path):
+def test_unsupported_distributed_configs_are_rejected(words, told, tmp_path):
     for code, said in Ranks(tmp_path, "train", *words, "out=run").wait():
         assert code == 2, said
         assert told in said
     assert not (tmp_path / "run").exists()
 
 
-def test_learners_say_whether_they_learn_together():
+def test_learners_declare_distributed_support():
     assert {
         name for name, part in REGISTRY["learner"].items() if part.load().supports_distributed
     } == {
@@ -215,7 +215,7 @@ def test_learners_say_whether_they_learn_together():
 
 
 @pytest.mark.parametrize("spoilt", [[0, 1], [1]])
-def test_a_bad_number_ends_all_in_one_line(spoilt, tmp_path):
+def test_a_non_finite_number_ends_all_processes_in_one_line(spoilt, tmp_path):
     def prepare(rank):
         real = Reward.rewards
         if rank in spoilt:

@@ -54,7 +54,7 @@ def games(explorer):
     return collect_games(TICTACTOE, [explorer], 20, rng(1))
 
 
-def test_targets_are_the_shares_of_the_visits(explorer):
+def test_targets_are_visit_fractions(explorer):
     state = TICTACTOE.initial(6, rng())
     state = TICTACTOE.apply_action(state, torch.tensor([0, 1, 2, 3, 4, 5]))
     action, target = explorer.act_with_target(state, rng(3))
@@ -64,7 +64,7 @@ def test_targets_are_the_shares_of_the_visits(explorer):
     assert (target.gather(1, action[:, None]) > 0).all()
 
 
-def test_moves_are_drawn_in_proportion_to_their_visits(explorer):
+def test_moves_are_sampled_in_proportion_to_visits(explorer):
     fixed = torch.tensor([0.0, 1.0, 3.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0])
 
     class Found:
@@ -75,9 +75,9 @@ def test_moves_are_drawn_in_proportion_to_their_visits(explorer):
 
     player = SearchSelfPlay(explorer.agent, Found())
     action, _ = player.act_with_target(TICTACTOE.initial(16_000, rng()), rng(4))
-    share = torch.bincount(action, minlength=9) / 16_000
-    assert torch.allclose(share, fixed / 16, atol=0.015)
-    assert not share[fixed == 0].any()
+    frequency = torch.bincount(action, minlength=9) / 16_000
+    assert torch.allclose(frequency, fixed / 16, atol=0.015)
+    assert not frequency[fixed == 0].any()
 
 
 def test_every_move_of_a_game_carries_its_target(games):
@@ -86,12 +86,12 @@ def test_every_move_of_a_game_carries_its_target(games):
     assert not (moves.target * ~TICTACTOE.legal_action_mask(moves.state)).any()
 
 
-def test_only_who_searches_tells_a_target(explorer):
+def test_only_searching_players_give_targets(explorer):
     seating = torch.tensor([[0, 1], [1, 0]]).repeat(3, 1)
     players = [explorer, Random(TICTACTOE)]
     moves, _ = collect_games(TICTACTOE, players, 6, rng(2), seating=seating)
-    told = moves.target.sum(1)
-    assert torch.allclose(told, (moves.player == 0).float())
+    total = moves.target.sum(1)
+    assert torch.allclose(total, (moves.player == 0).float())
     assert torch.equal(moves.by_player(0).target, moves.target[moves.player == 0])
     chosen = moves.select_games(torch.tensor([4, 1]))
     assert torch.equal(
@@ -103,18 +103,18 @@ def test_only_who_searches_tells_a_target(explorer):
 
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 def test_noise_is_at_the_root_only(monkeypatch, noise):
-    kept = []
+    trees = []
 
     class Kept(SearchTree):
         def __init__(self, *words):
             super().__init__(*words)
-            kept.append(self)
+            trees.append(self)
 
     monkeypatch.setattr(mcts, "SearchTree", Kept)
     state = CONNECT4.initial(5, rng())
     Mcts(CONNECT4, Random(CONNECT4), simulations=40, dirichlet_fraction=noise).search(state, rng())
-    forest = kept[0]
-    roots, below = forest.prior[:5], forest.prior[5 : forest.count]
+    tree = trees[0]
+    roots, below = tree.prior[:5], tree.prior[5 : tree.count]
     assert torch.allclose(below[below >= 0], torch.tensor(1 / 7))
     assert torch.allclose(roots.sum(1), torch.ones(5))
     assert bool((roots - 1 / 7).abs().max() > 0.01) == bool(noise)
@@ -127,10 +127,10 @@ def test_noise_is_drawn_from_dirichlets_distribution():
     prior[:, 1:5] = 0.25
     drawn = search._noisy(prior, rng())
     assert (drawn[:, [0, 5, 6]] == -torch.inf).all()
-    found = drawn[:, 1:5]
-    assert torch.allclose(found.sum(1), torch.ones(40_000))
-    assert torch.allclose(found.mean(0), torch.full((4,), 0.25), atol=0.005)
-    assert torch.allclose(found.var(0), torch.full((4,), 3 / 16 / 11), rtol=0.05)
+    actual = drawn[:, 1:5]
+    assert torch.allclose(actual.sum(1), torch.ones(40_000))
+    assert torch.allclose(actual.mean(0), torch.full((4,), 0.25), atol=0.005)
+    assert torch.allclose(actual.var(0), torch.full((4,), 3 / 16 / 11), rtol=0.05)
 
 
 def test_the_loss_is_that_of_visits_and_outcomes():
@@ -143,9 +143,9 @@ def test_the_loss_is_that_of_visits_and_outcomes():
     target = torch.zeros(2, 9)
     target[:, 1] = 1
     with torch.no_grad():
-        found = learner.losses(SearchTargets(state, target, torch.tensor([1.0, -0.5])))
-    assert float(found[0]) == pytest.approx(torch.tensor(8.0).log().item())
-    assert float(found[1]) == pytest.approx((1 + 0.25) / 2)
+        actual = learner.losses(SearchTargets(state, target, torch.tensor([1.0, -0.5])))
+    assert float(actual[0]) == pytest.approx(torch.tensor(8.0).log().item())
+    assert float(actual[1]) == pytest.approx((1 + 0.25) / 2)
 
 
 def test_learning_lowers_the_loss(games):
@@ -167,14 +167,14 @@ def test_learning_lowers_the_loss(games):
     [
         (["game=tictactoe", "learner=alphazero"], "add search=mcts"),
         (["game=tictactoe", "search=mcts"], "does not learn from a search"),
-        (["game=2048", "learner=alphazero", "search=mcts", "policy=table"], "does not teach"),
-        (["experiment=connect4_alphazero", "search.value=score"], "is not what the run has learnt"),
+        (["game=2048", "learner=alphazero", "search=mcts", "policy=table"], "does not train"),
+        (["experiment=connect4_alphazero", "search.value=score"], "is not what the run learned"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words, said):
-    with pytest.raises(ConfigError) as found:
+def test_senseless_configs_are_rejected(words, said):
+    with pytest.raises(ConfigError) as error:
         build_components(load_config("train", words))
-    assert said in f"{found.value.error}; {found.value.hint}"
+    assert said in f"{error.value.error}; {error.value.hint}"
 
 
 @pytest.mark.slow
@@ -225,7 +225,7 @@ def test_labels_of_late_positions_are_what_alpha_beta_proves():
 
 @pytest.mark.slow
 def test_tic_tac_toe_becomes_unexploitable(tmp_path):
-    found = train(
+    actual = train(
         load_config("train", ["experiment=tictactoe_alphazero", f"out={tmp_path / 'run'}"])
     )
-    assert found.exploitability == 0
+    assert actual.exploitability == 0

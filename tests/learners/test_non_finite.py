@@ -56,15 +56,15 @@ def test_no_move_is_illegal_whatever_the_scores(rule, table, seed):
 @settings(max_examples=100, deadline=None)
 def test_probabilities_are_those_of_legal_moves_row_by_row(rule, table, random):
     scores, legal = table
-    found = rule.probabilities(scores, legal, 0.0)
-    assert found.dtype == torch.float64
-    assert (found[~legal] == 0).all()
-    assert torch.allclose(found.sum(1), torch.ones(len(found), dtype=torch.float64))
+    actual = rule.probabilities(scores, legal, 0.0)
+    assert actual.dtype == torch.float64
+    assert (actual[~legal] == 0).all()
+    assert torch.allclose(actual.sum(1), torch.ones(len(actual), dtype=torch.float64))
     single = legal.sum(1) == 1
-    assert (found[single & legal.any(1)].amax(1) == 1).all()
+    assert (actual[single & legal.any(1)].amax(1) == 1).all()
     order = list(range(len(scores)))
     random.shuffle(order)
-    assert torch.equal(rule.probabilities(scores[order], legal[order], 0.0), found[order])
+    assert torch.equal(rule.probabilities(scores[order], legal[order], 0.0), actual[order])
     log_p = rule.logits(scores, legal).log_softmax(1)
     assert (log_p.exp()[~legal] == 0).all()
     assert not log_p.isnan().any()
@@ -72,7 +72,7 @@ def test_probabilities_are_those_of_legal_moves_row_by_row(rule, table, random):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("rule", RULES)
-def test_bad_scores_are_not_learnt_from(rule, bad):
+def test_non_finite_scores_are_rejected(rule, bad):
     scores, legal = torch.tensor([[0.0, bad, 1.0]]), torch.tensor([[True, True, False]])
     for ask in (lambda: rule.logits(scores, legal), lambda: rule.probabilities(scores, legal, 0.0)):
         with pytest.raises(NonFiniteError, match="logit"):
@@ -129,7 +129,7 @@ def test_a_bad_reward_at_a_later_update_stops_before_the_step(name, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["ppo", "reinforce", "dqn"])
-def test_a_bad_weight_is_met_before_the_step(name):
+def test_a_non_finite_weight_stops_before_the_step(name):
     policy, learner, moves, results = parts(LEARNERS[name])
     learner.update(moves, results, 0.0)
     weight = dict(policy.named_parameters())["torso.1.weight"]
@@ -163,7 +163,7 @@ def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
         descend(made, net(torch.ones(4, 3)).sum(), 0.1, 1.0)
 
 
-def test_learning_that_breaks_down_ends_in_one_line(typed, tmp_path):
+def test_divergence_is_reported_in_one_line(typed, tmp_path):
     words = ["game=tictactoe", "games=400", "batch=20", "learner.optimizer=sgd", "lr=100"]
     done = typed("train", *words, "reward.scale=1000000", "learner.max_grad_norm=null", "out=run")
     assert done.returncode == 3, done.stdout + done.stderr
@@ -179,7 +179,7 @@ def test_learning_that_breaks_down_ends_in_one_line(typed, tmp_path):
         ["game=salvo_duel", "board=32", "ships=[5]"],
     ],
 )
-def test_the_largest_boards_have_more_positions_than_a_float_can_say(words):
+def test_position_counts_may_exceed_a_float(words):
     assert build_game(load_config("solve", words)).spec.max_positions == math.inf
 
 

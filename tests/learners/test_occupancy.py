@@ -53,11 +53,11 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
                 total -= math.log(chance if ships[cell] else 1 - chance)
                 count += 1
     truth = game.hidden_hits(results.state).float()
-    found = learner.loss(moves, torch.arange(len(moves)), truth)
-    assert float(found.detach()) == pytest.approx(total / count, rel=1e-4)
+    actual = learner.loss(moves, torch.arange(len(moves)), truth)
+    assert float(actual.detach()) == pytest.approx(total / count, rel=1e-4)
 
 
-def test_cells_that_were_shot_at_teach_nothing():
+def test_cells_already_shot_at_have_no_gradient():
     game, _, learner = make_agent(
         "experiment=null", "game=salvo", "shots=1", "board=2", "ships=[2]", "learner=occupancy"
     )
@@ -121,9 +121,9 @@ def test_axial_layers_turn_and_mirror_scores_with_the_board():
         (["game=salvo", "aim=joint"], "an action is several cells"),
         (["game=battleship", "policy=axial"], "square board"),
         (["game=salvo", "aim=joint", "policy=axial"], "square board"),
-        (["game=tictactoe", "policy=table"], "does not teach policy=table"),
+        (["game=tictactoe", "policy=table"], "does not train policy=table"),
     ],
 )
-def test_misfits_are_refused(words, said):
+def test_unsuitable_games_are_rejected(words, said):
     with pytest.raises(ConfigError, match=said):
         make_agent(*words, "experiment=null", "learner=occupancy")

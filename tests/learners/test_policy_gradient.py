@@ -32,7 +32,7 @@ def test_advantages_are_sums_of_later_errors(name, decay):
     moves, results = collect_games(game, [Random(game)], 20, rng(1))
     reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
-    found = generalized_advantage(reward, value, moves, 0.9, decay)
+    actual = generalized_advantage(reward, value, moves, 0.9, decay)
     for number in range(moves.games):
         for seat in range(game.spec.seats):
             own = ((moves.game == number) & (moves.seat == seat)).nonzero()[:, 0].tolist()
@@ -40,48 +40,48 @@ def test_advantages_are_sums_of_later_errors(name, decay):
             for place in reversed(range(len(own))):
                 row = own[place]
                 weight = 0.9 if bool(moves.ends_turn[row]) else 1.0
-                ahead = float(value[own[place + 1]]) if place + 1 < len(own) else 0.0
-                error = float(reward[row]) + weight * ahead - float(value[row])
+                next_value = float(value[own[place + 1]]) if place + 1 < len(own) else 0.0
+                error = float(reward[row]) + weight * next_value - float(value[row])
                 advantage = error + weight * decay * advantage
-                assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
+                assert float(actual[row]) == pytest.approx(advantage, abs=1e-4)
 
 
-def test_advantages_go_on_beyond_a_window():
+def test_advantages_bootstrap_at_the_end_of_a_window():
     game, scored = GAMES["slide"]
     moves, reached = GamePool(game, [Random(game)], 20, rng(1)).collect(9)
     done = reached.state.done
     assert 0 < int(done.sum()) < len(done)
-    value, beyond = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
+    value, bootstrap_value = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
     reward = Reward(game, scored).rewards(moves, reached)
-    found = generalized_advantage(reward, value, moves, 0.9, 0.7, beyond)
+    actual = generalized_advantage(reward, value, moves, 0.9, 0.7, bootstrap_value)
     for number in range(moves.games):
-        ahead, advantage = float(beyond[number]), 0.0
+        next_value, advantage = float(bootstrap_value[number]), 0.0
         for row in reversed((moves.game == number).nonzero()[:, 0].tolist()):
-            error = float(reward[row]) + 0.9 * ahead - float(value[row])
+            error = float(reward[row]) + 0.9 * next_value - float(value[row])
             advantage = error + 0.9 * 0.7 * advantage
-            assert float(found[row]) == pytest.approx(advantage, abs=1e-4)
-            ahead = float(value[row])
+            assert float(actual[row]) == pytest.approx(advantage, abs=1e-4)
+            next_value = float(value[row])
 
 
-def test_the_longest_advantage_is_the_return_less_the_value():
+def test_advantage_with_lambda_one_is_return_minus_value():
     game, scored = GAMES["slide"]
     moves, results = collect_games(game, [Random(game)], 20, rng(1))
     reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
-    found = generalized_advantage(reward, value, moves, 0.9, 1.0)
-    assert torch.allclose(found, discounted_returns(reward, moves, 0.9) - value, atol=1e-3)
+    actual = generalized_advantage(reward, value, moves, 0.9, 1.0)
+    assert torch.allclose(actual, discounted_returns(reward, moves, 0.9) - value, atol=1e-3)
 
 
-def test_games_count_once_in_a_standardised_return():
+def test_standardized_returns_weight_games_equally():
     game, _, learner = make_agent("experiment=dedieu_amar_stochastic")
     moves, results = collect_games(game, [Random(game)], 10, rng(1))
     returns = learner.reward.returns(moves, results)
     sums = game.measures(results.state)["grid_sum"]
     assert torch.equal(returns, sums[moves.game])
-    share = 1 / torch.bincount(moves.game)[moves.game] / 10
-    found = learner._advantage(returns, None, share)
+    weight_of_move = 1 / torch.bincount(moves.game)[moves.game] / 10
+    actual = learner._advantage(returns, None, weight_of_move)
     wanted = (sums - sums.mean()) / sums.std(correction=0)
-    assert torch.allclose(found, wanted[moves.game], atol=1e-5)
+    assert torch.allclose(actual, wanted[moves.game], atol=1e-5)
 
 
 def test_rmsprop_per_matrix_scales_by_the_length_of_the_gradient():
@@ -129,7 +129,7 @@ def test_each_stage_has_its_own_network():
     ("word", "said"),
     [("policy.by=max_tiles", "max_tiles"), ("policy.at=[]", "at="), ("policy.at=[8,4]", "at=")],
 )
-def test_stages_that_cannot_be_are_refused(word, said):
+def test_invalid_stages_are_rejected(word, said):
     with pytest.raises(ConfigError, match=said):
         make_agent("game=2048", "policy=staged", word)
 
@@ -146,12 +146,12 @@ def test_distance_to_certainty():
     probability = torch.tensor([[0.25] * 4, [1.0, 0, 0, 0], [0.7, 0.1, 0.1, 0.1]])
     assert distance_to_certainty(probability).tolist() == pytest.approx([1.5, 0.0, 0.6])
     game, agent, learner = make_agent("experiment=dedieu_amar_stochastic")
-    doubt = certainty_by_move(game, agent.policy, rng())
+    uncertainty = certainty_by_move(game, agent.policy, rng())
     # New networks are nearly indifferent; moves that cannot be made leave fewer than four.
-    assert 1.0 < float(doubt.mean()) <= 1.5
+    assert 1.0 < float(uncertainty.mean()) <= 1.5
     moves, results = collect_games(game, [agent], 10, rng())
     logged = learner.update(moves, results, 0.0)["distance_to_certainty"]
-    assert logged == pytest.approx(float(doubt.mean()), abs=0.1)
+    assert logged == pytest.approx(float(uncertainty.mean()), abs=0.1)
 
 
 def drawn(run):
@@ -201,20 +201,20 @@ def test_the_clipped_loss_written_out_move_by_move():
         for row in rows.tolist():
             a = int(moves.action[row])
             ratio = min((new[row, a] - old[row, a]).exp(), torch.tensor(10.0))
-            kept = ratio.clamp(0.99, 1.01)
-            clipped += bool(ratio != kept)
-            total = total - torch.minimum(ratio * advantage[row], kept * advantage[row])
+            clipped_ratio = ratio.clamp(0.99, 1.01)
+            clipped += bool(ratio != clipped_ratio)
+            total = total - torch.minimum(ratio * advantage[row], clipped_ratio * advantage[row])
             total = total + 0.5 * (expected[row] - wanted[row]) ** 2
             p = new[row][legal[row]]
             total = total + 0.05 * (p.exp() * p).sum()
         for weight, slope in zip(weights, torch.autograd.grad(total, weights), strict=True):
             weight.data -= 5 * slope / len(moves)
     assert clipped > 0
-    for weight, found in zip(weights, learnt, strict=True):
-        assert torch.allclose(weight.detach(), found, atol=1e-5)
+    for weight, actual in zip(weights, learnt, strict=True):
+        assert torch.allclose(weight.detach(), actual, atol=1e-5)
 
 
-def test_turned_boards_teach_what_was_not_played():
+def test_symmetries_generalize_to_boards_not_played():
     """One corner opens games that are won, no edge does: the other corners are learnt as well."""
     game, agent, learner = make_agent(
         "game=tictactoe",

@@ -31,7 +31,7 @@ def some_moves(*rules, games=30):
 @pytest.mark.parametrize("scored", ["score_delta", "turns"])
 def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
     game, moves, results = some_moves(*rules)
-    found = Reward(game, scored, minus, 0.5).returns(moves, results)
+    actual = Reward(game, scored, minus, 0.5).returns(moves, results)
     for row in range(moves.games):
         ids = (moves.game == row).nonzero()[:, 0].tolist()
         rewards = {}  # by turn
@@ -49,7 +49,7 @@ def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
         for i in ids:
             now = int(moves.state.turn[i])
             total = sum(r * 0.5 ** (t - now) for t, r in rewards.items() if t >= now)
-            assert float(found[i]) == pytest.approx(total, abs=1e-5)
+            assert float(actual[i]) == pytest.approx(total, abs=1e-5)
 
 
 def learner(game, *overrides):
@@ -127,7 +127,7 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     assert float(scores.detach().softmax(1)[0, 0]) > 0.9
 
 
-def test_a_bad_number_stops_before_the_step():
+def test_a_non_finite_number_stops_before_the_step():
     game, moves, results = some_moves(1, 10, [3])
     policy, taught = learner(game, "game=battleship")
     before = [p.detach().clone() for p in policy.parameters()]
@@ -140,7 +140,7 @@ def test_a_bad_number_stops_before_the_step():
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e38])
 @pytest.mark.parametrize("rule", [Stochastic(), Stochastic(0.1), EpsilonGreedy(0.5), Argmax()])
-def test_sampling_never_picks_what_is_not_legal(rule, scale):
+def test_sampling_never_picks_illegal_actions(rule, scale):
     generator = rng(5)
     scores = torch.randn(4000, 7, generator=generator).sign() * scale
     legal = torch.rand(4000, 7, generator=generator) < 0.3
@@ -196,12 +196,12 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
                 values[board] = old + 0.35 * (0.9 * target - old)
                 target = values[board]
     for board, value in values.items():
-        found = policy.value(game, game.parse(board))
-        assert float(found[0]) == pytest.approx(value, abs=1e-5)
+        actual = policy.value(game, game.parse(board))
+        assert float(actual[0]) == pytest.approx(value, abs=1e-5)
     assert int((policy.values != 0).sum()) <= len(values)
 
 
-def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
+def test_td_moves_a_shared_board_like_sequential_updates():
     game = KInARow(1, 3, 3, gravity=False)
     for asked in ([0.5, 0.5, 0.5], [1.0, 0.0, 0.5]):  # towards the mean of what is asked
         policy, taught = taught_table(game, "game=tictactoe", "reward=outcome")
@@ -214,7 +214,7 @@ def test_td_moves_a_shared_board_as_far_as_one_after_another_would():
 
 
 @pytest.mark.slow
-def test_td_with_gains_plays_2048_as_well_as_can_be():
+def test_td_on_score_deltas_plays_small_2048_optimally():
     """On 2×2 the exact mean score is 66.964."""
     game = Game2048(2, 2)
     policy, taught = taught_table(
@@ -232,7 +232,7 @@ def test_td_with_gains_plays_2048_as_well_as_can_be():
     assert float(score.mean()) > 66.964 - 1 - 2 * float(score.std()) / 4000**0.5
 
 
-def test_seats_are_paid_for_outcomes_as_the_reward_says():
+def test_outcome_rewards_per_seat():
     game = KInARow(3, 3, 3, gravity=False)
     moves, results = collect_games(game, [Random(game)], 200, rng(8))
     paid = Reward(game, "outcome", win=2, loss=-3, draws=[0.25, 0.75]).rewards(moves, results)
@@ -248,16 +248,16 @@ def test_returns_discount_a_players_own_moves():
     """Connect-Zero: G = R · γ^(n - t), n counting the player's own moves."""
     game = KInARow(4, 4, 3, gravity=True)
     moves, results = collect_games(game, [Random(game)], 50, rng(9))
-    found = Reward(game, "outcome", discount=0.9).returns(moves, results)
+    actual = Reward(game, "outcome", discount=0.9).returns(moves, results)
     for row in range(50):
         for seat in (0, 1):
             own = ((moves.game == row) & (moves.seat == seat)).nonzero()[:, 0].tolist()
             outcome = float(results.score[row, seat])
             expected = [outcome * 0.9 ** (len(own) - 1 - i) for i in range(len(own))]
-            assert found[own].tolist() == pytest.approx(expected)
+            assert actual[own].tolist() == pytest.approx(expected)
 
 
-def test_a_players_moves_alone_can_be_taken_out():
+def test_trajectories_of_one_player():
     game = KInARow(3, 3, 3, gravity=False)
     seating = torch.tensor([[0, 1], [1, 0]] * 20)
     players = [Random(game), Random(game)]

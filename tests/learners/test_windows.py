@@ -59,12 +59,12 @@ def whole(game, player, games, **more):
 def test_windows_of_one_game_are_the_whole_games(plies):
     """One after the other, on the same dice."""
     game = Game2048(2, 2)
-    wanted, scores = whole(game, Random(game), 20, batch=1)
+    expected, scores = whole(game, Random(game), 20, batch=1)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=1)
-    found, reached = windows(opened, plies, 20)
-    assert found[:20] == wanted
+    actual, reached = windows(opened, plies, 20)
+    assert actual[:20] == expected
     assert reached[:20] == scores
-    assert [sum(gain for *_, gain in each) for each in found[:20]] == scores
+    assert [sum(gain for *_, gain in each) for each in actual[:20]] == scores
 
 
 @pytest.mark.parametrize("plies", [1, 5, 64])
@@ -78,14 +78,14 @@ def test_windows_of_many_games_are_the_whole_games(plies):
 
     policy = build_policy(load_config("train", ["game=battleship"]), game, rng())
     agent = Agent(game, policy, Argmax())
-    wanted, _ = whole(game, agent, 8, initial_states=initial_states)
-    found, _ = windows(
+    expected, _ = whole(game, agent, 8, initial_states=initial_states)
+    actual, _ = windows(
         GamePool(game, [agent], UNLIMITED_GAMES, rng(), batch=8, initial_states=initial_states),
         plies,
         60,
     )
-    assert all(each in wanted for each in found)
-    assert all(each in found for each in wanted)
+    assert all(each in expected for each in actual)
+    assert all(each in actual for each in expected)
 
 
 def test_new_games_take_the_place_of_those_that_end():
@@ -105,8 +105,8 @@ def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
     moves, results = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=50).collect(12)
     assert 0 < int(results.state.done.sum()) < len(results.state)
     paid = Reward(game, "score").rewards(moves, results)
-    wanted = is_last(moves) & results.state.done[moves.game]
-    assert torch.equal(paid, wanted * results.score[moves.game, 0])
+    expected = is_last(moves) & results.state.done[moves.game]
+    assert torch.equal(paid, expected * results.score[moves.game, 0])
 
 
 @pytest.mark.parametrize("score_scale", [True, False])
@@ -128,16 +128,16 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_
         after = game.apply_action(moves.state, moves.action)
         end = results.state
         if bool(end.done[0]):
-            wanted = 0.0 if score_scale else float(game.measures(end)["grid_sum"])
+            expected = 0.0 if score_scale else float(game.measures(end)["grid_sum"])
         else:
-            worth = []
+            action_values = []
             for action in game.legal_action_mask(end)[0].nonzero()[:, 0]:
                 next_ = game.apply_action(end, action[None])
                 gain = float(next_.score - end.score) if score_scale else 0.0
-                worth.append(gain + float(policy.value(game, next_)))
-            wanted = max(worth)
+                action_values.append(gain + float(policy.value(game, next_)))
+            expected = max(action_values)
         learner.update(moves, results, 0.0)
-        assert float(policy.value(game, after)) == pytest.approx(0.9 * wanted, rel=1e-5)
+        assert float(policy.value(game, after)) == pytest.approx(0.9 * expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_
         (["game=2048", "restart_fraction=0.5"], "add window=N"),
     ],
 )
-def test_windows_are_refused_where_they_do_not_fit(words, error):
+def test_unsuitable_windows_are_rejected(words, error):
     with pytest.raises(ConfigError, match=error):
         build_components(load_config("train", words))
 
 
-def test_restarts_are_one_move_from_where_an_open_game_stands():
+def test_restarts_are_one_move_from_an_unfinished_game():
     """Without chance, so that every such move can be looked up."""
     game = Battleship(1, 10, [3])
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=200)
@@ -186,7 +186,7 @@ def test_a_restart_does_not_end_at_once():
     assert 0 < sum(stayed) < 2000
 
 
-def test_games_begin_as_ever_where_none_is_open():
+def test_games_start_normally_where_all_are_finished():
     game = Game2048(2, 2)
     opened = GamePool(game, [Random(game)], 1, rng(), batch=1)
     opened.run()
@@ -202,16 +202,16 @@ def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_pa
     words = ["game=2048", "board=2", "experiment=null", "policy=table", "learner=td", "lr=0.2"]
     words += ["reward=score", "sampling=argmax", "window=6", "games=400", "batch=32"]
     words += ["log_every=100", "eval_every=200", "eval_games=20", "solve_seconds=0"]
-    found = []
+    actual = []
     for name in ("one", "other"):
         cfg = load_config("train", [*words, f"out={tmp_path / name}"])
         train(cfg)
         lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
-        found.append([json.loads(line) for line in lines])
-    for one, other in zip(*found, strict=True):
+        actual.append([json.loads(line) for line in lines])
+    for one, other in zip(*actual, strict=True):
         assert {k: v for k, v in one.items() if not k.startswith("time/")} == {
             k: v for k, v in other.items() if not k.startswith("time/")
         }
-    last_line = found[0][-1]
+    last_line = actual[0][-1]
     assert 400 <= last_line["games"] < 432
-    assert all(10 < line["train/score"] < 90 for line in found[0] if "train/score" in line)
+    assert all(10 < line["train/score"] < 90 for line in actual[0] if "train/score" in line)

@@ -38,7 +38,7 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
     tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 5
     policy = filled(game, tuples, marks)
     exponents = boards(rows, columns, 7)
-    found = policy.value(game, game.from_exponents(exponents))
+    actual = policy.value(game, game.from_exponents(exponents))
     cells = torch.arange(rows * columns).view(rows, columns)
     views = [cells, cells.flip(0), cells.flip(1), cells.flip(0, 1)]
     if rows == columns:
@@ -54,7 +54,7 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
                 least[where] = min(number, least.get(where, number))
             total += sum(float(policy.values[first + number]) for number in least.values())
             first += marks ** len(each)
-        assert float(found[row]) == pytest.approx(total, rel=1e-5)
+        assert float(actual[row]) == pytest.approx(total, rel=1e-5)
 
 
 def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each():
@@ -64,7 +64,7 @@ def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each
     assert policy.feature_indices(game, game.from_exponents(boards(4, 4, 14))).shape == (200, 8 + 9)
 
 
-def test_turned_boards_are_worth_the_same():
+def test_symmetric_boards_have_equal_values():
     game = Game2048(4, 4)
     policy = filled(game, None, 8)
     exponents = boards(4, 4, 8)
@@ -83,12 +83,12 @@ def test_places_are_exact_where_floats_of_32_bits_would_not_be():
 
 def least_numbers(exponents):
     """Of each board what its cells say in the base of 11, from the side where that is least."""
-    found = []
+    actual = []
     for board in exponents:
         views = [board, board.flip(0), board.flip(1), board.flip(0, 1)]
         sides = [turned for view in views for turned in (view, view.T)]
-        found.append(min(sum(int(c) * 11**n for n, c in enumerate(s.flatten())) for s in sides))
-    return found
+        actual.append(min(sum(int(c) * 11**n for n, c in enumerate(s.flatten())) for s in sides))
+    return actual
 
 
 def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is_met():
@@ -97,24 +97,24 @@ def test_the_whole_board_is_looked_up_once_and_has_a_value_of_its_own_once_it_is
     policy = Ntuple(game, 1.0, [[0, 1], list(range(9))], 11, 18.0, table_size=1000)
     exponents = boards(3, 3, 11)
     met, new = game.from_exponents(exponents[:100]), game.from_exponents(exponents[100:])
-    claimed, anew = policy.allocate(game, met)
-    assert {*anew.tolist()} == {*claimed[:, 8].tolist()}
-    assert claimed.shape == (100, 8 + 1)
-    own = dict(zip(least_numbers(exponents[:100]), claimed[:, 8].tolist(), strict=True))
+    indices, new_indices = policy.allocate(game, met)
+    assert {*new_indices.tolist()} == {*indices[:, 8].tolist()}
+    assert indices.shape == (100, 8 + 1)
+    own = dict(zip(least_numbers(exponents[:100]), indices[:, 8].tolist(), strict=True))
     assert len(set(own.values())) == len(own)
-    assert policy.feature_indices(game, met).equal(claimed)
-    again, anew = policy.allocate(game, met)
-    assert again.equal(claimed)
-    assert len(anew) == 0
+    assert policy.feature_indices(game, met).equal(indices)
+    again, new_indices = policy.allocate(game, met)
+    assert again.equal(indices)
+    assert len(new_indices) == 0
     nowhere = 11**2 + 1000
     assert policy.feature_indices(game, new)[:, 8].tolist() == [
         own.get(number, nowhere) for number in least_numbers(exponents[100:])
     ]
-    policy.values[claimed[:, 8]] = 5.0
+    policy.values[indices[:, 8]] = 5.0
     assert policy.value(game, met).tolist() == pytest.approx([16.0 + 5.0] * 100)
     assert policy.values[nowhere] == 2.0
     turned = game.from_exponents(exponents[:100].flip(1).transpose(1, 2))
-    assert policy.feature_indices(game, turned)[:, 8].equal(claimed[:, 8])
+    assert policy.feature_indices(game, turned)[:, 8].equal(indices[:, 8])
 
 
 def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
@@ -128,13 +128,13 @@ def test_where_there_is_no_room_the_newest_boards_take_the_places_of_others():
     for board in exponents[150:]:
         last = game.from_exponents(board[None])
         assert policy.feature_indices(game, last).tolist() == [[40]]
-        claimed, anew = policy.allocate(game, last)
-        assert anew.tolist() == claimed[0].tolist()
-        assert policy.feature_indices(game, last).equal(claimed)
+        indices, new_indices = policy.allocate(game, last)
+        assert new_indices.tolist() == indices[0].tolist()
+        assert policy.feature_indices(game, last).equal(indices)
         assert policy.value(game, last).tolist() == [7.0]
 
 
-def test_what_was_moved_often_takes_less_of_an_error():
+def test_often_updated_values_take_less_of_an_error():
     """Parts of 1 ÷ (1 + times): first halves, then, where one of two moved four times, 1 to 5."""
     policy = Ntuple(Game2048(2, 2), 1.0, [[0, 1]], 4, 0.0)
     values = SharedValues(policy, "counts")
@@ -148,12 +148,12 @@ def test_what_was_moved_often_takes_less_of_an_error():
 
 def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     game = Game2048(4, 4)
-    found = default_tuples(4, 4, game.symmetries())
-    assert all(len(each) == 6 for each in found)
-    assert [0, 1, 2, 4, 5, 6] in found
-    assert [0, 1, 2, 3, 4, 5] in found
+    actual = default_tuples(4, 4, game.symmetries())
+    assert all(len(each) == 6 for each in actual)
+    assert [0, 1, 2, 4, 5, 6] in actual
+    assert [0, 1, 2, 3, 4, 5] in actual
     alike = [
-        {tuple(sorted(view)) for view in game.symmetries()[:, each].tolist()} for each in found
+        {tuple(sorted(view)) for view in game.symmetries()[:, each].tolist()} for each in actual
     ]
     for one, other in itertools.combinations(alike, 2):
         assert not one & other
@@ -173,22 +173,22 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
             (["policy.tuples=[[]]"], "distinct cells"),
             (["policy.tuples=[]"], "0 tuples"),
             (["policy.tuples=[[0,1,2,3,4,5,6,7]]"], "need 4.29e"),
-            (["learner=reinforce"], "does not teach policy=ntuple"),
+            (["learner=reinforce"], "does not train policy=ntuple"),
         ],
     ),
 )
-def test_what_cannot_be_is_refused(words, error):
+def test_invalid_ntuple_configs_are_rejected(words, error):
     cfg = load_config("train", ["game=2048", "policy=ntuple", "learner=td", *words])
     with pytest.raises(ConfigError, match=error):
         build_policy(cfg, Game2048(4, 4), rng())
 
 
-def test_other_games_are_refused():
+def test_ntuple_rejects_other_games():
     with pytest.raises(ValueError, match="not of tictactoe"):
         Ntuple(KInARow(3, 3, 3, False, "tictactoe"), 1.0, None, 16, 0.0)
 
 
-def test_what_a_gain_counts_is_scaled_as_the_reward_is():
+def test_score_deltas_are_scaled_like_the_reward():
     game = Game2048(2, 2)
     state = collect_games(game, [Random(game)], 20, rng())[0].state
     one, _ = Ntuple(game, 1.0, None, 6, 0.0).scores(game, state)
@@ -198,7 +198,7 @@ def test_what_a_gain_counts_is_scaled_as_the_reward_is():
 
 
 @pytest.mark.parametrize("rates", ["constant", "temporal_coherence"])
-def test_values_move_as_a_slow_loop_moves_them(rates):
+def test_value_updates_equal_a_slow_loop(rates):
     """The mean over those who share a value, and how far by how many they are."""
     game = Game2048(2, 2)
     policy = Ntuple(game, 1.0, [[0, 1], [0, 3]], 4, 8.0)
@@ -225,7 +225,7 @@ def test_values_move_as_a_slow_loop_moves_them(rates):
     assert set(shared.state_dict()) == ({"errors", "sizes"} if coherent else set())
 
 
-def test_windows_and_a_hopeful_start_play_2x2_as_well_as_can_be():
+def test_windows_with_optimistic_init_play_2x2_optimally():
     """The exact mean score is 66.964."""
     game = Game2048(2, 2)
     words = ["game=2048", "board=2", "experiment=null", "reward=score", "reward.discount=1"]
@@ -259,11 +259,11 @@ def mean_of_best(game, policy, after):
         tiles = after.tiles.clone()
         tiles[0, cell] = tile
         state = game.from_exponents(tiles.view(1, 2, 3))
-        worth = [0.0]
+        action_values = [0.0]
         for action in (game.legal_action_mask(state)[0] & ~state.done).nonzero()[:, 0]:
             then = game.apply_action(state, action[None])
-            worth.append(float(then.score) + float(policy.value(game, then)))
-        wanted += share / len(empty) * max(worth)
+            action_values.append(float(then.score) + float(policy.value(game, then)))
+        wanted += share / len(empty) * max(action_values)
     return wanted
 
 
@@ -287,12 +287,12 @@ def test_an_expected_target_is_the_mean_of_the_best_moves_over_all_new_tiles(bac
         afterstates = [game.apply_action(moves.state, action[None]) for action in learnt]
         wanted = [0.9 * mean_of_best(game, policy, after) for after in afterstates]
         learner.update(moves, results, 0.0)
-        found = [float(policy.value(game, after)) for after in afterstates]
-        assert found == pytest.approx(wanted, rel=1e-5)
+        actual = [float(policy.value(game, after)) for after in afterstates]
+        assert actual == pytest.approx(wanted, rel=1e-5)
         assert int((policy.values != old).sum()) <= len(learnt)
 
 
-def test_frozen_tuples_stay_and_the_others_take_all_of_an_error():
+def test_other_tuples_correct_all_of_an_error():
     """A row and the whole board: what was learnt is worth its target, and no row was moved."""
     game = Game2048(2, 3)
     words = ["board=2", "columns=3", "reward.discount=1"]
@@ -321,7 +321,7 @@ def crowded(*words):
     return game, policy, learner
 
 
-def test_frozen_tuples_keep_their_places_where_there_is_no_room():
+def test_frozen_tuples_keep_their_slots_in_a_full_table():
     game, policy, _ = crowded()
     _, learner = expecting(
         game, *CROWDED, "learner.frozen_tuples=[1]", backup="sampled", policy=policy
@@ -334,18 +334,18 @@ def test_frozen_tuples_keep_their_places_where_there_is_no_room():
 
 
 @pytest.mark.parametrize("rates", ["temporal_coherence", "counts"])
-def test_a_board_that_takes_the_place_of_another_has_a_rate_of_its_own(rates):
+def test_a_replaced_slot_resets_its_statistics(rates):
     game, policy, learner = crowded(f"learner.step_size={rates}")
-    kept = [getattr(learner.values, name) for name in SharedValues.STATISTICS[rates]]
-    assert all((each[121:-1] != 0).all() for each in kept)
+    statistics = [getattr(learner.values, name) for name in SharedValues.STATISTICS[rates]]
+    assert all((each[121:-1] != 0).all() for each in statistics)
     moves, _ = collect_games(game, [Random(game)], 50, rng(4))
-    _, anew = policy.allocate(game, game.apply_action(moves.state, moves.action))
-    learner.values.reset(anew)
-    assert len(anew) > 100
-    assert all((each[anew] == 0).all() for each in kept)
+    _, new_indices = policy.allocate(game, game.apply_action(moves.state, moves.action))
+    learner.values.reset(new_indices)
+    assert len(new_indices) > 100
+    assert all((each[new_indices] == 0).all() for each in statistics)
 
 
-def test_more_contents_than_floats_tell_apart_are_refused():
+def test_tuples_with_too_many_contents_are_rejected():
     words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", "learner=td"]
     words += ["policy.table_size=100000", f"policy.tuples=[{list(range(14))}]"]
     with pytest.raises(ConfigError, match="at most 13 cells"):
@@ -356,14 +356,14 @@ def test_more_contents_than_floats_tell_apart_are_refused():
     ("frozen", "error"),
     [("[2]", "the tuples are 0 to 1"), ("[0,1]", "leaves nothing to learn")],
 )
-def test_tuples_that_cannot_be_frozen_are_refused(frozen, error):
+def test_invalid_frozen_tuples_are_rejected(frozen, error):
     words = ["game=2048", "board=2", "experiment=null", "reward=score", "policy=ntuple"]
     words += ["policy.tuples=[[0,1],[0,1,2,3]]", "learner=td", f"learner.frozen_tuples={frozen}"]
     with pytest.raises(ConfigError, match=error):
         build_components(load_config("train", words))
 
 
-def test_exact_means_end_at_the_exact_optimum():
+def test_expected_backup_reaches_the_exact_optimum():
     """2×2, from above: what was never met is worth 70, the best play's mean score is 66.964."""
     game = Game2048(2, 2)
     policy, learner = expecting(game, "board=2", "reward.discount=1", "policy.init_value=70")
@@ -374,7 +374,7 @@ def test_exact_means_end_at_the_exact_optimum():
     assert 66.963 < float((probability * policy.best(game, states)).sum()) < 67.1
 
 
-def test_exact_means_are_refused_where_nothing_is_gained_by_the_move():
+def test_expected_backup_rejects_final_rewards():
     words = ["game=2048", "experiment=null", "reward=grid_sum", "policy=ntuple", "learner=td"]
     cfg = load_config("train", [*words, "learner.backup=expected"])
     with pytest.raises(ConfigError, match="backup=expected"):

@@ -69,9 +69,9 @@ def test_features_of_boards_written_by_hand(board, expected):
 def test_the_other_features():
     game = Game2048(2, 3)
     basis = LinearValue(game, False, ["one", "empty", "pairs", "ordered", "rough"], 1.0)
-    found = basis.features(game, game.parse("8 2 2\n. 4 4"))[0]
+    actual = basis.features(game, game.parse("8 2 2\n. 4 4"))[0]
     # Touching: 8-2, 2-2, .-4, 4-4 across and 8-., 2-4, 2-4 down.
-    assert found.tolist() == pytest.approx([1, 1 / 6, 2 / 7, 1, (2 + 0 + 2 + 0 + 3 + 1 + 1) / 7])
+    assert actual.tolist() == pytest.approx([1, 1 / 6, 2 / 7, 1, (2 + 0 + 2 + 0 + 3 + 1 + 1) / 7])
     assert float(basis.features(game, game.parse("2 8 2\n4 . 4"))[0, 3]) == pytest.approx(3 / 5)
 
 
@@ -81,7 +81,7 @@ def test_features_agree_with_a_slow_reading_and_with_mirrored_boards(shape):
     rows, columns = shape
     game = Game2048(rows, columns)
     exponents = torch.randint(0, 4, (400, rows, columns), generator=rng(1))
-    found = LinearValue(game, False, THEIRS, 1.0).features(game, game.from_exponents(exponents))
+    actual = LinearValue(game, False, THEIRS, 1.0).features(game, game.from_exponents(exponents))
     every = LinearValue(game, False, list(FEATURES), 1.0)
     for turned in (exponents.flip(1), exponents.flip(2)):
         mirrored = every.features(game, game.from_exponents(turned))
@@ -102,7 +102,7 @@ def test_features_agree_with_a_slow_reading_and_with_mirrored_boards(shape):
                 )
                 for k, line in enumerate(lines):
                     wanted[k] |= line == sorted(line, reverse=True)
-        assert found[row].tolist() == wanted
+        assert actual[row].tolist() == wanted
 
 
 def test_the_schema_knows_every_feature():
@@ -120,7 +120,7 @@ def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale)
     moves, _ = collect_games(game, [Random(game)], 4, rng(2))
     basis = LinearValue(game, score_scale, list(FEATURES), 1.0)
     basis.weights.copy_(torch.randn(len(FEATURES), generator=rng(3)))
-    found, _ = basis.scores(game, moves.state)
+    actual, _ = basis.scores(game, moves.state)
     legal = game.legal_action_mask(moves.state)
     for row in range(0, len(moves), 5):
         state = moves.state[row : row + 1]
@@ -134,7 +134,7 @@ def test_an_action_is_worth_the_exact_mean_over_the_new_tile(fours, score_scale)
                     wanted += float(probability[0, k]) * float(
                         (basis.features(game, outcome)[0] * basis.weights).sum()
                     )
-            assert float(found[row, action]) == pytest.approx(wanted, abs=1e-4)
+            assert float(actual[row, action]) == pytest.approx(wanted, abs=1e-4)
 
 
 # Fits
@@ -148,7 +148,7 @@ def test_least_squares_is_numpys_also_where_features_depend_on_each_other():
     assert least_squares(features, target).tolist() == pytest.approx(wanted.tolist())
 
 
-def test_adp_goes_its_step_towards_the_least_squares_of_the_games():
+def test_adp_steps_towards_the_least_squares_solution():
     game = Game2048(3, 3)
     policy, taught = adp(game, "reward=grid_sum", "lr=0.5")
     moves, results = collect_games(game, [Random(game)], 20, rng(6))
@@ -183,7 +183,7 @@ def test_a_gradient_step_is_the_mean_gradient_and_lowers_the_error(standardise):
 
 
 @pytest.mark.parametrize("fit", ["gradient", "least_squares"])
-def test_adp_keeps_bad_numbers_from_its_weights(fit):
+def test_adp_rejects_non_finite_rewards(fit):
     game = Game2048(3, 3)
     policy, taught = adp(game, "reward=score", f"learner.fit={fit}")
     moves, results = collect_games(game, [Random(game)], 5, rng(8))
@@ -229,7 +229,7 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
         game, *words, "reward.discount=0.7", f"learner.n_step={rewards}", games=4
     )
     steps = taught.make_transitions(moves, results)
-    found = taught.td_target(steps, moves.state[steps.next_index])
+    actual = taught.td_target(steps, moves.state[steps.next_index])
     paid = taught.reward.rewards(moves, results)
 
     def later(i):
@@ -253,7 +253,7 @@ def test_targets_are_those_of_a_naive_loop(kind, rewards):
             online, target = policy(seen)[0][0].detach(), taught.target_network(seen)[0][0]
             best = max(legal, key=lambda action: float(online[action]))
             wanted += weight * float(target[best])
-        assert float(found[i]) == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+        assert float(actual[i]) == pytest.approx(wanted, rel=1e-5, abs=1e-5)
 
 
 def test_an_illegal_action_never_enters_a_target():
@@ -269,13 +269,13 @@ def test_an_illegal_action_never_enters_a_target():
             return (~legal).float() * 1e30 + torch.arange(9.0) / 10, None
 
     taught.policy.forward = taught.target_network.forward = Tempting().forward
-    found = taught.td_target(steps, after)
+    actual = taught.td_target(steps, after)
     best = (legal * (1 + torch.arange(9.0))).amax(1) / 10 - 0.1
-    assert torch.allclose(found, steps.reward + steps.weight * best)
-    assert found.max() < 2
+    assert torch.allclose(actual, steps.reward + steps.weight * best)
+    assert actual.max() < 2
 
 
-def test_a_ring_keeps_the_latest_moves_and_what_followed_them():
+def test_replay_buffer_has_the_latest_moves_and_next_states():
     """Through several turns of the ring, and with more moves at once than it holds."""
     game = Battleship(1, 5, [2])
     replay = ReplayBuffer(40)
@@ -339,7 +339,7 @@ def test_q_learns_to_shoot_at_the_ship():
     assert metrics["buffer_size"] > 1000
 
 
-def test_the_target_network_follows_in_steps():
+def test_target_network_updates():
     game = KInARow(3, 3, 3, gravity=False)
     _, taught, moves, results = remembered(game, "game=tictactoe", "reward=outcome")
     first = [p.detach().clone() for p in taught.policy.parameters()]
@@ -353,7 +353,7 @@ def test_the_target_network_follows_in_steps():
         assert torch.allclose(old, begun + 0.25 * (new - begun), atol=1e-7)
 
 
-def test_q_keeps_bad_numbers_from_its_weights():
+def test_dqn_rejects_non_finite_rewards():
     game = Battleship(1, 10, [3])
     policy, taught, moves, results = remembered(game, "game=battleship", "reward=hits")
     before = [p.detach().clone() for p in policy.parameters()]
@@ -367,7 +367,7 @@ def test_q_keeps_bad_numbers_from_its_weights():
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
 @pytest.mark.parametrize("game", options("game"))
-def test_q_teaches_both_networks_every_game(game, policy):
+def test_dqn_trains_networks_on_every_game(game, policy):
     words = [f"game={game}", "learner=dqn", f"policy={policy}", "learner.updates_per_batch=2"]
     rules = build_game(load_config("train", words))
     words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
@@ -399,7 +399,7 @@ def test_q_teaches_both_networks_every_game(game, policy):
         ],
     ),
 )
-def test_what_does_not_fit_is_refused_with_what_would(words, hint):
+def test_unsuitable_values_are_rejected_with_a_hint(words, hint):
     with pytest.raises(ConfigError) as refused:
         check_components(load_config("train", words))
     assert hint in refused.value.error + refused.value.hint
@@ -478,7 +478,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
         assert torch.allclose(new, old - step, atol=1e-5)
 
 
-def test_networks_of_afterstates_are_refused_what_they_cannot_learn():
+def test_td_lambda_rejects_unsuitable_configs():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
     for more, said in ((["reward=grid_sum"], "score_delta"), (["sampling=stochastic"], "logits")):
         cfg = load_config("train", [*words, *more])

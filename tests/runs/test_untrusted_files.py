@@ -349,7 +349,7 @@ def test_every_command_refuses_huge_components(name, file, runs, typed, tmp_path
         assert (
             "far more numbers" in told
             or "GiB are free" in told
-            or "does not teach" in told
+            or "does not train" in told
             or "cannot be" in told
         )
 
