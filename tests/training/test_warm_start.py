@@ -123,12 +123,15 @@ def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["game=2048", "board=3", "reward.scored=grid_sum", "learner=reinforce"],
-        ["game=tictactoe", "learner.symmetries=false"],
-        ["game=salvo", "aim=sequential", "shots=3", "learner=reinforce"],
-        ["experiment=hickman", "game=tictactoe"],
-    ],
+    one_in(
+        2,
+        [
+            ["game=2048", "board=3", "reward.scored=grid_sum", "learner=reinforce"],
+            ["game=tictactoe", "learner.symmetries=false"],
+            ["game=salvo", "aim=sequential", "shots=3", "learner=reinforce"],
+            ["experiment=hickman", "game=tictactoe"],
+        ],
+    ),
     ids=" ".join,
 )
 def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
@@ -489,7 +492,9 @@ MISFITS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), MISFITS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("words", "message"), one_in(4, MISFITS), ids=lambda value: str(value)[:60]
+)
 def test_settings_that_do_not_fit_are_refused_before_training(words, message, things):
     words = [word.replace("@", str(things)) for word in words]
     with pytest.raises(ConfigError) as caught:
@@ -501,13 +506,16 @@ def test_settings_that_do_not_fit_are_refused_before_training(words, message, th
 
 @pytest.mark.parametrize(
     "words",
-    [
-        [*TTT, "init_from=a run that is not=there (é)"],
-        [*TTT, "teacher=nobody", "learner=behavior_cloning"],
-        [*TTT, "demonstrations=@/text", "demos_per_batch=2"],
-        ["holdout=2"],
-        ["-m", "game=salvo,tictactoe", "holdout=0.2"],
-    ],
+    one_in(
+        2,
+        [
+            [*TTT, "init_from=a run that is not=there (é)"],
+            [*TTT, "teacher=nobody", "learner=behavior_cloning"],
+            [*TTT, "demonstrations=@/text", "demos_per_batch=2"],
+            ["holdout=2"],
+            ["-m", "game=salvo,tictactoe", "holdout=0.2"],
+        ],
+    ),
     ids=str,
 )
 def test_the_command_line_reports_misfits_in_one_line(words, things, rlgames, tmp_path):
