@@ -127,7 +127,9 @@ def generalized_advantage(
     advantage = torch.empty_like(reward)
     trajectory = trajectory_id(trajectories)
     seats = trajectories.state.score.shape[1]
-    next_value, next_advantage = torch.zeros(2, trajectories.games * seats, device=reward.device)
+    next_value, next_advantage = torch.zeros(
+        2, trajectories.num_games * seats, device=reward.device
+    )
     if bootstrap_value is not None:
         next_value.copy_(bootstrap_value.repeat_interleave(seats))
     discounts = torch.where(trajectories.ends_turn, discount, 1.0)

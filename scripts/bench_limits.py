@@ -22,7 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import rlgames
 from rlgames.config.compose import load_config
-from rlgames.evaluation.evaluate import Evaluation, evaluate
+from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Random
@@ -141,7 +141,7 @@ def playing(machine: Machine) -> str:
         speed = rlgames.evaluate(None, words)["moves_per_s"]
         game = rules_of(rules)
         counted, results = Counted.of(partial(_played, game))
-        moves, plies = results.moves, results.turns.maximum
+        moves, plies = results.num_moves, results.turns.maximum
         least = least_bytes(game)
         limit = machine.copied / least
         body.append(
@@ -175,7 +175,7 @@ def playing(machine: Machine) -> str:
 def _played(game: Game[Any]) -> Evaluation:
     """Random play alone, without the figures that `eval` holds it against."""
     player, rng = Random(game, observe=True), torch.Generator().manual_seed(0)
-    return evaluate(game, player, PROFILED, PROFILED, rng, player, PROFILED)
+    return evaluate(game, player, EvaluationSettings(PROFILED, batch=PROFILED), rng, player)
 
 
 def learning(machine: Machine) -> str:

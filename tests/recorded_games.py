@@ -24,5 +24,5 @@ def record(path, *words, games=GAMES, seed=0):
     game, rules = make_game_and_rules(*words)
     players = [Random(game) for _ in range(game.spec.seats)]
     moves, results = collect_games(game, players, games, rng(seed))
-    records.write(path, game, rules, players_of(game), moves, results)
+    records.append(path, game, rules, players_of(game), moves, results)
     return moves, results

@@ -76,7 +76,7 @@ class PlainProgress(Callback):
 def print_result(trained: TrainingResult) -> None:
     """The table at the end of a run."""
     found, game = trained.evaluation, trained.game
-    what = "every layout" if found.exact else f"{found.games:,} games"
+    what = "every layout" if found.is_exact else f"{found.games:,} games"
     if game.spec.goal == "outcome":
         parts = result_fields(game, found)
         rows = _seat_rows(parts)
@@ -87,15 +87,15 @@ def print_result(trained: TrainingResult) -> None:
         rows = _reference_rows(
             trained.random,
             "trained, greedy",
-            _interval(figure.mean, [figure.low, figure.high], found.exact),
+            _interval(figure.mean, [figure.low, figure.high], found.is_exact),
             trained.optimal,
         )
         if trained.held_out is not None:
-            figure, exact = trained.held_out.turns, trained.held_out.exact
+            figure, exact = trained.held_out.turns, trained.held_out.is_exact
             value = _interval(figure.mean, [figure.low, figure.high], exact)
             rows.append(("the same, layouts held out", value))
             what += " trained on"
-        if found.reach:
+        if found.tile_rates:
             rows += _reach_rows(result_fields(game, found)["reach"])
         _table(f"{game.spec.goal} a game, over {what}", rows)
     print(printable(f"{trained.seconds:.1f} s, in {trained.directory}"))

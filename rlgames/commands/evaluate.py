@@ -19,7 +19,12 @@ from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import printed
 from rlgames.evaluation.compile import with_compiled_observe
-from rlgames.evaluation.evaluate import Evaluation, evaluate, random_play_mean
+from rlgames.evaluation.evaluate import (
+    Evaluation,
+    EvaluationSettings,
+    evaluate,
+    random_play_mean,
+)
 from rlgames.factory.agents import build_player, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory
@@ -90,7 +95,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     # Without what gradients would need each call takes less time: 7 to 20 % of random play.
     with torch.inference_mode():
         rng = make_generator(cfg.seed, "final", device)
-        found = evaluate(game, player, games, DEFAULT_GAMES, rng, opponent, cfg.batch, record=keep)
+        settings = EvaluationSettings(games, DEFAULT_GAMES, cfg.batch)
+        found = evaluate(game, player, settings, rng, opponent, on_games=keep)
         report = {
             "game": to_plain(cfg)["game"],
             "player": _name(cfg.player) if run is None else str(run),
@@ -99,7 +105,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
             "search": to_plain(cfg).get("search"),
             "opponent_search": to_plain(cfg).get("opponent_search"),
             "games": found.games,
-            "exact": found.exact,
+            "exact": found.is_exact,
             "seed": cfg.seed,
             "moves": found.turns.as_dict(),
             **_by_layouts(run, game, player, games, rng, cfg.batch),
@@ -111,10 +117,10 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
             ),
             **player.statistics(),
             "seconds": found.seconds,
-            "moves_per_s": found.moves / max(found.seconds, 1e-9),
+            "moves_per_s": found.num_moves / max(found.seconds, 1e-9),
         }
     if run is not None and run.is_dir():
-        quick = found.games < DEFAULT_GAMES and not found.exact
+        quick = found.games < DEFAULT_GAMES and not found.is_exact
         if not (quick and (run / "eval.json").exists()):
             _keep(run / "eval.json", report)
     return report
@@ -146,10 +152,10 @@ def _recorder(
 ) -> Callable[[Trajectories, FinalStates], None]:
     """Adds games to record=; raises BadRecord at once where that is not possible."""
     path, rules = Path(cfg.record), to_plain(cfg)["game"]
-    records.check(path, game, rules)
+    records.check_writable(path, game, rules)
     names = [_name(cfg.player) if run is None else str(run)]
     names += [] if opponent is None else [_name(cfg.get("opponent"))]
-    return lambda moves, found: records.write(path, game, rules, names, moves, found)
+    return lambda moves, found: records.append(path, game, rules, names, moves, found)
 
 
 def _by_layouts(
@@ -167,11 +173,11 @@ def _by_layouts(
         return {}
     each = {"trained_on": parts.trained_on, "held_out": parts.held_out}
     found = {
-        name: evaluate(game, player, games, DEFAULT_GAMES, rng, batch=batch, layouts=layouts)
+        name: evaluate(game, player, EvaluationSettings(games, DEFAULT_GAMES, batch, layouts), rng)
         for name, layouts in each.items()
     }
     return {
-        name: {"games": part.games, "exact": part.exact, **part.turns.as_dict()}
+        name: {"games": part.games, "exact": part.is_exact, **part.turns.as_dict()}
         for name, part in found.items()
     }
 
@@ -185,17 +191,18 @@ def _name(node: DictConfig | None) -> str:
 def result_fields(game: Game[Any], found: Evaluation) -> dict[str, Any]:
     """The parts of a report that only some games have."""
     parts: dict[str, Any] = {}
-    if found.results:
+    if found.outcomes_by_seat:
         for name in ("win", "draw", "loss"):
-            parts[name] = found.share(name).as_dict()
+            parts[name] = found.outcome_rate(name).as_dict()
         parts["seats"] = [
-            {name: share.as_dict() for name, share in seat.items()} for seat in found.results
+            {name: share.as_dict() for name, share in seat.items()}
+            for seat in found.outcomes_by_seat
         ]
     if game.spec.goal == "score":
         parts["score"] = found.score.as_dict()
         parts |= {name: figure.as_dict() for name, figure in found.measures.items()}
-    if found.reach:
-        parts["reach"] = {tile: share.as_dict() for tile, share in found.reach.items()}
+    if found.tile_rates:
+        parts["reach"] = {tile: share.as_dict() for tile, share in found.tile_rates.items()}
     return parts
 
 

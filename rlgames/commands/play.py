@@ -14,12 +14,12 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import Diagram, printed
-from rlgames.factory.agents import advisor_of, build_player, load_agent, with_search
+from rlgames.factory.agents import build_player, load_agent, make_advisor, with_search
 from rlgames.factory.components import build_device, build_game
 from rlgames.players.human import AnnouncingPlayer, Human, PlayerQuit
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.play import collect_games
-from rlgames.rollouts.records import check, write
+from rlgames.rollouts.records import append, check_writable
 from rlgames.rollouts.trace import describe_ending
 from rlgames.search.mcts import Mcts
 
@@ -43,7 +43,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         opponent = build_player(node, cfg, game, search)
     asked = opponent if agent is None or isinstance(opponent, Mcts) else agent
-    human = Human(game, None if asked is None else advisor_of(asked))
+    human = Human(game, None if asked is None else make_advisor(asked))
     players: list[Player] = [human]
     seating = None
     if two:
@@ -52,20 +52,20 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
         order = [0, 1] if cfg.seat == 1 else [1, 0]
         seating = torch.tensor([order], device=device)
     if cfg.record:
-        check(Path(cfg.record), game, to_plain(cfg)["game"])
+        check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
     rng = make_generator(seed, "play", device)
     for _ in range(cfg.games):
         try:
             moves, results = collect_games(game, players, 1, rng, seating=seating)
         except PlayerQuit as left:
-            print(left if left.asked else f"\n{left}; nothing of it is recorded")
-            return 0 if left.asked else 2
+            print(left if left.by_command else f"\n{left}; the game is not recorded")
+            return 0 if left.by_command else 2
         seat = cfg.seat - 1 if two else 0
         last = Diagram(game, game.view_from_seat(results.state, seat), reveal=True)
         print("\n" + printed(last, describe_ending(game, results.state, seat)))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
-            write(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
+            append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
             print(printable(f"recorded in {cfg.record}"))
     return 0

@@ -17,7 +17,7 @@ from rlgames.config.compose import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import Diagram
-from rlgames.factory.agents import advisor_of
+from rlgames.factory.agents import make_advisor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
@@ -72,7 +72,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     if player is not None:
         try:
             likely = probabilities(
-                advisor_of(player) if isinstance(player, Mcts) else player, state
+                make_advisor(player) if isinstance(player, Mcts) else player, state
             )
             value, scores = _opinion(game, player, state)
         except (NonFiniteError, ValueError) as error:

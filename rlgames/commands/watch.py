@@ -14,7 +14,7 @@ from rlgames.commands.run_config import config_for_run, game_and_player, player_
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.drawing.terminal import Diagram
-from rlgames.factory.agents import advisor_of, build_player
+from rlgames.factory.agents import build_player, make_advisor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
@@ -64,7 +64,7 @@ def frames(
     """One game: the board before each move, with the mover's probabilities and the move in words,
     and then the last board. players, names: one, or one in each seat."""
     seats = [f"seat {seat + 1}, {names[seat % len(names)]}" for seat in range(game.spec.seats)]
-    advisors = [advisor_of(player) for player in players]
+    advisors = [make_advisor(player) for player in players]
     known: dict[int, State] = {}  # the position as each seat knew it last
     for ply in play_by_ply(game, players, rng):
         current_seat = int(ply.before.current_seat[0])

@@ -1,4 +1,4 @@
-"""The games as environments of Gymnasium, which this module registers, and of PettingZoo.
+"""The games as environments of Gymnasium, registered by this module, and of PettingZoo.
 
 `gymnasium.make("rlgames/Salvo-v0", board=4, shots=2)` after `import rlgames.envs`.
 """
@@ -14,12 +14,12 @@ NAMES = {
     "SalvoDuel": "salvo_duel",
 }
 
-PLACE = f"{__name__}.gymnasium_env"
+MODULE = f"{__name__}.gymnasium_env"
 
-for name, game in {**NAMES, "Game": None}.items():  # Game-v0 is told its game, maybe one's own
+for name, game in {**NAMES, "Game": None}.items():  # Game-v0 takes game=NAME, also of a plugin
     gymnasium.register(
         f"rlgames/{name}-v0",
-        entry_point=f"{PLACE}:GameEnv",
-        vector_entry_point=f"{PLACE}:GameVectorEnv",
+        entry_point=f"{MODULE}:GameEnv",
+        vector_entry_point=f"{MODULE}:GameVectorEnv",
         kwargs={} if game is None else {"game": game},
     )

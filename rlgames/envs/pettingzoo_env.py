@@ -1,7 +1,7 @@
-"""Games for two as an environment of PettingZoo, whose agents take turns.
+"""Games for two as PettingZoo environments, in which the agents take turns.
 
-`env(game="tictactoe")`, with the game's own keys, is wrapped as PettingZoo's classic games are: an
-action that is not legal ends the game, and whoever took it gets -1.
+`env(game="tictactoe")`, with the game's own keys, has the wrappers of PettingZoo's classic games:
+an illegal action ends the game, and the reward of the agent that chose it is -1.
 """
 
 from __future__ import annotations
@@ -15,42 +15,41 @@ from pettingzoo import AECEnv  # type: ignore[import-untyped]
 from pettingzoo.utils import wrappers  # type: ignore[import-untyped]
 
 from rlgames.core.errors import ConfigError
-from rlgames.envs.gymnasium_env import Array, array, spaces_of
-from rlgames.envs.seated import checked
+from rlgames.envs.batched_env import make_config
+from rlgames.envs.gymnasium_env import Array, make_spaces, to_numpy
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 
-Seen = dict[str, Array]
+Observation = dict[str, Array]
 
 
 def env(render_mode: str | None = None, **keys: Any) -> Any:
     """The environment of a game, by its name and keys, in PettingZoo's wrappers.
 
-    Raises ConfigError for bad keys and for a game that is played alone.
+    Raises ConfigError for invalid keys and for games for one.
     """
-    bare = TwoSeats(render_mode, **keys)
-    ending = wrappers.TerminateIllegalWrapper(bare, illegal_reward=-1)
-    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(ending))
+    terminating = wrappers.TerminateIllegalWrapper(
+        TwoPlayerEnv(render_mode, **keys), illegal_reward=-1
+    )
+    return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(terminating))
 
 
-class TwoSeats(AECEnv[str, Seen, Any]):  # type: ignore[misc]
-    """Agents player_0 and player_1 by seat; each is paid what its score grows by.
+class TwoPlayerEnv(AECEnv[str, Observation, Any]):  # type: ignore[misc]
+    """The agents player_0 and player_1 by seat; the reward is the growth of an agent's score.
 
     An agent observes `observation`, float32 of Spec.observation, from its own side, and
-    `action_mask`, int8 [A]; while the other is to move, what it saw before its last move, with
-    nothing legal.
+    `action_mask`, int8 [A]. While the other agent is to move, it observes what it saw before its
+    last move, without legal actions.
     """
 
     def __init__(self, render_mode: str | None = None, **keys: Any) -> None:
         super().__init__()
         for name in keys:
             if name.partition(".")[0] in ("reward", "opponent", "seat", "illegal"):
-                raise ConfigError(f"{name}= has no meaning where both seats are agents")
-        self.game: Game[Any] = build_game(checked(**keys))
+                raise ConfigError(f"{name}= has no meaning if both seats are agents")
+        self.game: Game[Any] = build_game(make_config(**keys))
         if self.game.spec.seats != 2:
-            raise ConfigError(
-                f"{self.game.spec.name} is played alone", "gymnasium.make makes an environment"
-            )
+            raise ConfigError(f"{self.game.spec.name} is played alone", "use gymnasium.make")
         self.metadata = {
             "name": f"{self.game.spec.name}_v0",
             "render_modes": ["ansi"],
@@ -58,24 +57,24 @@ class TwoSeats(AECEnv[str, Seen, Any]):  # type: ignore[misc]
         }
         self.render_mode = render_mode
         self.possible_agents = ["player_0", "player_1"]
-        observation, action = spaces_of(self.game)
+        observation, action = make_spaces(self.game)
         mask = Box(0, 1, (self.game.spec.actions,), np.int8)
-        self._observes = {
+        self._observation_spaces = {
             agent: Dict({"observation": observation, "action_mask": mask})
             for agent in self.possible_agents
         }
-        self._acts = {agent: Discrete(int(action.n)) for agent in self.possible_agents}
+        self._action_spaces = {agent: Discrete(int(action.n)) for agent in self.possible_agents}
         self.rng = torch.Generator()
         self.rng.seed()
 
     def observation_space(self, agent: str) -> Dict:
-        return self._observes[agent]
+        return self._observation_spaces[agent]
 
     def action_space(self, agent: str) -> Discrete:
-        return self._acts[agent]
+        return self._action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin a new game, the next one of its seed where none is given."""
+        """Start a new game; without a seed the random stream continues."""
         if seed is not None:
             self.rng.manual_seed(seed)
         self.agents = list(self.possible_agents)
@@ -84,38 +83,41 @@ class TwoSeats(AECEnv[str, Seen, Any]):  # type: ignore[misc]
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self.position = self.game.initial(1, self.rng)
+        self.state = self.game.initial(1, self.rng)
         blank = np.zeros(self.game.spec.observation, dtype=np.float32)
-        self._seen = dict.fromkeys(self.agents, blank)
-        self._look()
+        self._last_seen = dict.fromkeys(self.agents, blank)
+        self._show_mover()
 
-    def observe(self, agent: str) -> Seen:
-        legal = self.game.legal_action_mask(self.position)[0].to(torch.int8)
-        to_move = agent == self.agent_selection and not self.terminations.get(agent, True)
-        return {"observation": self._seen[agent].copy(), "action_mask": array(legal * to_move)}
+    def observe(self, agent: str) -> Observation:
+        legal = self.game.legal_action_mask(self.state)[0].to(torch.int8)
+        is_mover = agent == self.agent_selection and not self.terminations.get(agent, True)
+        return {
+            "observation": self._last_seen[agent].copy(),
+            "action_mask": to_numpy(legal * is_mover),
+        }
 
     def step(self, action: Any) -> None:
-        current_seat = self.agent_selection
-        if self.terminations[current_seat] or self.truncations[current_seat]:
+        mover = self.agent_selection
+        if self.terminations[mover] or self.truncations[mover]:
             self._was_dead_step(action)
             return
-        before = self.position
-        self.position = self.game.step(before, torch.tensor([int(action)]), self.rng)
-        gained = (self.position.score - before.score)[0].tolist()
-        self._cumulative_rewards[current_seat] = 0.0
-        self.rewards = dict(zip(self.possible_agents, gained, strict=True))
+        before = self.state
+        self.state = self.game.step(before, torch.tensor([int(action)]), self.rng)
+        rewards = (self.state.score - before.score)[0].tolist()
+        self._cumulative_rewards[mover] = 0.0
+        self.rewards = dict(zip(self.possible_agents, rewards, strict=True))
         self._accumulate_rewards()
-        self.terminations = dict.fromkeys(self.agents, bool(self.position.done[0]))
-        self._look()
+        self.terminations = dict.fromkeys(self.agents, bool(self.state.done[0]))
+        self._show_mover()
 
     def render(self) -> str:
         """The board as the agent to move sees it, as text."""
-        return self.game.render(self.game.public(self.position), 0)
+        return self.game.render(self.game.public(self.state), 0)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
-    def _look(self) -> None:
-        """Show the mover the board."""
-        self.agent_selection = self.possible_agents[int(self.position.current_seat[0])]
-        self._seen[self.agent_selection] = array(self.game.observe(self.position)[0])
+    def _show_mover(self) -> None:
+        """Select the agent to move and update what it sees."""
+        self.agent_selection = self.possible_agents[int(self.state.current_seat[0])]
+        self._last_seen[self.agent_selection] = to_numpy(self.game.observe(self.state)[0])

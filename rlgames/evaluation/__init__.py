@@ -1,1 +1,1 @@
-"""How well a player plays: estimates, cross tables, Elo."""
+"""How well players play: estimates, cross tables, Elo ratings."""

@@ -1,7 +1,8 @@
-"""Everybody against everybody: a cross table, and ratings with intervals."""
+"""Round-robin tournaments: a cross table, and Elo ratings with intervals."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -10,22 +11,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rlgames.evaluation.evaluate import Evaluation, evaluate
+from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 
 Floats = NDArray[np.float64]
 
-RESAMPLES = 300
+NUM_BOOTSTRAP_SAMPLES = 300
+
+MAX_NEWTON_STEPS = 200
 
 
 @dataclass(frozen=True)
 class Arena:
-    """names: [N]. points: [N, N], the share of games that row won against column, draws half;
-    NaN on the diagonal. elo: [N], with a mean of 0. low, high: [N], bootstrap 95 % intervals."""
+    """The result of a tournament of N players.
+
+    names: [N]. evaluations: of the pairs (row, column) with row < column, for the row's player.
+    points: [N, N], the fraction of games that row won against column, where draws count half;
+    NaN on the diagonal. elo: [N], with mean 0. low, high: [N], bootstrap 95 % intervals.
+    """
 
     names: list[str]
-    pairs: dict[tuple[int, int], Evaluation]
+    evaluations: dict[tuple[int, int], Evaluation]
     points: Floats
     elo: Floats
     low: Floats
@@ -35,40 +42,38 @@ class Arena:
 def compete(
     game: Game[Any], names: list[str], players: list[Player], games: int, rng: torch.Generator
 ) -> Arena:
-    """Each pair plays so many games, half of them in each seat."""
+    """Each pair plays this many games, half of them in each seat."""
     count = len(players)
-    pairs: dict[tuple[int, int], Evaluation] = {}
+    evaluations: dict[tuple[int, int], Evaluation] = {}
     table = np.zeros((count, count, 3))  # games that row won, drew and lost against column
-    for one in range(count):
-        for other in range(one + 1, count):
-            found = evaluate(game, players[one], games, games, rng, players[other])
-            pairs[one, other] = found
-            wins, draws, losses = (found.share(name).count for name in ("win", "draw", "loss"))
-            table[one, other] = wins, draws, losses
-            table[other, one] = losses, draws, wins
-    elo = ratings(table)
-    spread = _bootstrap(table, games)
+    for row, column in itertools.combinations(range(count), 2):
+        settings = EvaluationSettings(games)
+        result = evaluate(game, players[row], settings, rng, players[column])
+        evaluations[row, column] = result
+        outcomes = [result.outcome_rate(name).count for name in OUTCOMES]
+        table[row, column] = outcomes
+        table[column, row] = outcomes[::-1]
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
-    low, high = np.percentile(spread, [2.5, 97.5], axis=0)
-    return Arena(names, pairs, points, elo, low, high)
+    low, high = np.percentile(_bootstrap_ratings(table, games), [2.5, 97.5], axis=0)
+    return Arena(names, evaluations, points, elo_ratings(table), low, high)
 
 
-def ratings(table: Floats) -> Floats:
-    """Elo [N] from games won, drawn and lost, [N, N, 3], by maximum likelihood.
+def elo_ratings(table: Floats) -> Floats:
+    """Elo [N] from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
 
-    The model is Bradley and Terry's (1952) with a draw as half a win. Half a drawn game is added
-    to each pair that met, so that someone who won everything gets a finite rating.
+    The model is that of Bradley and Terry (1952); a draw counts as half a win. Half a drawn game
+    is added to each pair that met, so that the rating of an undefeated player is finite.
     """
-    met = table.sum(2) > 0
-    won = table[..., 0] + table[..., 1] / 2 + 0.25 * met
-    games = won + won.T
+    has_met = table.sum(2) > 0
+    wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
+    games = wins + wins.T
     strength = np.zeros(len(table))
-    for _ in range(200):
+    for _ in range(MAX_NEWTON_STEPS):
         expected = 1 / (1 + np.exp(strength[None, :] - strength[:, None]))
-        slope = (won - games * expected).sum(1)
-        curve = (games * expected * (1 - expected)).sum(1)
-        step = slope / np.maximum(curve, 1e-12)
+        gradient = (wins - games * expected).sum(1)
+        curvature = (games * expected * (1 - expected)).sum(1)
+        step = gradient / np.maximum(curvature, 1e-12)
         strength += np.clip(step, -1, 1) * 0.9
         strength -= strength.mean()
         if np.abs(step).max() < 1e-9:
@@ -77,16 +82,14 @@ def ratings(table: Floats) -> Floats:
     return elo
 
 
-def _bootstrap(table: Floats, games: int) -> Floats:
-    """Ratings [R, N] of tables drawn anew from the games of each pair."""
-    random = np.random.default_rng(0)
-    count = len(table)
-    found = []
-    for _ in range(RESAMPLES):
-        drawn = np.zeros_like(table)
-        for one in range(count):
-            for other in range(one + 1, count):
-                drawn[one, other] = random.multinomial(games, table[one, other] / games)
-                drawn[other, one] = drawn[one, other][::-1]
-        found.append(ratings(drawn))
-    return np.array(found)
+def _bootstrap_ratings(table: Floats, games: int) -> Floats:
+    """Ratings [R, N] of tables that are resampled from the games of each pair."""
+    rng = np.random.default_rng(0)
+    ratings = []
+    for _ in range(NUM_BOOTSTRAP_SAMPLES):
+        resampled = np.zeros_like(table)
+        for row, column in itertools.combinations(range(len(table)), 2):
+            resampled[row, column] = rng.multinomial(games, table[row, column] / games)
+            resampled[column, row] = resampled[row, column][::-1]
+        ratings.append(elo_ratings(resampled))
+    return np.array(ratings)

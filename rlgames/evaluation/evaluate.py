@@ -1,4 +1,4 @@
-"""How well a player plays, between random play and the exact optimum."""
+"""How well a player plays: lengths, scores and outcomes of its games, with intervals."""
 
 from __future__ import annotations
 
@@ -14,60 +14,80 @@ from rlgames.core.errors import ConfigError
 from rlgames.evaluation.parallel import ShardedGames
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.game import Game, State
-from rlgames.players.player import Agent, Player, Random
-from rlgames.policies.policy import Policy, ValueFunction
+from rlgames.players.player import Player, Random
 from rlgames.rollouts.holdout import sampled_from
-from rlgames.rollouts.play import InitialStates, collect_games, sampled_by_game
+from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.sampling import Stochastic, distance_to_certainty
-from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import on_cpu
 
-ALL_LAYOUTS = 5000
-"""Deterministic players are played on every layout while there are at most this many."""
+MAX_ENUMERATED_LAYOUTS = 5000
+"""games="auto" plays a deterministic player on every layout if there are at most this many."""
 
+MAX_LAYOUTS = 10**9
+"""games="all" plays at most this many layouts."""
 
 EVAL_BATCH = 4096
 
-
 MAX_RANDOM_PLAY_POSITIONS = 1e40
-"""Random play is no reference for boards with more positions than that, 6×6 cells of 2048 say."""
+"""Random play is no reference for games with more positions than this, such as 2048 on 6×6."""
+
+RANDOM_PLAY_GAMES = 1000
+
+OUTCOMES = ("win", "draw", "loss")
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """Which games an evaluation plays.
+
+    games: a number of games on sampled layouts; "all" plays every layout, weighted by its prior
+        probability; "auto" plays all if that is exact and they are few, otherwise `sampled_games`.
+    batch: games side by side. layouts: the only initial positions, all equally likely; None: those
+    of the game.
+    """
+
+    games: int | str = "auto"
+    sampled_games: int = 2000
+    batch: int = EVAL_BATCH
+    layouts: State | None = None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a player did over some games.
+    """Statistics of a player's games.
 
-    turns: the length of the games, in turns. score: the player's final score. measures: the
-    game's own figures of the final positions. results: for two seats, by seat, how many games
-    were won, drawn and lost. seconds, moves: of the playing itself.
+    is_exact: all ways the games can go were played. turns: the length of the games. score: the
+    player's final score. measures: the game's own measures of the final positions. tile_rates:
+    how many games reached each tile of 2048. outcomes_by_seat: for two seats, how many games the
+    player won, drew and lost in each. num_moves, seconds: of the play itself. state: the final
+    positions.
     """
 
     games: int
-    exact: bool
+    is_exact: bool
     turns: Estimate
     score: Estimate
     measures: dict[str, Estimate]
-    reach: dict[str, Rate]
-    results: list[dict[str, Rate]]
-    moves: int
+    tile_rates: dict[str, Rate]
+    outcomes_by_seat: list[dict[str, Rate]]
+    num_moves: int
     seconds: float
-    final: State = field(repr=False)
+    state: State = field(repr=False)
 
-    def share(self, name: str) -> Rate:
-        """ "win", "draw" or "loss" over both seats."""
-        parts = [seat[name] for seat in self.results]
-        return Rate(sum(part.count for part in parts), sum(part.games for part in parts))
+    def outcome_rate(self, outcome: str) -> Rate:
+        """The rate of "win", "draw" or "loss" over both seats."""
+        rates = [seat[outcome] for seat in self.outcomes_by_seat]
+        return Rate(sum(rate.count for rate in rates), sum(rate.games for rate in rates))
 
     @property
     def points(self) -> float:
-        """The share of games won, drawn ones counting half."""
-        return self.share("win").rate + self.share("draw").rate / 2
+        """The fraction of games won, where a draw counts half."""
+        return self.outcome_rate("win").rate + self.outcome_rate("draw").rate / 2
 
     def headline(self) -> dict[str, float]:
-        """The figures that training logs, by name."""
-        if self.results:
-            rates = {name: self.share(name).rate for name in ("win", "draw", "loss")}
+        """The metrics that training logs, by name."""
+        if self.outcomes_by_seat:
+            rates = {outcome: self.outcome_rate(outcome).rate for outcome in OUTCOMES}
             return {"points": self.points, **rates, "turns": self.turns.mean}
         return {"turns": self.turns.mean, "score": self.score.mean}
 
@@ -75,70 +95,81 @@ class Evaluation:
 def evaluate(
     game: Game[Any],
     player: Player,
-    games: str | int,
-    sampled: int,
+    settings: EvaluationSettings,
     rng: torch.Generator,
     opponent: Player | None = None,
-    batch: int = EVAL_BATCH,
-    layouts: State | None = None,
-    record: Callable[[Trajectories, FinalStates], None] | None = None,
+    on_games: Callable[[Trajectories, FinalStates], None] | None = None,
 ) -> Evaluation:
-    """Play and count; what threads torch has share long evaluations, see play_in_shares.
+    """Play games and compute their statistics; see ShardedGames for the use of several threads.
 
-    games: a number of games with fresh layouts; "all" plays every layout, weighted by the prior;
-        "auto" plays all where that is exact and they are few, otherwise `sampled` games.
-    opponent: who sits in the other seat of a game of two; each has either seat in half the games.
-    layouts: the only openings to play, all equally likely. record: is handed the games played.
-    Raises ConfigError for "all" where the layouts cannot be listed.
+    opponent: the player in the other seat of a game for two; each has either seat in half of the
+    games. on_games: called with the recorded games.
+    Raises ConfigError for games="all" if the layouts cannot be listed.
     """
-    two = game.spec.seats == 2
-    openings = None
-    if games == "all" or (games == "auto" and player.deterministic):
-        openings = _openings(game, 10**9 if games == "all" else ALL_LAYOUTS, layouts)
-        if openings is None and games == "all":
-            raise ConfigError("games=all: the ways a game can go cannot be listed", "give a number")
-    count = sampled if isinstance(games, str) else games
-    start = sampled_by_game(game) if layouts is None else sampled_from(layouts)
-    if openings is not None:
-        states, weight = openings[0].to(rng.device), openings[1]
-        count = len(states)
-        start = _in_order(states)
-    else:
-        weight = torch.full((count,), 1 / count, dtype=torch.float64)
-    seating, players = None, [player]
-    if two:
-        assert opponent is not None
-        players = [player] if opponent is player else [player, opponent]
-        second = (torch.arange(count, device=rng.device) % 2)[:, None]
-        seating = torch.cat([second, 1 - second], 1)
-    begin = time.perf_counter()
-    # Nothing tells a player from itself: it needs no seating.
-    seating_or_none = None if opponent is player else seating
-    sharded = ShardedGames(game, players, count, batch, start, seating_or_none)
-    if record is None:
-        found = sharded.run(rng)
-    else:
-        moves, found = sharded.collect(rng)
-    seconds = time.perf_counter() - begin
-    if record is not None:
-        record(moves, found)
-    exact = openings is not None and player.deterministic
-    seat = torch.zeros(count, dtype=torch.int64) if seating is None else seating[:, 0].cpu()
-    score = found.score.cpu().gather(1, seat[:, None])[:, 0].double()
-    measures = {name: value.cpu().double() for name, value in game.measures(found.state).items()}
-    tiles = measures.pop("max_tile", None)
-    return Evaluation(
-        games=count,
-        exact=exact,
-        turns=Estimate.of(found.turns.cpu().double(), weight, exact),
-        score=Estimate.of(score, weight, exact),
-        measures={name: Estimate.of(value, weight, exact) for name, value in measures.items()},
-        reach={} if tiles is None else _reach(tiles),
-        results=_results(found.score.cpu(), seat) if two else [],
-        moves=found.moves,
-        seconds=seconds,
-        final=found.state,
+    start = _choose_start(game, player, settings, rng.device)
+    players, seating = _assign_seats(game, player, opponent, start.games, rng.device)
+    # A player against itself needs no seating, and its two seats play in one batch.
+    pool_seating = None if len(players) == 1 else seating
+    games = ShardedGames(
+        game, players, start.games, settings.batch, start.initial_states, pool_seating
     )
+    final, seconds = _play(games, rng, on_games)
+    seat = torch.zeros(start.games, dtype=torch.int64) if seating is None else seating[:, 0].cpu()
+    return _summarize(game, final, seat, start, seconds)
+
+
+def random_play_mean(game: Game[Any]) -> float | None:
+    """The mean of random play in a game for one: turns from theory if known, else the score of
+    1,000 games. None if that takes too long, and in games for two."""
+    if game.spec.goal == "turns":
+        return game.expected_random_turns()
+    if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
+        return None
+    rng = torch.Generator().manual_seed(0)
+    cpu_game = on_cpu(game)
+    settings = EvaluationSettings(games=RANDOM_PLAY_GAMES)
+    return evaluate(cpu_game, Random(cpu_game), settings, rng).score.mean
+
+
+@dataclass(frozen=True)
+class _Start:
+    """How many games start where. weight: float64 [G], adds up to 1. is_exact: the games cover
+    everything that can happen."""
+
+    games: int
+    initial_states: InitialStates
+    weight: Tensor
+    is_exact: bool = False
+
+
+def _choose_start(
+    game: Game[Any], player: Player, settings: EvaluationSettings, device: torch.device
+) -> _Start:
+    games, layouts = settings.games, settings.layouts
+    if games == "all" or (games == "auto" and player.deterministic):
+        limit = MAX_LAYOUTS if games == "all" else MAX_ENUMERATED_LAYOUTS
+        openings = _list_openings(game, limit, layouts)
+        if openings is not None:
+            states, weight = openings[0].to(device), openings[1]
+            return _Start(len(states), _in_order(states), weight, player.deterministic)
+        if games == "all":
+            raise ConfigError("games=all: the layouts of this game cannot be listed", "use games=N")
+    count = settings.sampled_games if isinstance(games, str) else games
+    initial_states = sampled_by_game(game) if layouts is None else sampled_from(layouts)
+    weight = torch.full((count,), 1 / count, dtype=torch.float64)
+    return _Start(count, initial_states, weight)
+
+
+def _list_openings(
+    game: Game[Any], limit: int, layouts: State | None
+) -> tuple[State, Tensor] | None:
+    """All initial positions and their probabilities, float64; None if there are more than limit,
+    or if the initial position does not determine the game."""
+    if layouts is not None:
+        weight = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
+        return (layouts, weight) if len(layouts) <= limit else None
+    is_determined = game.spec.hidden and game.spec.seats == 1 and not game.spec.num_chance_inputs
+    return game.openings(limit) if is_determined else None
 
 
 def _in_order(states: State) -> InitialStates:
@@ -146,85 +177,76 @@ def _in_order(states: State) -> InitialStates:
     return lambda first, count, rng: states[first : first + count]
 
 
-def _openings(game: Game[Any], most: int, layouts: State | None) -> tuple[State, Tensor] | None:
-    """What can be hidden and its probability, float64; None for more ways than most, and where
-    that does not settle how a game goes."""
-    if layouts is not None:
-        equal = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
-        return (layouts, equal) if len(layouts) <= most else None
-    settled = game.spec.hidden and game.spec.seats == 1 and not game.spec.num_chance_inputs
-    return game.openings(most) if settled else None
+def _assign_seats(
+    game: Game[Any], player: Player, opponent: Player | None, games: int, device: torch.device
+) -> tuple[list[Player], Tensor | None]:
+    """The different players, and for two seats who sits where, int64 [games, 2]; the player has
+    seat 0 in every other game."""
+    if game.spec.seats == 1:
+        return [player], None
+    if opponent is None:
+        raise ValueError(f"{game.spec.name} needs an opponent")
+    second = (torch.arange(games, device=device) % 2)[:, None]
+    players = [player] if opponent is player else [player, opponent]
+    return players, torch.cat([second, 1 - second], 1)
 
 
-def _reach(most: Tensor) -> dict[str, Rate]:
-    """For each tile that some game reached, from 8 on, in how many it was reached."""
-    top = int(most.max())
+def _play(
+    games: ShardedGames,
+    rng: torch.Generator,
+    on_games: Callable[[Trajectories, FinalStates], None] | None,
+) -> tuple[FinalStates, float]:
+    """The final states, and the seconds of play."""
+    begin = time.perf_counter()
+    if on_games is None:
+        final = games.run(rng)
+        return final, time.perf_counter() - begin
+    trajectories, final = games.collect(rng)
+    seconds = time.perf_counter() - begin
+    on_games(trajectories, final)
+    return final, seconds
+
+
+def _summarize(
+    game: Game[Any], final: FinalStates, seat: Tensor, start: _Start, seconds: float
+) -> Evaluation:
+    """seat: int64 [G], the player's."""
+
+    def estimate(value: Tensor) -> Estimate:
+        return Estimate.of(value.cpu().double(), start.weight, start.is_exact)
+
+    measures = game.measures(final.state)
+    max_tile = measures.pop("max_tile", None)
+    score = final.score.cpu()
+    return Evaluation(
+        games=start.games,
+        is_exact=start.is_exact,
+        turns=estimate(final.turns),
+        score=estimate(score.gather(1, seat[:, None])[:, 0]),
+        measures={name: estimate(value) for name, value in measures.items()},
+        tile_rates={} if max_tile is None else _tile_rates(max_tile.cpu()),
+        outcomes_by_seat=_outcomes_by_seat(score, seat) if game.spec.seats == 2 else [],
+        num_moves=final.num_moves,
+        seconds=seconds,
+        state=final.state,
+    )
+
+
+def _tile_rates(max_tile: Tensor) -> dict[str, Rate]:
+    """For each tile from 8 to the largest of all games, how many games reached it."""
+    top = int(max_tile.max())
     tiles = [2**power for power in range(3, max(top, 8).bit_length())]
-    return {str(tile): Rate(int((most >= tile).sum()), len(most)) for tile in tiles}
+    return {str(tile): Rate(int((max_tile >= tile).sum()), len(max_tile)) for tile in tiles}
 
 
-def _results(score: Tensor, seat: Tensor) -> list[dict[str, Rate]]:
+def _outcomes_by_seat(score: Tensor, seat: Tensor) -> list[dict[str, Rate]]:
     """By seat of the player; score: float32 [G, 2], seat: int64 [G]."""
-    ahead = score.gather(1, seat[:, None]) - score.gather(1, 1 - seat[:, None])
-    tables = []
-    for sat in (0, 1):
-        own = ahead[seat == sat, 0]
-        kinds = {"win": own > 0, "draw": own == 0, "loss": own < 0}
-        tables.append({name: Rate(int(is_.sum()), len(own)) for name, is_ in kinds.items()})
-    return tables
-
-
-def random_play_mean(game: Game[Any]) -> float | None:
-    """What random play comes to in a game for one: turns where theory gives them, else the score
-    of 1 000 games. None where that takes too long, and in games for two."""
-    if game.spec.goal == "turns":
-        return game.expected_random_turns()
-    if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
-        return None
-    rng = torch.Generator().manual_seed(0)
-    here = on_cpu(game)
-    return evaluate(here, Random(here), 1000, 1000, rng).score.mean
-
-
-def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
-    """Float32 [T]: the distance to certainty at each move of one game, drawn by the policy."""
-    agent = Agent(game, policy, Stochastic())
-    moves, _ = collect_games(game, [agent], 1, rng)
-    return distance_to_certainty(agent.probabilities(moves.state).float())
-
-
-def afterstate_values(
-    game: Game[Any], policy: ValueFunction, graph: Graph | None, rng: torch.Generator
-) -> dict[str, Tensor]:
-    """What the boards that a move can lead to are worth to its mover: float32 [N] by kind.
-
-    "won": the move wins the game; "other". They are all boards that can be reached where graph
-    lists them, else those of 200 random games; each board counts once. A kind that has none is
-    left out.
-    """
-    if graph is None:
-        moves, _ = collect_games(game, [Random(game)], 200, rng)
-        states = [moves.state]
-    else:
-        states = [game.state_from_key(layer.keys) for layer in graph.layers.values()]
-    found: dict[tuple[int, bool], float] = {}
-    for state in states:
-        legal = game.legal_action_mask(state)
-        for action in range(game.spec.actions):
-            rows = state[(legal[:, action] & ~state.done).nonzero()[:, 0]]
-            after = game.apply_action(rows, torch.full_like(rows.current_seat, action))
-            won = after.done & (after.score.gather(1, rows.current_seat[:, None])[:, 0] > 0)
-            worth = policy.value(game, after)
-            found |= dict(
-                zip(
-                    zip(game.key(after).tolist(), won.tolist(), strict=True),
-                    worth.tolist(),
-                    strict=True,
-                )
-            )
-    kinds = {"won": True, "other": False}
-    values = {
-        name: torch.tensor([worth for (_, won), worth in found.items() if won == kind])
-        for name, kind in kinds.items()
-    }
-    return {name: worths for name, worths in values.items() if len(worths)}
+    lead = (score.gather(1, seat[:, None]) - score.gather(1, 1 - seat[:, None]))[:, 0]
+    rates = []
+    for index in (0, 1):
+        seat_lead = lead[seat == index]
+        counts = [(seat_lead > 0).sum(), (seat_lead == 0).sum(), (seat_lead < 0).sum()]
+        rates.append(
+            {name: Rate(int(n), len(seat_lead)) for name, n in zip(OUTCOMES, counts, strict=True)}
+        )
+    return rates

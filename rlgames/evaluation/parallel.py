@@ -77,7 +77,7 @@ class ShardedGames:
             own_rng = torch.Generator(rng.device).manual_seed(seeds[shard])
             result, final = play(self._pool(rows[shard], own_rng))
             _store(state, rows[shard], final.state)
-            return result, final.moves
+            return result, final.num_moves
 
         if workers > 1:
             results = _map_in_forks(play_shard, len(rows), workers)

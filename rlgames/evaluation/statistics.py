@@ -1,4 +1,4 @@
-"""Means and rates with their 95 % intervals."""
+"""Means and rates with 95 % confidence intervals."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 from torch import Tensor
 
+Z_95 = 1.96
+"""The two-sided 95 % quantile of the normal distribution."""
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """One number a game. low and high bound the 95 % interval of its mean, which has no width
-    where every way the games could go was played."""
+    """Statistics of one number per game. low and high bound the 95 % confidence interval of the
+    mean, which has no width if all ways the games can go were played."""
 
     mean: float
     low: float
@@ -23,20 +26,20 @@ class Estimate:
 
     @classmethod
     def of(cls, value: Tensor, weight: Tensor, exact: bool) -> Estimate:
-        """value, weight: float64 [G]; the weights add up to 1, and are equal unless exact."""
+        """value, weight: float64 [G]; the weights sum to 1 and are equal unless exact."""
         count = len(value)
         mean = float((weight * value).sum())
-        spread = 0.0
+        half_width = 0.0
         if not exact and count > 1:
             variance = float((weight * (value - mean).square()).sum()) * count / (count - 1)
-            spread = 1.96 * math.sqrt(variance / count)
+            half_width = Z_95 * math.sqrt(variance / count)
         order = value.argsort()
-        middle = int((weight[order].cumsum(0) < 0.5 - 1e-12).sum())
+        median_index = int((weight[order].cumsum(0) < 0.5 - 1e-12).sum())
         return cls(
             mean=mean,
-            low=mean - spread,
-            high=mean + spread,
-            median=float(value[order[min(middle, count - 1)]]),
+            low=mean - half_width,
+            high=mean + half_width,
+            median=float(value[order[min(median_index, count - 1)]]),
             minimum=float(value.min()),
             maximum=float(value.max()),
         )
@@ -53,7 +56,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rate:
-    """How many of so many games, with Wilson's 95 % interval of the rate."""
+    """A count out of a number of games, with Wilson's 95 % interval of the rate."""
 
     count: int
     games: int
@@ -64,14 +67,14 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson 1927: finite and inside [0, 1], also where none or all of the games count."""
+        """Wilson (1927): lies within [0, 1] and has a width even for none or all of the games."""
         if not self.games:
             return 0.0, 1.0
-        z, n, p = 1.96, self.games, self.rate
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        low = 0.0 if self.count == 0 else middle - half
-        high = 1.0 if self.count == self.games else middle + half
+        z, n, p = Z_95, self.games, self.rate
+        center = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half_width = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        low = 0.0 if self.count == 0 else center - half_width
+        high = 1.0 if self.count == self.games else center + half_width
         return low, high
 
     def as_dict(self) -> dict[str, Any]:

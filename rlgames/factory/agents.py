@@ -25,6 +25,7 @@ from rlgames.factory.components import (
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
+from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
 from rlgames.runs.index import newest_run
 from rlgames.sampling import Argmax, Stochastic
@@ -38,97 +39,110 @@ def checkpoint_path(run: Path) -> Path:
     for name in (BEST, LATEST):
         if (run / "checkpoints" / name).is_file():
             return run / "checkpoints" / name
-    inside = newest_run(run)
-    found = "" if inside is None else f"; the newest run in it is {shlex.quote(str(inside))}"
+    newest = newest_run(run)
+    suggestion = "" if newest is None else f"; its newest run is {shlex.quote(str(newest))}"
     raise ConfigError(
-        f"{run} holds no checkpoint", f"name a run directory or a checkpoint file{found}"
+        f"{run} holds no checkpoint", f"name a run directory or a checkpoint file{suggestion}"
     )
 
 
 def trained_config(run: Path) -> DictConfig:
-    """The config that a run was trained with, checked; it is text from a stranger."""
+    """The config that a run was trained with, checked like other untrusted text."""
     return from_plain(Checkpoint.read(checkpoint_path(run)).config)
 
 
 @sanitize_errors()
 def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
-    """A run's policy with the sampling of cfg, or greedy.
+    """A run's policy, with the sampling rule of cfg or greedy.
 
-    Raises ConfigError or BadCheckpoint for a file that no agent can be made from.
+    Raises ConfigError or BadCheckpoint for a file that does not hold an agent.
     """
-    found = Checkpoint.read(checkpoint_path(run))
-    own = from_plain(found.config)
+    checkpoint = Checkpoint.read(checkpoint_path(run))
+    trained = from_plain(checkpoint.config)
     if cfg is None and not torch.cuda.is_available():
-        own.device = "cpu"
-    device = build_device(cfg if cfg is not None else own)
-    game = build_game(own).to(device)
-    policy = build_policy(own, game, make_generator(0, "init"), found.num_parameters).to(device)
-    restore_weights(policy, found.policy)
+        trained.device = "cpu"
+    device = build_device(trained if cfg is None else cfg)
+    game = build_game(trained).to(device)
+    rng = make_generator(0, "init")
+    policy = build_policy(trained, game, rng, checkpoint.num_parameters).to(device)
+    restore_weights(policy, checkpoint.policy)
     sampling = Argmax() if cfg is None else build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)
 
 
 @sanitize_errors()
 def init_policy_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
-    """Give the policy that cfg describes the weights of a run.
+    """Load the weights of a run into the policy that cfg describes.
 
-    A value head that only one of the two has begins anew, or is left out. Raises ConfigError
-    where the run is of another game or policy, or has met layouts that cfg holds out.
+    A value head that only the policy has keeps its initial weights; one that only the run has is
+    left out. Raises ConfigError if the run has another game or policy, or may have seen layouts
+    that cfg holds out.
     """
     if not os.path.exists(run):  # Path.exists raises for names that are too long
-        raise ConfigError(f"there is no run at {run}", "start= names a run or a checkpoint file")
-    found = Checkpoint.read(checkpoint_path(run))
-    tensors, own = found.policy, from_plain(found.config)
-    for group, aside in (("game", "target"), ("policy", "init")):
-        theirs, ours = dict(own[group]), dict(cfg[group])
-        for name in ours:
-            if name != aside and theirs.get(name) != ours[name]:
-                has = f"{group} {name}={theirs.get(name)}"
+        raise ConfigError(f"there is no run at {run}", "init_from= names a run or a checkpoint")
+    checkpoint = Checkpoint.read(checkpoint_path(run))
+    _check_same_parts(run, from_plain(checkpoint.config), cfg)
+    weights, initial = checkpoint.policy, policy.state_dict()
+    loaded = {
+        name: tensor
+        for name, tensor in weights.items()
+        if name in initial or not _is_in_value_head(name)
+    }
+    added = {
+        name: tensor
+        for name, tensor in initial.items()
+        if name not in weights and _is_in_value_head(name)
+    }
+    restore_weights(policy, loaded | added)
+
+
+def _check_same_parts(run: Path, trained: DictConfig, cfg: DictConfig) -> None:
+    """Raises ConfigError unless the weights of a run fit cfg."""
+    for group, ignored in (("game", "target"), ("policy", "init")):
+        old, new = dict(trained[group]), dict(cfg[group])
+        for name in new:
+            if name != ignored and old.get(name) != new[name]:
                 raise ConfigError(
-                    f"{run} has {has}, and this run {name}={ours[name]}",
-                    "start= goes on with the same game and policy",
+                    f"{run} has {group} {name}={old.get(name)}, and this run {name}={new[name]}",
+                    "init_from= needs the same game and policy",
                 )
-    met = own.get("holdout", 0.0), own.seed
-    if cfg.holdout and met != (cfg.holdout, cfg.seed):
+    holdout = trained.get("holdout", 0.0)
+    if cfg.holdout and (holdout, trained.seed) != (cfg.holdout, cfg.seed):
         raise ConfigError(
-            f"{run} may have met the layouts that holdout={cfg.holdout:g} holds out",
-            f"it was trained with holdout={met[0]:g} seed={met[1]}",
+            f"{run} may have seen the layouts that holdout={cfg.holdout:g} holds out",
+            f"it was trained with holdout={holdout:g} seed={trained.seed}",
         )
-    fresh = policy.state_dict()
-    kept = {name: value for name, value in tensors.items() if name in fresh or not _in_head(name)}
-    new = {name: value for name, value in fresh.items() if name not in tensors and _in_head(name)}
-    restore_weights(policy, kept | new)
 
 
-def _in_head(name: str) -> bool:
-    """Whether a tensor belongs to a network's value head, or to that of one of its stages."""
+def _is_in_value_head(name: str) -> bool:
+    """Whether a tensor belongs to the value head of a network or of one of its stages."""
     return "value" in name.split(".")
 
 
 def build_player(
     node: DictConfig, cfg: DictConfig, game: Game[Any], search: DictConfig | None = None
 ) -> Player:
-    """The player that a node of cfg names, for cfg's game, looking ahead as search says.
+    """The player that a node of cfg names, for cfg's game, with a search around it if given.
 
-    Raises ConfigError for one that does not play it.
+    Raises ConfigError for a player that does not play this game.
     """
-    player = _player(node, cfg, game)
+    player = _build_bare_player(node, cfg, game)
     return with_search(player, game, search, Path(node.path) if node.name == "run" else None)
 
 
 def with_search(
     player: Player, game: Game[Any], search: DictConfig | None, run: Path | None
 ) -> Player:
-    """The player, looking ahead as search says; run: where it was trained, if it was."""
+    """The player with a search around it, if given; run: where the player was trained, if so."""
     if search is None:
         return player
     reward = None if run is None else trained_config(run).reward
     return build_search(search, game, player, reward)
 
 
-def advisor_of(player: Player) -> Player:
-    """Who tells the probabilities of a player in the way that is of most use to a person: a greedy
-    agent is certain of everything, and so is a search."""
+def make_advisor(player: Player) -> Player:
+    """A player with informative probabilities: those of a greedy agent and of a search are 0 and
+    1, so use the policy's own and the visit counts instead."""
     if isinstance(player, Mcts):
         return VisitCountPolicy(player)
     if isinstance(player, Agent):
@@ -136,9 +150,10 @@ def advisor_of(player: Player) -> Player:
     return player
 
 
-def _player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
+def _build_bare_player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
+    """The player without a search."""
     if node.name == "run":
-        return _trained(Path(node.path), cfg)
+        return _load_opponent(Path(node.path), cfg)
     if REGISTRY["player"][node.name].training_only:
         raise ConfigError(f"player={node.name} exists in training only", "name another player")
     try:
@@ -149,23 +164,22 @@ def _player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
 
 
 @sanitize_errors()
-def _trained(run: Path, cfg: DictConfig) -> Agent:
-    """The agent of a run, greedy. Raises ConfigError where it has learnt another game than cfg's,
-    before that is built."""
+def _load_opponent(run: Path, cfg: DictConfig) -> Agent:
+    """The greedy agent of a run. Raises ConfigError, before it is built, if it was trained on
+    another game than cfg's."""
     trained = trained_config(run)
     if trained.game.name != cfg.game.name:
         raise ConfigError(
-            f"{run} was trained on {trained.game.name}, and this is {cfg.game.name}",
-            "players can only meet in one game",
+            f"{run} was trained on {trained.game.name}, not on {cfg.game.name}",
+            "players must play the same game",
         )
-    theirs, ours = arguments(trained.game), arguments(cfg.game)
-    for name in ours:
-        # How the board is encoded for a network is its own affair.
-        if name not in ("encoding", "target") and theirs.get(name) != ours[name]:
+    old, new = arguments(trained.game), arguments(cfg.game)
+    for name in new:
+        # Each network may encode the board in its own way.
+        if name not in PRESENTATION_KEYS and old.get(name) != new[name]:
             raise ConfigError(
-                f"{run} was trained with {name}={theirs.get(name)}, "
-                f"and this game has {name}={ours[name]}",
-                "players can only meet in one game",
+                f"{run} was trained with {name}={old.get(name)}, not with {name}={new[name]}",
+                "players must play the same game",
             )
     agent = load_agent(run)
     return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)

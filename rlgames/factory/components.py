@@ -251,7 +251,10 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
         raise unclear
     if node.value not in (None, value):
         raise ConfigError(f"search.value={node.value} is not what the run learned: {value}")
-    return {"value": value, "unit": 1 / (reward.scale * (reward.win if has_two_seats else 1))}
+    return {
+        "value": value,
+        "value_scale": 1 / (reward.scale * (reward.win if has_two_seats else 1)),
+    }
 
 
 def build_device(config: DictConfig) -> torch.device:

@@ -58,7 +58,7 @@ class Reinforce(GradientLearner):
         lr, entropy_coef = self.lr.at(progress), self.entropy_coef.at(progress)
         returns = self.reward.returns(trajectories, final_states)
         check_all_finite("a return", returns)
-        num_games, game = trajectories.games, trajectories.game
+        num_games, game = trajectories.num_games, trajectories.game
         weight = 1 / torch.bincount(game, minlength=num_games)[game]  # each game's sum is 1
         logits, value = self.policy.scores(self.game, trajectories.state)
         if self.masked:

@@ -151,7 +151,7 @@ class Td(Learner):
         ends_game = is_last(trajectories) & final_states.state.done[trajectories.game]
         trajectory = trajectory_id(trajectories)
         seats = final_states.score.shape[1]
-        next_reward = torch.zeros(trajectories.games * seats, device=reward.device)
+        next_reward = torch.zeros(trajectories.num_games * seats, device=reward.device)
         next_value = self.policy.best(self.game, final_states.state).repeat_interleave(seats)
         total_error = torch.zeros((), device=reward.device)
         for ply in reversed_plies(trajectories):

@@ -1,1 +1,1 @@
-"""Whoever chooses an action at a seat."""
+"""Everything that chooses actions for a seat."""

@@ -15,22 +15,24 @@ from rlgames.players.player import Player
 HELP = """  a move     {example}
   p          the agent's probabilities here
   h          this help
-  q          leave the game"""
+  q          quit the game"""
 
 
 class PlayerQuit(EOFError):
-    """The person left before the game was over; `asked` tells that they said so."""
+    """The person left before the game was over, by command or because the input ended."""
 
-    def __init__(self, asked: bool) -> None:
-        super().__init__("the game was left" if asked else "the input ended before the game did")
-        self.asked = asked
+    def __init__(self, by_command: bool) -> None:
+        super().__init__(
+            "you left the game" if by_command else "the input ended before the game did"
+        )
+        self.by_command = by_command
 
 
 class Human(Player):
-    """Shows the board, asks for a move, and asks again until there is a legal one.
+    """Shows the board and asks for a move until it is legal.
 
-    advisor: whose probabilities are shown on request. ask: prints a question and returns what is
-    typed, or raises EOFError. tell: prints a line.
+    advisor: the player whose probabilities are shown on request. ask: prints a prompt and returns
+    the input, or raises EOFError. show: prints a text.
     """
 
     def __init__(
@@ -38,76 +40,88 @@ class Human(Player):
         game: Game[Any],
         advisor: Player | None = None,
         ask: Callable[[str], str] = input,
-        tell: Callable[[str], None] = print,
+        show: Callable[[str], None] = print,
     ) -> None:
-        self.game, self.advisor, self.ask, self.tell = game, advisor, ask, tell
-        self._since: State | None = None
+        self.game, self.advisor, self.ask, self.show = game, advisor, ask, show
+        self._previous: State | None = None
         self._turn = 0
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = torch.zeros(len(state), dtype=torch.int64)
-        if len(state) > 1 or int(state.turn[0]) < self._turn:  # not the game that was shown last
-            self._since = None
+        is_same_game = len(state) == 1 and int(state.turn[0]) >= self._turn
+        if not is_same_game:
+            self._previous = None
         self._turn = int(state.turn[0])
         for row in (~state.done).nonzero()[:, 0].tolist():
-            action[row] = self._one(state[row : row + 1])
+            action[row] = self._choose_one(state[row : row + 1])
         return action.to(state.done.device)
 
-    def _one(self, state: State) -> int:
-        game = self.game
-        seats = f", you are seat {int(state.current_seat[0]) + 1}" if game.spec.seats > 1 else ""
-        score = float(state.score[0, int(state.current_seat[0])])
-        scored = f", score {score:g}" if game.spec.goal == "score" else ""
-        board = Diagram(game, state, since=self._since)
-        self.tell("\n" + printed(f"turn {int(state.turn[0]) + 1}{seats}{scored}", board))
+    def _choose_one(self, state: State) -> int:
+        self._show_board(state)
         while True:
-            try:
-                text = self.ask("your move (h for help): ").strip()
-            except EOFError:
-                raise PlayerQuit(asked=False) from None
+            text = self._read_line()
             if text.lower() in ("q", "quit"):
-                raise PlayerQuit(asked=True)
+                raise PlayerQuit(by_command=True)
             if text.lower() in ("h", "help", "?"):
-                first = int(game.legal_action_mask(state)[0].to(torch.uint8).argmax())
-                self.tell(HELP.format(example=f"as in: {game.action_to_string(state, 0, first)}"))
+                first = int(self.game.legal_action_mask(state)[0].to(torch.uint8).argmax())
+                example = f"as in: {self.game.action_to_string(state, 0, first)}"
+                self.show(HELP.format(example=example))
             elif text.lower() in ("p", "probabilities"):
-                self.tell(self._probabilities(state))
+                self.show(self._probabilities(state))
             elif text:
                 try:
-                    action = game.parse_action(state, 0, text)
+                    action = self.game.parse_action(state, 0, text)
                 except ValueError as error:
-                    self.tell(str(error))
+                    self.show(str(error))
                     continue
-                self._since = self._after(state, action)
+                self._previous = self._after_move(state, action)
                 return action
+
+    def _read_line(self) -> str:
+        try:
+            return self.ask("your move (h for help): ").strip()
+        except EOFError:
+            raise PlayerQuit(by_command=False) from None
+
+    def _show_board(self, state: State) -> None:
+        """Show the board below its turn, seat and score."""
+        spec, seat = self.game.spec, int(state.current_seat[0])
+        title = f"turn {int(state.turn[0]) + 1}"
+        if spec.seats > 1:
+            title += f", you are seat {seat + 1}"
+        if spec.goal == "score":
+            title += f", score {float(state.score[0, seat]):g}"
+        board = Diagram(self.game, state, since=self._previous)
+        self.show("\n" + printed(title, board))
 
     def _probabilities(self, state: State) -> str:
         if self.advisor is None:
             return "there is no agent to ask"
         try:
-            likely = self.advisor.probabilities(state)[0]
+            probabilities = self.advisor.probabilities(state)[0]
         except NotImplementedError as error:
             return str(error)
-        return printed(Diagram(self.game, state, likely.cpu(), self._since))
+        return printed(Diagram(self.game, state, probabilities.cpu(), self._previous))
 
-    def _after(self, state: State, action: int) -> State:
-        """The position as the person knows it once they have moved."""
+    def _after_move(self, state: State, action: int) -> State:
+        """The position after the person's move, as far as the person knows it."""
         if self.game.spec.hidden:
             return state
-        moved: State = self.game.apply_action(
+        afterstate: State = self.game.apply_action(
             state, torch.tensor([action], device=state.done.device)
         )
-        return moved
+        return afterstate
 
 
 class AnnouncingPlayer(Player):
-    """A player whose moves are told to the person."""
+    """A player whose moves are shown to the person."""
 
-    def __init__(self, game: Game[Any], player: Player, tell: Callable[[str], None]) -> None:
-        self.game, self.player, self.tell = game, player, tell
+    def __init__(self, game: Game[Any], player: Player, show: Callable[[str], None]) -> None:
+        self.game, self.player, self.show = game, player, show
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = self.player.choose(state, rng)
         if not bool(state.done[0]):
-            self.tell(f"it plays {self.game.action_to_string(state, 0, int(action[0]))}")
+            name = self.game.action_to_string(state, 0, int(action[0]))
+            self.show(f"your opponent plays {name}")
         return action

@@ -1,4 +1,4 @@
-"""Earlier selves: copies of a policy taken while it learns, to play against."""
+"""Past selves: copies of a policy, made while it trains, as opponents."""
 
 from __future__ import annotations
 
@@ -15,47 +15,49 @@ from rlgames.players.player import Agent, Player
 
 
 class PastSelves(Player):
-    """Each batch is played by one of the copies, drawn at random.
+    """One of the copies, sampled for each batch, plays.
 
-    every: games between two copies. keep: how many are kept, the latest; the first is untrained.
+    every: games between two copies. keep: how many of the latest copies are kept. The first copy
+    is untrained.
     """
 
     def __init__(self, agent: Agent, every: int, keep: int) -> None:
         self._agent, self._every, self._keep = agent, every, keep
         self._copies: list[Agent] = []
-        self._due = 0
-        self._now = agent
+        self._next_copy_at = 0
+        self._current = agent
         self.start_batch(0, torch.Generator())
 
     def state_dict(self) -> dict[str, Any]:
         copies = {
-            str(place): {"policy": each.policy.state_dict(), "progress": each.progress}
-            for place, each in enumerate(self._copies)
+            str(index): {"policy": agent.policy.state_dict(), "progress": agent.progress}
+            for index, agent in enumerate(self._copies)
         }
-        return {"copies": copies, "due": self._due}
+        return {"copies": copies, "due": self._next_copy_at}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._copies, self._due = [], checked_int(state["due"], 0)
-        for place in range(checked_int(len(state["copies"]), 1, self._keep)):
-            found, frozen = state["copies"][str(place)], self._frozen()
-            load_weights(frozen.policy, found["policy"])
-            frozen.progress = checked_float(found["progress"], 0, 1)
-            self._copies.append(frozen)
+        self._copies, self._next_copy_at = [], checked_int(state["due"], 0)
+        for index in range(checked_int(len(state["copies"]), 1, self._keep)):
+            saved, restored = state["copies"][str(index)], self._copy_agent()
+            load_weights(restored.policy, saved["policy"])
+            restored.progress = checked_float(saved["progress"], 0, 1)
+            self._copies.append(restored)
 
-    def _frozen(self) -> Agent:
-        """The agent as it is now."""
-        own = self._agent
-        frozen = Agent(own.game, copy.deepcopy(own.policy).eval(), own.sampling)
-        frozen.progress = own.progress
+    def _copy_agent(self) -> Agent:
+        """A frozen copy of the agent."""
+        agent = self._agent
+        frozen = Agent(agent.game, copy.deepcopy(agent.policy).eval(), agent.sampling)
+        frozen.progress = agent.progress
         return frozen
 
-    def start_batch(self, played: int, rng: torch.Generator) -> None:
-        """Take a copy if one is due after so many games, and draw who plays the next batch."""
-        if played >= self._due:
-            self._due = played + self._every
-            self._copies = [*self._copies, self._frozen()][-self._keep :]
+    def start_batch(self, games_played: int, rng: torch.Generator) -> None:
+        """Make a copy if one is due, and sample the copy that plays the next batch."""
+        if games_played >= self._next_copy_at:
+            self._next_copy_at = games_played + self._every
+            self._copies = [*self._copies, self._copy_agent()][-self._keep :]
         count = len(self._copies)
-        self._now = self._copies[int(torch.randint(count, (), generator=rng, device=rng.device))]
+        index = torch.randint(count, (), generator=rng, device=rng.device)
+        self._current = self._copies[int(index)]
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return self._now.choose(state, rng)
+        return self._current.choose(state, rng)

@@ -1,4 +1,4 @@
-"""The contract of every player, random play, and a policy with a rule of sampling."""
+"""The contract of every player, random play, and agents: a policy with a sampling rule."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from rlgames.sampling import Sampling
 
 
 class Player(ABC):
-    """Chooses from public positions only."""
+    """Chooses actions from public positions only."""
 
     deterministic = False
-    """Whether the same position always gets the same action."""
+    """Whether it always chooses the same action in the same position."""
 
     is_stateful = False
-    """Whether it counts as it plays what is asked for afterwards, so that no fork may do it."""
+    """Whether it gathers statistics while it plays, which would be lost in a forked process."""
 
     @abstractmethod
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        """Int64 [B], a legal action for each row; state is public; any action if it is over."""
+        """Int64 [B]: a legal action for each row, any action in finished rows; state is public."""
 
     def act_with_target(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """What choose says, and from those that search float32 [B, A], a target to learn."""
+        """The result of choose, and a target for the policy, float32 [B, A], from players that
+        search."""
         return self.choose(state, rng), None
 
     def probabilities(self, state: State) -> Tensor:
-        """Float64 [B, A]: how likely each action is; rows add up to 1."""
-        raise NotImplementedError(f"{type(self).__name__} does not tell its probabilities")
+        """Float64 [B, A]: the probability of each action. Raises NotImplementedError if unknown."""
+        raise NotImplementedError(f"{type(self).__name__} has no probabilities")
 
     def state_dict(self) -> dict[str, Any]:
-        """What its next moves in training depend on, beside the policy that learns and the
-        generator: a tree of tensors and plain numbers."""
+        """What its next moves in training depend on besides the policy in training and the
+        generator: nested dicts of tensors and plain numbers."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises LookupError, TypeError, ValueError or RuntimeError for what does not fit."""
+        """Raises LookupError, TypeError, ValueError or RuntimeError for state that does not fit."""
         if state:
-            raise ValueError(f"{type(self).__name__} has nothing to remember")
+            raise ValueError(f"{type(self).__name__} has no state")
 
     def statistics(self) -> dict[str, float]:
-        """What there is to know about how it has played so far, by name."""
+        """Statistics of its play so far, by name."""
         return {}
 
 
 class Random(Player):
-    """Every legal action equally likely.
+    """Every legal action is equally likely.
 
-    observe: work out the observations as well, to measure what a network would wait for.
+    observe: also compute the observations, to measure the time that a network waits for them.
     """
 
     def __init__(self, game: Game[Any], observe: bool = False) -> None:
@@ -71,9 +72,9 @@ class Random(Player):
 
 
 class Agent(Player):
-    """A policy that scores the actions and a rule that picks one.
+    """A policy that scores the actions and a sampling rule that picks one.
 
-    progress, 0 to 1, is how much of its training is over: exploring fades by it.
+    progress: the completed fraction of its training, 0 to 1, on which exploration depends.
     """
 
     def __init__(self, game: Game[Any], policy: Policy, sampling: Sampling) -> None:
@@ -83,7 +84,7 @@ class Agent(Player):
 
     @torch.no_grad()
     def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
-        """Int64 [B]; rng is needed unless the sampling is greedy."""
+        """Int64 [B]; only greedy sampling works without rng."""
         legal = self.game.legal_action_mask(state)
         rng = torch.Generator(legal.device) if rng is None else rng
         scores, _ = self.policy.scores(self.game, state)
@@ -91,8 +92,8 @@ class Agent(Player):
 
     @torch.no_grad()
     def probabilities(self, state: State) -> Tensor:
-        weights = next(itertools.chain(self.policy.parameters(), self.policy.buffers()))
-        state = state.to(weights.device)
+        tensor = next(itertools.chain(self.policy.parameters(), self.policy.buffers()))
+        state = state.to(tensor.device)
         scores, _ = self.policy.scores(self.game, state)
         return self.sampling.probabilities(
             scores, self.game.legal_action_mask(state), self.progress

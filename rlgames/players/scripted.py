@@ -1,4 +1,4 @@
-"""Players that follow a rule of thumb, and play at random where it says nothing."""
+"""Players that follow a rule of thumb, and play at random where it does not apply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlgames.sampling import sample_uniform
 
 
 class UniformOver(Player):
-    """Any of its options, all equally likely."""
+    """Chooses one of its options with equal probability."""
 
     @abstractmethod
     def options(self, state: Any) -> Tensor:
@@ -31,7 +31,7 @@ class UniformOver(Player):
 
 
 class WinOrBlock(UniformOver):
-    """Wins if it can, else stops a win, else moves at random; in games of k in a row."""
+    """Wins if it can, else blocks a win, else moves at random; for games of k in a row."""
 
     def __init__(self, game: Game[Any]) -> None:
         if not isinstance(game, KInARow):
@@ -41,8 +41,8 @@ class WinOrBlock(UniformOver):
     def options(self, state: KInARowState) -> Tensor:
         wins = self.game.completing_actions(state, state.own)
         blocks = self.game.completing_actions(state, state.own ^ state.occupied)
-        wanted = torch.where(wins.any(1, keepdim=True), wins, blocks)
-        return torch.where(wanted.any(1, keepdim=True), wanted, self.game.legal_action_mask(state))
+        best = torch.where(wins.any(1, keepdim=True), wins, blocks)
+        return torch.where(best.any(1, keepdim=True), best, self.game.legal_action_mask(state))
 
 
 class Corner(Player):
@@ -54,12 +54,13 @@ class Corner(Player):
         if not isinstance(game, Game2048):
             raise ValueError(f"corner plays 2048, not {game.spec.name}")
         self.game = game
-        preferred = ("up", "right", "left", "down")
-        self._order = torch.tensor([preferred.index(name) + 1 for name in ACTIONS])
+        ascending = ("up", "right", "left", "down")
+        self._priority = torch.tensor([ascending.index(name) + 1 for name in ACTIONS])
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        return (self.game.legal_action_mask(state) * self._order.to(state.done.device)).argmax(1)
+        priority = self._priority.to(state.done.device)
+        return (self.game.legal_action_mask(state) * priority).argmax(1)
 
     def probabilities(self, state: Any) -> Tensor:
         action = self.choose(state, torch.Generator())
-        return torch.nn.functional.one_hot(action, 4).double()
+        return torch.nn.functional.one_hot(action, len(ACTIONS)).double()

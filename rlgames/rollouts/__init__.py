@@ -1,1 +1,1 @@
-"""Games played, recorded and read back."""
+"""Playing, recording and checking games."""

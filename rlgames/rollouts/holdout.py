@@ -1,4 +1,4 @@
-"""Hidden layouts that training never meets, so that learning by heart shows."""
+"""Layouts that training never sees, which reveal memorization."""
 
 from __future__ import annotations
 
@@ -13,43 +13,49 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
 from rlgames.rollouts.play import InitialStates
 
+MAX_LAYOUTS = 10**9
+
 
 @dataclass(frozen=True)
 class Split:
-    """All equally likely openings of a game, each in one of two sets."""
+    """All equally likely initial positions of a game, each in one of two sets."""
 
     trained_on: State
     held_out: State
 
 
-def split_layouts(game: Game[Any], share: float, seed: int) -> Split | None:
-    """Hold out this share of the sets of cells that a fleet can lie on; None for 0.
+def split_layouts(game: Game[Any], fraction: float, seed: int) -> Split | None:
+    """Hold out this fraction of the sets of cells that a fleet can occupy; None for 0.
 
-    The same seed holds out the same ones. Raises ConfigError where the layouts cannot be listed,
-    and where one of the sets would be empty.
+    The same seed holds out the same layouts. Raises ConfigError if the layouts cannot be listed,
+    and if one of the sets would be empty.
     """
-    if not share:
+    if not fraction:
         return None
     cells = game.layouts() if isinstance(game, Battleship) else None
-    openings = game.openings(10**9) if cells is not None else None
+    openings = game.openings(MAX_LAYOUTS) if cells is not None else None
     if cells is None or openings is None:
         raise ConfigError(
-            f"holdout={share:g} needs the layouts of battleship or salvo, where they can be "
-            f"listed; {game.spec.name} with these rules has none",
+            f"holdout={fraction:g} needs layouts that can be listed, as those of battleship and "
+            f"salvo on small boards; {game.spec.name} with these rules has none",
             "leave holdout= out",
         )
-    # Ships end to end may change places: to the player those layouts are one.
+    # Adjacent ships can trade places without changing the occupied cells: such layouts look the
+    # same to the player and belong to one group.
     group = cells.unique(dim=0, return_inverse=True)[1]
-    groups = int(group.max()) + 1
-    count = round(share * groups)
-    if not 0 < count < groups:
+    num_groups = int(group.max()) + 1
+    num_held_out = round(fraction * num_groups)
+    if not 0 < num_held_out < num_groups:
         raise ConfigError(
-            f"holdout={share:g} would hold out {count} of {groups} layouts",
-            f"holdout={1 / groups:.2g} holds out one" if groups > 1 else "leave holdout= out",
+            f"holdout={fraction:g} would hold out {num_held_out} of {num_groups} layouts",
+            f"holdout={1 / num_groups:.2g} holds out one"
+            if num_groups > 1
+            else "leave holdout= out",
         )
-    chosen = torch.randperm(groups, generator=make_generator(seed, "holdout"))[:count]
-    out = torch.isin(group, chosen.to(group.device))
-    return Split(openings[0][~out], openings[0][out])
+    generator = make_generator(seed, "holdout")
+    held_out_groups = torch.randperm(num_groups, generator=generator)[:num_held_out]
+    is_held_out = torch.isin(group, held_out_groups.to(group.device))
+    return Split(openings[0][~is_held_out], openings[0][is_held_out])
 
 
 def sampled_from(layouts: State) -> InitialStates:

@@ -1,8 +1,8 @@
-"""Recorded games: a text file of JSON lines, the rules first, then a line a game.
+"""Recorded games: a text file of JSON lines, the rules first, then one line per game.
 
-A move is kept as the position in front of the player, as the game draws it, and the action's name,
-so that a person can read a record, and reading one back checks every word of it. The final
-position comes with each game.
+A move is stored as the position that the player saw, as the game draws it, and the name of the
+action. A person can read a record, and reading it back checks every word. Each game ends with its
+final position.
 """
 
 from __future__ import annotations
@@ -25,102 +25,117 @@ from rlgames.solvers.optimum import on_cpu
 FORMAT = 1
 
 MAX_FILE_BYTES = 1 << 30
-"""Larger files are not read."""
 
 MAX_HEADER_BYTES = 1 << 16
 
 MAX_LINE_BYTES = 1 << 25
-"""Longer lines are not read: the longest game has so many bytes."""
+"""As long as the line of the longest possible game."""
 
-LINES_PER_BUNDLE = 64
-"""So many games are read at once; only where one of them is wrong is each looked at alone."""
+LINES_PER_CHUNK = 64
+"""Lines parsed in one batch. If one of them is invalid, each is parsed on its own to find it."""
 
 PRESENTATION_KEYS = ("encoding", "target")
-"""Keys of a game that change nothing of what may be played."""
+"""Keys of a game that do not change its rules."""
 
 PARSE_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
-"""What reading a line of odd text can raise."""
+"""What parsing invalid text can raise."""
 
 
 class BadRecord(ConfigError):
-    """A file that is not a record of this game; the message names the line and what is wrong."""
+    """The file is not a valid record of this game; the message names the line and the problem."""
 
 
-def check(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
-    """Raises BadRecord where games of these rules could not be added to the file."""
+def check_writable(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
+    """Raises BadRecord if games with these rules cannot be appended to the file."""
     try:
-        file = path.exists()
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            raise BadRecord(f"{path} cannot be written: its folder is missing, or it is one itself")
-        if not os.access(path if file else path.absolute().parent, os.W_OK):
+        exists, folder = path.exists(), path.absolute().parent
+        if path.is_dir():
+            raise BadRecord(f"{path} cannot be written: it is a folder")
+        if not folder.is_dir():
+            raise BadRecord(f"{path} cannot be written: its folder does not exist")
+        if not os.access(path if exists else folder, os.W_OK):
             raise BadRecord(f"{path} cannot be written: permission denied")
-        if file and path.stat().st_size:
+        if exists and path.stat().st_size:
             _check_header(path, rules)
     except OSError as error:
         raise BadRecord(f"{path} cannot be written: {error.strerror}") from None
-    here = on_cpu(game)
+    cpu_game = on_cpu(game)
     try:
-        here.parse(here.render(here.initial(1, torch.Generator()), 0))
+        cpu_game.parse(cpu_game.render(cpu_game.initial(1, torch.Generator()), 0))
     except ValueError as error:
         raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
 
 
-def write(
+def append(
     path: Path,
     game: Game[Any],
     rules: dict[str, Any],
     players: list[str],
-    moves: Trajectories,
-    results: FinalStates,
+    trajectories: Trajectories,
+    final: FinalStates,
 ) -> None:
-    """Append the games to a record, which is begun where there is none.
+    """Append games to a record; creates the file if necessary.
 
-    rules: the game's config. players: the names by Moves.player. Raises BadRecord where that
-    cannot be.
+    rules: the game's config. players: the names for Trajectories.player. Raises BadRecord if the
+    file cannot be written.
     """
-    check(path, game, rules)
+    check_writable(path, game, rules)
     lines = []
     if not path.exists() or not path.stat().st_size:
         lines.append(json.dumps({"rlgames_record": FORMAT, "game": rules}))
     else:
-        _mend(path)
-    game, moves, final = on_cpu(game), moves.to("cpu"), results.state.to("cpu")
-    played: list[list[dict[str, Any]]] = [[] for _ in range(moves.games)]
-    columns = (moves.game, moves.action, moves.seat, moves.player, moves.score_delta)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for row, (number, action, seat, player, gain) in enumerate(rows):
-        played[number].append(
-            {
-                "position": game.render(moves.state, row),
-                "move": game.action_to_string(moves.state, row, action),
-                "seat": seat,
-                "player": players[player],
-                "gain": gain,
-            }
-        )
-    for number, (score, each) in enumerate(zip(final.score.tolist(), played, strict=True)):
-        line = {"score": score, "final": game.render(final, number), "moves": each}
+        _repair_last_line(path)
+    game, state = on_cpu(game), final.state.to("cpu")
+    moves = _moves_by_game(game, players, trajectories.to("cpu"))
+    for row, score in enumerate(state.score.tolist()):
+        line = {"score": score, "final": game.render(state, row), "moves": moves[row]}
         lines.append(json.dumps(line))
     with open(path, "a", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """Games as they were played, public positions only.
+def _moves_by_game(
+    game: Game[Any], players: list[str], trajectories: Trajectories
+) -> list[list[dict[str, Any]]]:
+    """The moves of each game in the form in which a record stores them."""
+    moves: list[list[dict[str, Any]]] = [[] for _ in range(trajectories.num_games)]
+    columns = (
+        trajectories.game,
+        trajectories.action,
+        trajectories.seat,
+        trajectories.player,
+        trajectories.score_delta,
+    )
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for row, (index, action, seat, player, score_delta) in enumerate(rows):
+        moves[index].append(
+            {
+                "position": game.render(trajectories.state, row),
+                "move": game.action_to_string(trajectories.state, row, action),
+                "seat": seat,
+                "player": players[player],
+                "gain": score_delta,
+            }
+        )
+    return moves
 
-    players: the names of those who played, by Moves.player.
+
+@dataclass(frozen=True)
+class RecordedGames:
+    """Games read from a record, public positions only.
+
+    players: the names for Trajectories.player.
     """
 
-    moves: Trajectories
-    results: FinalStates
+    trajectories: Trajectories
+    final_states: FinalStates
     players: list[str]
 
 
-def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
+def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> RecordedGames:
     """All games of a record, on the CPU.
 
-    Raises BadRecord, naming the line, for what does not follow the rules or the format.
+    Raises BadRecord, with the line number, for content that violates the rules or the format.
     """
     if not os.path.isfile(path):  # Path.is_file raises for names that are too long
         raise BadRecord(f"{path} is not a file")
@@ -128,21 +143,21 @@ def read(path: Path, game: Game[Any], rules: dict[str, Any]) -> Recorded:
         raise BadRecord(f"{path} is larger than {MAX_FILE_BYTES} bytes")
     _check_header(path, rules)
     game = on_cpu(game)
-    parts: list[_Part] = []
+    chunks: list[_Chunk] = []
     with open(path, "rb") as file:
-        for some in _bundles(path, file):
-            parts += _parts(path, game, some)
-    if not parts:
+        for lines in _read_lines(path, file):
+            chunks += _parse_lines(path, game, lines)
+    if not chunks:
         raise BadRecord(f"{path} holds no moves")
-    return _joined(game, parts)
+    return _combine(game, chunks)
 
 
 @dataclass(frozen=True)
-class _Part:
-    """What some lines tell of G games with M moves, line by line.
+class _Chunk:
+    """The content of some lines: G games with M moves, game by game.
 
     length: moves of each game [G]. score: final scores [G, P]. final: final positions [G].
-    state, action: positions and int64 [M]. player, gain: of each move [M].
+    state, action: positions and int64 [M]. player, score_delta: of each move [M].
     """
 
     length: list[int]
@@ -154,118 +169,129 @@ class _Part:
     score_delta: list[float]
 
 
-def _bundles(path: Path, file: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
-    """The lines after the first that hold something, by number: at most LINES at once, and no
-    more of them when they come to MOST_OF_LINE bytes. Raises BadRecord for a longer line."""
-    some: list[tuple[int, bytes]] = []
+def _read_lines(path: Path, file: BinaryIO) -> Iterator[list[tuple[int, bytes]]]:
+    """The non-empty lines after the first, with their numbers: at most LINES_PER_CHUNK at once,
+    with at most MAX_LINE_BYTES together. Raises BadRecord for a longer line."""
+    lines: list[tuple[int, bytes]] = []
     size = number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
             raise BadRecord(f"{path}, line {number}: longer than {MAX_LINE_BYTES:,} bytes")
-        if some and (len(some) == LINES_PER_BUNDLE or size + len(line) > MAX_LINE_BYTES):
-            yield some
-            some, size = [], 0
+        if lines and (len(lines) == LINES_PER_CHUNK or size + len(line) > MAX_LINE_BYTES):
+            yield lines
+            lines, size = [], 0
         if number > 1 and line.strip():
-            some.append((number, line))
+            lines.append((number, line))
             size += len(line)
-    if some:
-        yield some
+    if lines:
+        yield lines
 
 
-def _parts(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) -> Iterator[_Part]:
-    """Some lines of a record: all at once, or one by one to find the one that is wrong."""
+def _parse_lines(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) -> Iterator[_Chunk]:
+    """Parse lines in one batch, or one by one to name the invalid one."""
     try:
-        yield _part(game, [parse_json(line.decode("utf-8")) for _, line in lines])
+        yield _parse_games(game, [parse_json(line.decode("utf-8")) for _, line in lines])
     except PARSE_ERRORS as error:
         if len(lines) == 1:
             raise BadRecord(f"{path}, line {lines[0][0]}: {sanitized(error)}") from None
         for line in lines:
-            yield from _parts(path, game, [line])
+            yield from _parse_lines(path, game, [line])
 
 
-def _part(game: Game[Any], lines: list[Any]) -> _Part:
-    """Raises one of WRONG where any of these lines is no game by the rules."""
-    score = [[_number(value) for value in _list(line["score"])] for line in lines]
-    for each in score:
-        if len(each) != game.spec.seats:
-            raise ValueError(f"{len(each)} scores for {game.spec.seats} seats")
-    played = [_list(line["moves"]) for line in lines]
-    moves = [move for each in played for move in each]
-    if not all(played):
+def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
+    """Raises one of PARSE_ERRORS if a line is not a valid game."""
+    scores = [[_number(value) for value in _list(line["score"])] for line in lines]
+    for score in scores:
+        if len(score) != game.spec.seats:
+            raise ValueError(f"{len(score)} scores for {game.spec.seats} seats")
+    moves_by_game = [_list(line["moves"]) for line in lines]
+    moves = [move for game_moves in moves_by_game for move in game_moves]
+    if not all(moves_by_game):
         raise ValueError("a game without moves")
     state = game.parse_all([_text(move["position"]) for move in moves])
-    over, current_seat = state.done.tolist(), state.current_seat.tolist()
-    for move, seat, done in zip(moves, current_seat, over, strict=True):
+    is_done, current_seat = state.done.tolist(), state.current_seat.tolist()
+    for move, seat, done in zip(moves, current_seat, is_done, strict=True):
         if type(move["seat"]) is not int or move["seat"] != seat or done:
             raise ValueError(f"seat {str(move['seat'])[:40]} cannot move here")
     action = game.parse_actions(state, [_text(move["move"]) for move in moves])
-    gain = [_number(move["gain"]) for move in moves]
+    score_delta = [_number(move["gain"]) for move in moves]
     player = [_text(move["player"]) for move in moves]
     if not all("final" in line for line in lines):
-        raise ValueError("no final position: an older version wrote this; record the game anew")
-    _add_up(moves=played, score=score)
+        raise ValueError("no final position: an older version wrote this file; record it again")
+    for game_moves, score in zip(moves_by_game, scores, strict=True):
+        _check_sum(game_moves, score)
     final = game.parse_all([_text(line["final"]) for line in lines])
     if not bool(final.done.all()):
         raise ValueError("the final position is not the end of a game")
-    return _Part([len(each) for each in played], score, final, state, action, player, gain)
+    length = [len(game_moves) for game_moves in moves_by_game]
+    return _Chunk(length, scores, final, state, action, player, score_delta)
 
 
-def _add_up(moves: list[list[Any]], score: list[list[float]]) -> None:
-    """Raises ValueError where a seat's gains are not its score, for seats that have moved."""
-    for each, final in zip(moves, score, strict=True):
-        total: dict[int, float] = {}
-        for move in each:
-            total[move["seat"]] = total.get(move["seat"], 0.0) + move["gain"]
-        for seat, gained in total.items():
-            if abs(gained - final[seat]) > 1e-4 * max(1.0, abs(final[seat])):
-                raise ValueError(f"the gains of seat {seat} do not add up to its score")
+def _check_sum(moves: list[Any], score: list[float]) -> None:
+    """Raises ValueError if the gains of a seat that has moved do not add up to its score."""
+    total: dict[int, float] = {}
+    for move in moves:
+        total[move["seat"]] = total.get(move["seat"], 0.0) + move["gain"]
+    for seat, gain in total.items():
+        if abs(gain - score[seat]) > 1e-4 * max(1.0, abs(score[seat])):
+            raise ValueError(f"the gains of seat {seat} do not add up to its score")
 
 
-def _joined(game: Game[Any], parts: list[_Part]) -> Recorded:
-    """The moves of all parts, first moves first, with what a position by itself does not tell."""
-    length = torch.tensor([length for part in parts for length in part.length])
-    number = torch.arange(len(length)).repeat_interleave(length)
-    ply = torch.arange(len(number)) - (length.cumsum(0) - length)[number]
-    names = list(dict.fromkeys(name for part in parts for name in part.player))
-    place = {name: index for index, name in enumerate(names)}
-    gain = torch.tensor([gain for part in parts for gain in part.score_delta], dtype=torch.float64)
-    state = type(parts[0].state).cat([part.state for part in parts])
-    final = type(parts[0].final).cat([part.final for part in parts])
-    final = replace(final, score=torch.tensor([score for part in parts for score in part.score]))
+def _combine(game: Game[Any], chunks: list[_Chunk]) -> RecordedGames:
+    """Join the chunks, sorted by ply; restores what a drawn position does not contain."""
+    length = torch.tensor([length for chunk in chunks for length in chunk.length])
+    index = torch.arange(len(length)).repeat_interleave(length)
+    ply = torch.arange(len(index)) - (length.cumsum(0) - length)[index]
+    names = list(dict.fromkeys(name for chunk in chunks for name in chunk.player))
+    players = {name: player for player, name in enumerate(names)}
+    score_delta = torch.tensor(
+        [delta for chunk in chunks for delta in chunk.score_delta], dtype=torch.float64
+    )
+    state = type(chunks[0].state).cat([chunk.state for chunk in chunks])
+    final = type(chunks[0].final).cat([chunk.final for chunk in chunks])
+    score = torch.tensor([score for chunk in chunks for score in chunk.score])
+    final = replace(final, score=score)
     if game.spec.seats == 1:
-        total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, number, gain)
-        before = gain.cumsum(0) - gain - (total.cumsum(0) - total)[number]
-        state = replace(state, score=before[:, None].float())
+        state = replace(state, score=_score_before(score_delta, index, length))
     if game.spec.max_plies_per_turn == 1:
         state, final = replace(state, turn=ply), replace(final, turn=length)
-    # The turn after each move is that of the game's next position.
-    after = state.turn.roll(-1)
-    after[length.cumsum(0) - 1] = final.turn
-    moves = Trajectories(
+    # The turn after a move is the turn of the next position of its game.
+    turn_after = state.turn.roll(-1)
+    turn_after[length.cumsum(0) - 1] = final.turn
+    trajectories = Trajectories(
         state=state,
-        action=torch.cat([part.action for part in parts]),
-        game=number,
+        action=torch.cat([chunk.action for chunk in chunks]),
+        game=index,
         seat=state.current_seat,
-        player=torch.tensor([place[name] for part in parts for name in part.player]),
-        score_delta=gain.float(),
-        ends_turn=after > state.turn,
-        ply_sizes=[len(number)],
-        games=len(length),
+        player=torch.tensor([players[name] for chunk in chunks for name in chunk.player]),
+        score_delta=score_delta.float(),
+        ends_turn=turn_after > state.turn,
+        ply_sizes=[len(index)],
+        num_games=len(length),
     )
-    return Recorded(moves.ordered(ply), FinalStates(final, len(number)), names)
+    return RecordedGames(trajectories.ordered(ply), FinalStates(final, len(index)), names)
+
+
+def _score_before(
+    score_delta: torch.Tensor, index: torch.Tensor, length: torch.Tensor
+) -> torch.Tensor:
+    """Float32 [M, 1]: the score before each move of games for one, from float64 [M]."""
+    total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, index, score_delta)
+    before = score_delta.cumsum(0) - score_delta - (total.cumsum(0) - total)[index]
+    return before[:, None].float()
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]} should be text")
+        raise ValueError(f"{str(value)[:40]} is not a string")
     return value
 
 
 def _number(value: Any) -> float:
-    """A number that float32 holds; ValueError for anything else."""
+    """A number within the range of float32; ValueError for anything else."""
     if type(value) not in (int, float) or not abs(value) < 3e38:
-        raise ValueError(f"{str(value)[:40]} is not a number that can be used")
+        raise ValueError(f"{str(value)[:40]} is not a number in the range of float32")
     return float(value)
 
 
@@ -275,8 +301,8 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def _mend(path: Path) -> None:
-    """Drop a last line that was cut off while it was written."""
+def _repair_last_line(path: Path) -> None:
+    """Remove an incomplete last line; end a complete one."""
     with open(path, "r+b") as file:
         text = file.read()
         if text.endswith(b"\n"):
@@ -291,14 +317,17 @@ def _mend(path: Path) -> None:
 
 
 def _check_header(path: Path, rules: dict[str, Any]) -> None:
-    """Raises BadRecord unless the file holds games of these rules."""
-    found = _header(path)["game"]
-    kinds = [{k: v for k, v in of.items() if k not in PRESENTATION_KEYS} for of in (found, rules)]
-    if kinds[0] != kinds[1]:
-        raise BadRecord(f"{path} holds games of other rules, {sanitized(json.dumps(found))}")
+    """Raises BadRecord unless the file holds games with these rules."""
+    recorded = _read_header(path)["game"]
+    if _without_presentation(recorded) != _without_presentation(rules):
+        raise BadRecord(f"{path} holds games with other rules, {sanitized(json.dumps(recorded))}")
 
 
-def _header(path: Path) -> dict[str, Any]:
+def _without_presentation(rules: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in rules.items() if key not in PRESENTATION_KEYS}
+
+
+def _read_header(path: Path) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             header = parse_json(file.readline(MAX_HEADER_BYTES).decode("utf-8"))

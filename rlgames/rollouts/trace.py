@@ -1,4 +1,4 @@
-"""One game, ply by ply, for those who look on."""
+"""One game, ply by ply, for spectators."""
 
 from __future__ import annotations
 
@@ -22,46 +22,51 @@ class Ply:
     after: State
 
     def score_delta(self) -> float:
-        """What the move scored for who made it."""
+        """The points that the move scored for the seat that made it."""
         seat = int(self.before.current_seat[0])
         return float(self.after.score[0, seat] - self.before.score[0, seat])
 
 
 def play_by_ply(game: Game[Any], players: Sequence[Player], rng: torch.Generator) -> Iterator[Ply]:
-    """One game from an opening that rng draws to its end; players: one, or one in each seat."""
-    games = GamePool(game, players, 1, rng)
-    over = False
-    while not over:
-        before = games.state
-        moves, found = games.collect(1)
-        over = bool(found.state.done[0])
-        yield Ply(before, int(moves.action[0]), found.state)
+    """Play one game from an initial position drawn with rng; players: one, or one per seat."""
+    pool = GamePool(game, players, 1, rng)
+    is_done = False
+    while not is_done:
+        before = pool.state
+        trajectories, final = pool.collect(1)
+        is_done = bool(final.state.done[0])
+        yield Ply(before, int(trajectories.action[0]), final.state)
 
 
 def before_chance(game: Game[Any], ply: Ply) -> State:
-    """The position if chance had added nothing to a move, or, where nothing is left to chance, the
-    one before the move: what differs from it afterwards is new."""
+    """The position after the move and before chance; in games without chance the one before the
+    move. The difference to the position after the ply is what a spectator sees as new."""
     if not game.spec.num_chance_inputs:
         return ply.before
     device = ply.before.done.device
-    moved: State = game.apply_action(ply.before, torch.tensor([ply.action], device=device))
-    return moved
+    afterstate: State = game.apply_action(ply.before, torch.tensor([ply.action], device=device))
+    return afterstate
 
 
 def describe_ending(
     game: Game[Any], state: State, seat: int | None, names: Sequence[str] = ("seat 1", "seat 2")
 ) -> str:
-    """How a game went in words, for whoever sat in a seat, or for one who looked on, who knows the
-    players by these names."""
+    """How a game ended, in words: for the person in a seat, or with the players' names for a
+    spectator (None)."""
     turns, score = int(state.turn[0]), state.score[0].tolist()
-    how = "the whole fleet is sunk"
+    ending = "the whole fleet is sunk"
     if game.spec.goal == "score":
-        how = f"over with a score of {score[0]:g}"
+        ending = f"over with a score of {score[0]:g}"
     if game.spec.goal == "outcome":
-        best = max(score)
-        winner = score.index(best)
-        how = (
-            f"{names[winner]} wins" if seat is None else "you win" if seat == winner else "you lose"
-        )
-        how = "a draw" if min(score) == best else how
-    return f"{how} after {turns} turns"
+        ending = _describe_outcome(score, seat, names)
+    return f"{ending} after {turns} turns"
+
+
+def _describe_outcome(score: list[float], seat: int | None, names: Sequence[str]) -> str:
+    best = max(score)
+    if min(score) == best:
+        return "a draw"
+    winner = score.index(best)
+    if seat is None:
+        return f"{names[winner]} wins"
+    return "you win" if seat == winner else "you lose"

@@ -14,16 +14,16 @@ from rlgames.games.game import State
 
 @dataclass(frozen=True)
 class Trajectories:
-    """M moves of G games, flat, each game's in the order they were made.
+    """M moves of G games, flat; each game's moves are in the order in which they were made.
 
-    The games are whole, or what was played of them within a window of so many plies.
+    The games are complete, or those parts of them that lie within a window of plies.
 
     state: public positions before the move [M]. action: int64 [M]. game: int64 [M], 0 to G-1.
-    seat: int64 [M]. player: int64 [M], who made it, by place in the list of players.
-    gain: float32 [M], what the mover's score grew by until that seat moved again, or the game was
-    over. ends_turn: bool [M]. steps: how many of the M moves were made side by side at each step
-    of the loop. games: G. target: float32 [M, A], the distribution that a player who searches found
-    better than the network's, for moves that told one 0 in all; None where nobody does.
+    seat: int64 [M]. player: int64 [M], the index of the player who moved. score_delta: float32
+    [M], the growth of the mover's score until its next move, or until the end of the game.
+    ends_turn: bool [M]. ply_sizes: how many of the M moves were made side by side at each ply.
+    num_games: G. target: float32 [M, A], the search's visit fractions, 0 for moves without a
+    search; None if there are none.
     """
 
     state: State
@@ -34,55 +34,57 @@ class Trajectories:
     score_delta: Tensor
     ends_turn: Tensor
     ply_sizes: list[int]
-    games: int
+    num_games: int
     target: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.action)
 
     def by_player(self, player: int) -> Trajectories:
-        """Only the moves that one player made."""
-        mine = self.player == player
-        if bool(mine.all()):
+        """Only the moves of one player."""
+        is_own = self.player == player
+        if bool(is_own.all()):
             return self
-        rows = mine.nonzero()[:, 0]
-        return self._rows(rows, self.game[rows], self.games).ordered(self._step()[rows])
+        rows = is_own.nonzero()[:, 0]
+        return self._rows(rows, self.game[rows], self.num_games).ordered(self._ply()[rows])
 
     def select_games(self, chosen: Tensor) -> Trajectories:
-        """Whole games by number, int64 [H], each as often as it is chosen; numbered 0 to H-1."""
-        count = torch.bincount(self.game, minlength=self.games)
+        """The games with these indices, int64 [H], repeats included; renumbered 0 to H-1."""
+        count = torch.bincount(self.game, minlength=self.num_games)
         begin = count.cumsum(0) - count
         length = count[chosen]
         game = torch.arange(len(chosen), device=length.device).repeat_interleave(length)
         within = torch.arange(len(game), device=length.device) - (length.cumsum(0) - length)[game]
-        rows = self._by_game[begin[chosen][game] + within]
-        return self._rows(rows, game, len(chosen)).ordered(self._step()[rows])
+        rows = self._rows_by_game[begin[chosen][game] + within]
+        return self._rows(rows, game, len(chosen)).ordered(self._ply()[rows])
 
     def for_all_actions(self, legal: Tensor) -> Trajectories:
-        """Each of the legal actions, bool [M, A], in the place of the one that was made; what was
-        gained by that one stays."""
+        """One row per legal action, bool [M, A], in place of the action taken; the other columns
+        are copied."""
         row, action = legal.nonzero().unbind(1)
-        steps = torch.bincount(self._step()[row], minlength=len(self.ply_sizes)).tolist()
-        return replace(self._rows(row, self.game[row], self.games), action=action, ply_sizes=steps)
+        sizes = torch.bincount(self._ply()[row], minlength=len(self.ply_sizes)).tolist()
+        rows = self._rows(row, self.game[row], self.num_games)
+        return replace(rows, action=action, ply_sizes=sizes)
 
     def join(self, other: Trajectories) -> Trajectories:
-        """These games and the other's, which are numbered on, as if played side by side."""
-        theirs = other._columns()
-        columns = {name: torch.cat([mine, theirs[name]]) for name, mine in self._columns().items()}
-        both = Trajectories(
+        """These games followed by the other's, as if all were played side by side."""
+        added = other._columns()
+        columns = {name: torch.cat([own, added[name]]) for name, own in self._columns().items()}
+        joined = Trajectories(
             state=type(self.state).cat([self.state, other.state]),
-            game=torch.cat([self.game, other.game + self.games]),
+            game=torch.cat([self.game, other.game + self.num_games]),
             ply_sizes=[len(self) + len(other)],
-            games=self.games + other.games,
+            num_games=self.num_games + other.num_games,
             **columns,
         )
-        return both.ordered(torch.cat([self._step(), other._step()]))
+        return joined.ordered(torch.cat([self._ply(), other._ply()]))
 
-    def ordered(self, step: Tensor) -> Trajectories:
-        """The moves in order of step, int64 [M], and within a step as they were."""
-        order = step.argsort(stable=True)
-        steps = torch.bincount(step).tolist()
-        return replace(self._rows(order, self.game[order], self.games), ply_sizes=steps)
+    def ordered(self, ply: Tensor) -> Trajectories:
+        """The moves sorted by ply, int64 [M]; within a ply their order stays."""
+        order = ply.argsort(stable=True)
+        sizes = torch.bincount(ply).tolist()
+        rows = self._rows(order, self.game[order], self.num_games)
+        return replace(rows, ply_sizes=sizes)
 
     def to(self, device: torch.device | str) -> Trajectories:
         columns: dict[str, Any] = {
@@ -90,24 +92,25 @@ class Trajectories:
         }
         return replace(self, state=self.state.to(device), game=self.game.to(device), **columns)
 
-    def _rows(self, rows: Tensor, game: Tensor, games: int) -> Trajectories:
+    def _rows(self, rows: Tensor, game: Tensor, num_games: int) -> Trajectories:
         columns: dict[str, Any] = {
             name: column.index_select(0, rows) for name, column in self._columns().items()
         }
-        return replace(self, state=self.state[rows], game=game, games=games, **columns)
+        state = self.state[rows]
+        return replace(self, state=state, game=game, num_games=num_games, **columns)
 
     def _columns(self) -> dict[str, Tensor]:
-        """The tensors that have a value for each move, but for the number of its game."""
+        """The tensors with one value per move, except the index of its game."""
         target = {} if self.target is None else {"target": self.target}
         return {name: getattr(self, name) for name in MOVE_COLUMNS} | target
 
     @cached_property
-    def _by_game(self) -> Tensor:
+    def _rows_by_game(self) -> Tensor:
         """Int64 [M]: the rows of the first game's moves, then the second's, each in order."""
         return self.game.argsort(stable=True)
 
-    def _step(self) -> Tensor:
-        """Int64 [M]: at which step of the loop each move was made."""
+    def _ply(self) -> Tensor:
+        """Int64 [M]: the ply of the pool at which each move was made."""
         return torch.repeat_interleave(torch.tensor(self.ply_sizes, device=self.game.device))
 
 
@@ -116,15 +119,15 @@ MOVE_COLUMNS = ("action", "seat", "player", "score_delta", "ends_turn")
 
 @dataclass(frozen=True)
 class FinalStates:
-    """How G games ended. state: the final positions [G], or where a game is not done the one that
-    its window reached. moves: how many were made in all."""
+    """How G games ended. state: the final positions [G]; for a game that its window cut off, the
+    last one. num_moves: of all games together."""
 
     state: State
-    moves: int
+    num_moves: int
 
     def join(self, other: FinalStates) -> FinalStates:
         state = type(self.state).cat([self.state, other.state])
-        return FinalStates(state, self.moves + other.moves)
+        return FinalStates(state, self.num_moves + other.num_moves)
 
     @property
     def score(self) -> Tensor:
@@ -139,8 +142,8 @@ class FinalStates:
 
 @dataclass(frozen=True)
 class PlyRecord:
-    """Moves made side by side: before and after them, and game, player and target as in Moves; no
-    player where there is only one."""
+    """Moves made side by side: the positions before and after them, and action, target, game and
+    player as in Trajectories; no player if there is only one."""
 
     before: State
     action: Tensor
@@ -150,54 +153,70 @@ class PlyRecord:
     after: State
 
 
-def build_trajectories(record: list[PlyRecord], number: Tensor, final: Tensor) -> Trajectories:
-    """Join the steps; number: int64 [G], the games, rising; final: float32 [G, P], their scores."""
-    steps = [len(step.action) for step in record]
-    state = type(record[0].before).cat([step.before for step in record])
-    action = torch.cat([step.action for step in record])
-    who = [step.player for step in record if step.player is not None]
-    player = torch.cat(who) if who else torch.zeros_like(action)
-    game = torch.searchsorted(number, torch.cat([step.game for step in record]))
-    ends_turn = torch.cat([step.after.turn for step in record]) > state.turn
-    if final.shape[1] == 1:
-        gain = (torch.cat([step.after.score for step in record]) - state.score)[:, 0]
+def build_trajectories(
+    records: list[PlyRecord], game_index: Tensor, final_score: Tensor
+) -> Trajectories:
+    """Join the plies; game_index: int64 [G], ascending; final_score: float32 [G, P]."""
+    ply_sizes = [len(record.action) for record in records]
+    state = type(records[0].before).cat([record.before for record in records])
+    action = torch.cat([record.action for record in records])
+    players = [record.player for record in records if record.player is not None]
+    game = torch.searchsorted(game_index, torch.cat([record.game for record in records]))
+    ends_turn = torch.cat([record.after.turn for record in records]) > state.turn
+    if final_score.shape[1] == 1:
+        score_after = torch.cat([record.after.score for record in records])
+        score_delta = (score_after - state.score)[:, 0]
     else:
-        gain = _score_deltas(state, game, steps, final)
-    target = _targets(record)
-    moves = Trajectories(
-        state, action, game, state.current_seat, player, gain, ends_turn, steps, len(final), target
+        score_delta = _score_deltas(state, game, ply_sizes, final_score)
+    trajectories = Trajectories(
+        state=state,
+        action=action,
+        game=game,
+        seat=state.current_seat,
+        player=torch.cat(players) if players else torch.zeros_like(action),
+        score_delta=score_delta,
+        ends_turn=ends_turn,
+        ply_sizes=ply_sizes,
+        num_games=len(final_score),
+        target=_join_targets(records),
     )
-    keep = (~state.done).nonzero()[:, 0]  # finished rows rode along; they made no move
-    if len(keep) == len(action):
-        return moves
-    step = torch.repeat_interleave(torch.tensor(steps, device=game.device))
-    kept = torch.bincount(step[keep], minlength=len(steps)).tolist()
-    return replace(moves._rows(keep, game[keep], len(final)), ply_sizes=kept)
+    live = (~state.done).nonzero()[:, 0]  # finished rows of the pool made no move
+    if len(live) == len(action):
+        return trajectories
+    ply = torch.repeat_interleave(torch.tensor(ply_sizes, device=game.device))
+    live_sizes = torch.bincount(ply[live], minlength=len(ply_sizes)).tolist()
+    rows = trajectories._rows(live, game[live], len(final_score))
+    return replace(rows, ply_sizes=live_sizes)
 
 
-def _targets(record: list[PlyRecord]) -> Tensor | None:
-    """Float32 [M, A], 0 for steps in which nobody told one."""
-    told = next((step.target for step in record if step.target is not None), None)
-    if told is None:
+def _join_targets(records: list[PlyRecord]) -> Tensor | None:
+    """Float32 [M, A], 0 for plies without targets."""
+    example = next((record.target for record in records if record.target is not None), None)
+    if example is None:
         return None
-    nothing = [told.new_zeros(len(step.action), told.shape[1]) for step in record]
-    pairs = zip(record, nothing, strict=True)
-    return torch.cat([none if step.target is None else step.target for step, none in pairs])
+    return torch.cat(
+        [
+            example.new_zeros(len(record.action), example.shape[1])
+            if record.target is None
+            else record.target
+            for record in records
+        ]
+    )
 
 
-def _score_deltas(state: State, game: Tensor, steps: list[int], final: Tensor) -> Tensor:
-    """Float32 [M]: the mover's score at its next move, or the final one, less that at this move."""
-    gain = torch.empty(len(game), device=game.device)
-    seats = final.shape[1]
-    later = final.clone().view(-1)
+def _score_deltas(state: State, game: Tensor, ply_sizes: list[int], final_score: Tensor) -> Tensor:
+    """Float32 [M]: the mover's score at its next move, or at the end, minus that at this move."""
+    score_delta = torch.empty(len(game), device=game.device)
+    seats = final_score.shape[1]
+    later_score = final_score.clone().view(-1)  # by game and seat
     stop = len(game)
-    for size in reversed(steps):
-        now = slice(stop - size, stop)
+    for size in reversed(ply_sizes):
+        rows = slice(stop - size, stop)
         stop -= size
-        live = ~state.done[now]
-        mine = game[now] * seats + state.current_seat[now]
-        score = state.score[now].gather(1, state.current_seat[now, None])[:, 0]
-        gain[now] = later[mine] - score
-        # A finished row stands for no move, and must not hide what came before it.
-        later[mine] = torch.where(live, score, later[mine])
-    return gain
+        is_live = ~state.done[rows]
+        slot = game[rows] * seats + state.current_seat[rows]
+        score = state.score[rows].gather(1, state.current_seat[rows, None])[:, 0]
+        score_delta[rows] = later_score[slot] - score
+        # A finished row is no move; it must not replace the score of a later move.
+        later_score[slot] = torch.where(is_live, score, later_score[slot])
+    return score_delta

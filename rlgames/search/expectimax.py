@@ -1,7 +1,8 @@
-"""Expectimax: exact means over what chance may add, a few moves deep."""
+"""Expectimax: exact means over chance outcomes, a few moves deep."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,61 +13,64 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import greedy_action, mask_illegal
 
-CHUNK = 2048
-"""Positions worked on at once, which keeps what follows from them in the processor's cache."""
+CHUNK_SIZE = 2048
+"""Positions per call, few enough that their successors fit into the processor's cache."""
+
+
+@dataclass(frozen=True)
+class ExpectimaxSettings:
+    """The keys of search=expectimax, and discount.
+
+    plies: the number of the player's own moves to look ahead. min_probability: less likely
+    chance outcomes are left out, except the likeliest. discount: γ of the values.
+    """
+
+    plies: int = 2
+    min_probability: float = 0.0
+    discount: float = 1.0
 
 
 class Expectimax(Player):
-    """Makes the move with the largest
+    """Makes the move with the largest Q_plies, where
 
-        Q_1(s, a) = the policy's score, what a gains and what it leads to is worth
-        Q_n(s, a) = gain(s, a) + γ · E[max over a' of Q_(n - 1)(s', a')],
+        Q_1(s, a) = the policy's score: the points for a plus the value of its afterstate
+        Q_n(s, a) = points(s, a) + γ · E[max over a' of Q_(n - 1)(s', a')].
 
-    s' being what chance makes of the afterstate, and 0 taken for the maximum where it is over.
+    s' is what chance makes of the afterstate. The maximum is 0 in finished positions.
 
-    player: an agent whose policy values what moves lead to, learnt from what they gain.
-    plies: n, how many of the player's own moves to look at. least: outcomes of chance that are
-        less likely are left out, but for the likeliest. discount: γ, as it was learnt with.
-    Raises ValueError where player and game do not fit.
+    player: an agent whose policy values afterstates and was trained on points.
+    Raises ValueError if player and game do not fit together.
     """
 
     deterministic = True
 
-    def __init__(
-        self,
-        game: Game[Any],
-        player: Player,
-        *,
-        plies: int = 2,
-        min_probability: float = 0.0,
-        discount: float = 1.0,
-    ) -> None:
+    def __init__(self, game: Game[Any], player: Player, settings: ExpectimaxSettings) -> None:
         policy = player.policy if isinstance(player, Agent) else None
         if game.spec.seats == 2 or game.spec.hidden or not game.spec.num_chance_inputs:
             raise ValueError(
-                f"search=expectimax is for one seat against the dice, not for {game.spec.name}"
+                "search=expectimax plays games for one seat with chance and without hidden "
+                f"information, not {game.spec.name}"
             )
         if not isinstance(policy, ValueFunction) or not policy.score_scale:
             raise ValueError(
-                "search=expectimax adds what moves gain to the values of a run, so that it needs "
-                "one with policy=ntuple, table or basis and reward=score"
+                "search=expectimax adds the points of moves to the values of a run; it needs a run "
+                "with reward=score and policy=ntuple, table or linear"
             )
-        self.game, self.policy = game, policy
-        self.plies, self.min_probability, self.discount = plies, min_probability, discount
+        self.game, self.policy, self.settings = game, policy, settings
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
-            scores = self.scores(state[live], self.plies)
+            scores = self.scores(state[live], self.settings.plies)
             action[live] = greedy_action(scores, self.game.legal_action_mask(state[live]))
         return action
 
     @torch.no_grad()
     def scores(self, state: State, plies: int) -> Tensor:
-        """Float32 [B, A]: Q_plies of live positions; what is not legal means nothing."""
-        parts = [self._scores(state[n : n + CHUNK], plies) for n in range(0, len(state), CHUNK)]
-        return torch.cat(parts)
+        """Float32 [B, A]: Q_plies of live positions; meaningless for illegal actions."""
+        starts = range(0, len(state), CHUNK_SIZE)
+        return torch.cat([self._scores(state[n : n + CHUNK_SIZE], plies) for n in starts])
 
     def _scores(self, state: State, plies: int) -> Tensor:
         if plies == 1:
@@ -75,22 +79,28 @@ class Expectimax(Player):
         row, action = legal.nonzero(as_tuple=True)
         after = self.game.apply_action(state[row], action)
         probability, outcomes = self.game.chance_outcomes(after)
-        most = probability.amax(1, keepdim=True)
-        probability = probability * (probability >= most.clamp(max=self.min_probability))
+        threshold = probability.amax(1, keepdim=True).clamp(max=self.settings.min_probability)
+        probability = probability * (probability >= threshold)
         possible = (probability > 0).flatten().nonzero()[:, 0]
         future = torch.zeros(probability.numel(), device=row.device)
-        future[possible] = self._best(outcomes[possible], plies - 1)
+        future[possible] = self._best_score(outcomes[possible], plies - 1)
         expected = (probability * future.view_as(probability)).sum(1) / probability.sum(1)
-        gained = (after.score - state.score[row])[:, 0]
+        points = (after.score - state.score[row])[:, 0]
         scores = torch.zeros(legal.shape, device=row.device)
-        scores[row, action] = self.policy.score_scale * gained + self.discount * expected.float()
+        discounted = self.settings.discount * expected.float()
+        scores[row, action] = self.policy.score_scale * points + discounted
         return scores
 
-    def _best(self, state: State, plies: int) -> Tensor:
-        """Float32 [B]: the largest Q_plies, 0 where nothing is left to do."""
-        most = torch.zeros(len(state), device=state.done.device)
+    def _best_score(self, state: State, plies: int) -> Tensor:
+        """Float32 [B]: the largest Q_plies, 0 in finished positions."""
+        best = torch.zeros(len(state), device=state.done.device)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             scores = self.scores(state[live], plies)
-            most[live] = mask_illegal(scores, self.game.legal_action_mask(state[live])).amax(1)
-        return most
+            best[live] = mask_illegal(scores, self.game.legal_action_mask(state[live])).amax(1)
+        return best
+
+
+def make_expectimax(game: Game[Any], player: Player, **keys: Any) -> Expectimax:
+    """The search of a config; keys: the fields of ExpectimaxSettings."""
+    return Expectimax(game, player, ExpectimaxSettings(**keys))

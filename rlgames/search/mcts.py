@@ -1,14 +1,16 @@
-"""Monte-Carlo tree search around a policy, many trees side by side.
+"""Monte Carlo tree search guided by a policy, in many trees side by side.
 
-Dedieu and Amar search 2048 so: descend by argmax_a Q(s, a) + α·P(s, a) / (1 + N(s, a)), P being
-the policy's probabilities, drawing the new tiles; play on from the leaf by the policy; make the
-most visited move. Here the same search plays every game. Letters in shapes: T trees, R = T · W
-descents of a wave, W of them in each tree, A actions.
+Dedieu and Amar search 2048 as follows: descend by argmax_a Q(s, a) + c·P(s, a) / (1 + N(s, a)),
+with the policy's probabilities P and sampled tiles; play on from the leaf with the policy; make
+the move with the most visits. Here the same search plays every game.
+
+Letters in shapes: T trees, W simulations side by side in each tree, S = T · W, A actions.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,242 +19,219 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic, sample_logits
+from rlgames.search.selection import add_dirichlet_noise, q_values, select_actions
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
 MAX_NODE_ACTIONS = 1 << 24
-"""The most nodes × actions held at once; larger batches are searched in parts."""
+"""The limit of nodes × actions in memory; larger batches are searched in parts."""
 
 NODE_OVERHEAD = 8
-"""What a node takes up beside its actions, counted in actions."""
+"""The memory of a node besides its actions, in units of actions."""
+
+
+@dataclass(frozen=True)
+class MctsSettings:
+    """The keys of search=mcts, and value_scale.
+
+    simulations: per move. num_parallel: how many simulations descend side by side in one tree,
+        kept apart by pending visits. More is faster; a twentieth of the simulations costs little
+        strength.
+    depth: the maximum number of plies of a descent; None: no limit.
+    rule: "dedieu_amar" is the rule above; "puct" multiplies its bonus by √Σ_b N(s, b), so that
+        every action is visited again and again.
+    c_puct: c, the weight of the bonus. Q is normalized to [0, 1], so that c_puct has the same
+        meaning in all games: from [-1, 1] for an outcome, otherwise from the lowest and highest
+        value of the tree's simulations so far.
+    leaf: "rollout" plays at most `rollout` plies (None: to the end) with rollout_policy, "policy"
+        or "uniform"; "value" uses the policy's value head.
+    temperature: of an agent's probabilities, softmax(scores ÷ temperature).
+    value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
+    dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
+        training, see add_dirichlet_noise.
+    """
+
+    simulations: int = 100
+    num_parallel: int = 4
+    depth: int | None = None
+    rule: str = "puct"
+    c_puct: float = 2.0
+    leaf: str = "rollout"
+    rollout: int | None = None
+    rollout_policy: str = "policy"
+    temperature: float = 1.0
+    value: str | None = None
+    dirichlet_fraction: float = 0.0
+    dirichlet_total: float = 10.0
+    value_scale: float = 1.0
 
 
 class Mcts(Player):
-    """Looks ahead from public positions, with a policy's probabilities to guide it.
+    """Searches from public positions; player: the source of the prior probabilities.
 
-    player: whose policy guides the search; anyone who tells probabilities. An agent's scores
-        are made into probabilities by softmax(scores ÷ temperature).
-    simulations: descents for each move. parallel: how many of them go down side by side in one
-        tree, kept apart by counting each as a visit at once. More is faster; a twentieth of the
-        simulations costs little strength.
-    depth: the most plies of a descent, None: no limit.
-    rule: "dedieu_amar", the rule above; "puct" multiplies the bonus by √Σ_b N(s, b), so that no
-        action is forgotten. exploration: α. Q is brought to [0, 1], for an outcome from [-1, 1],
-        for anything else by the least and the most that came of the tree's descents so far, so that
-        α means the same in all games. An action not tried yet has its node's mean.
-    leaf: "rollout" plays on, at most so many plies (rollout, None: to the end) by rollout_policy,
-        "policy" or "uniform"; "value" asks the policy's value head.
-    value: what counts, see Worth. unit: how much of it one unit of the value head is.
-    noise: how much of the probabilities at the root is noise, so that who learns from the search
-        meets other moves; drawn from the Dirichlet distribution whose parameters are all alike
-        and add up to concentration (Silver et al. 2018).
-
-    What chance and hidden truth bring forth is sampled: each descent has a world of its own, drawn
-    from all that agree with what was seen, and a node is what the mover has seen since: actions
-    and their outcomes. Where something is hidden the other seat's moves are drawn from the policy,
-    since what it knows and this tree does not must not be learnt from its moves.
-    Raises ValueError where player, game and settings do not fit.
+    Chance and hidden information are sampled: each simulation has its own world, sampled from all
+    that agree with the visible history. A node is what the seat to move has seen since the root:
+    actions and their outcomes. In games with hidden information the policy plays the other seat,
+    because the choices of a tree that does not know what that seat knows would be wrong.
+    Raises ValueError if player, game and settings do not fit together.
     """
 
-    def __init__(
-        self,
-        game: Game[Any],
-        player: Player,
-        *,
-        simulations: int = 100,
-        num_parallel: int = 4,
-        depth: int | None = None,
-        rule: str = "puct",
-        c_puct: float = 2.0,
-        leaf: str = "rollout",
-        rollout: int | None = None,
-        rollout_policy: str = "policy",
-        temperature: float = 1.0,
-        value: str | None = None,
-        dirichlet_fraction: float = 0.0,
-        dirichlet_total: float = 10.0,
-        unit: float = 1.0,
-    ) -> None:
+    def __init__(self, game: Game[Any], player: Player, settings: MctsSettings) -> None:
         if type(player).probabilities is Player.probabilities:
             raise ValueError(
-                f"search=mcts is guided by probabilities, and {type(player).__name__} tells none"
+                f"search=mcts needs a player with probabilities; {type(player).__name__} has none"
             )
-        if leaf == "value" and not (isinstance(player, Agent) and player.policy.has_value):
-            raise ValueError("search.leaf=value needs a policy with a value head; take rollout")
+        has_value = isinstance(player, Agent) and player.policy.has_value
+        if settings.leaf == "value" and not has_value:
+            raise ValueError("search.leaf=value needs a policy with a value head; use rollout")
         if isinstance(player, Agent):
-            player = Agent(game, player.policy, Stochastic(temperature))
-        self.game, self.guide = game, player
-        self.roller = player if rollout_policy == "policy" else Random(game)
-        self.simulations, self.num_parallel = simulations, num_parallel
-        self.depth = math.inf if depth is None else depth
-        self.rollout = math.inf if rollout is None else rollout
-        self.rule, self.c_puct, self.leaf, self.unit = rule, c_puct, leaf, unit
-        self.dirichlet_fraction, self.dirichlet_total = dirichlet_fraction, dirichlet_total
-        self.worth = Utility(game, value)
-        self.veiled = game.spec.hidden and game.spec.seats == 2
+            player = Agent(game, player.policy, Stochastic(settings.temperature))
+        self.game, self.player, self.settings = game, player, settings
+        self.utility = Utility(game, settings.value)
+        self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
+        self._max_depth = math.inf if settings.depth is None else settings.depth
+        self._max_rollout = math.inf if settings.rollout is None else settings.rollout
+        self._samples_opponent = game.spec.hidden and game.spec.seats == 2
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        """The most visited action; of equally visited ones the best."""
+        """The action with the most visits; ties go to the highest Q."""
         action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
-            visits, quality = self.search(state[live], rng)
-            action[live] = (visits + quality).argmax(1)
+            visits, q = self.search(state[live], rng)
+            action[live] = (visits + q).argmax(1)
         return action
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """For live positions [T] the visits of their actions and what they came to for the mover.
+        """Visit counts and Q of the actions at live positions [T], for the seat to move.
 
-        Both are float32 [T, A]; the second, Q, lies in [0, 1), and is 0 for what was not tried.
+        Both are float32 [T, A]. Q lies in [0, 1), and is 0 for unvisited actions.
         """
-        nodes = self.simulations + 1
-        part = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
-        found = [self._search(state[n : n + part], rng) for n in range(0, len(state), part)]
-        visits, quality = (torch.cat(column) for column in zip(*found, strict=True))
-        return visits, quality
+        nodes = self.settings.simulations + 1
+        size = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
+        parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
+        visits, q = (torch.cat(column) for column in zip(*parts, strict=True))
+        return visits, q
 
     def _search(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        trees, device = len(roots), roots.done.device
-        forest = SearchTree(trees, self.simulations + 1, self.game.spec.actions, device)
+        settings, trees, device = self.settings, len(roots), roots.done.device
+        tree = SearchTree(trees, settings.simulations + 1, self.game.spec.actions, device)
         root = torch.arange(trees, device=device)
-        self._open(forest, root, roots)
-        if self.dirichlet_fraction:
-            forest.prior[:trees] = self._noisy(forest.prior[:trees], rng)
-        bounds = torch.tensor(self.worth.bounds, device=device).repeat(trees, 1)  # [T, 2]
-        for done in range(0, self.simulations, self.num_parallel):
-            wide = min(self.num_parallel, self.simulations - done)
-            worth = self._wave(forest, roots, wide, bounds, rng).view(trees, wide)
-            least, most = bounds[:, 0].minimum(worth.amin(1)), bounds[:, 1].maximum(worth.amax(1))
-            bounds = torch.stack([least, most], 1)
-        visits = forest.visits[:trees]
-        quality = self._quality(forest, root, bounds).clamp(0, 0.999)
-        return visits, torch.where(visits > 0, quality, 0.0)
+        self._expand(tree, root, roots)
+        if settings.dirichlet_fraction:
+            tree.prior[:trees] = add_dirichlet_noise(
+                tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
+            )
+        bounds = torch.tensor(self.utility.bounds, device=device).repeat(trees, 1)  # [T, 2]
+        for num_done in range(0, settings.simulations, settings.num_parallel):
+            num_parallel = min(settings.num_parallel, settings.simulations - num_done)
+            value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
+            value = value.view(trees, num_parallel)
+            low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
+            bounds = torch.stack([low, high], 1)
+        visits = tree.visit_counts[:trees]
+        q = q_values(tree, root, bounds).clamp(0, 0.999)
+        return visits, torch.where(visits > 0, q, 0.0)
 
-    def _wave(
-        self, forest: SearchTree, roots: State, wide: int, bounds: Tensor, rng: torch.Generator
+    def simulate_batch(
+        self,
+        tree: SearchTree,
+        roots: State,
+        num_parallel: int,
+        bounds: Tensor,
+        rng: torch.Generator,
     ) -> Tensor:
-        """W descents of each tree side by side; what they came to for seat 0, float32 [R].
+        """Run num_parallel simulations side by side in each tree; float32 [S], values for seat 0.
 
-        Each ends at the node that it adds, so that several at one new node go on below it, as they
-        would one after the other.
+        A simulation ends at the node that it adds. Of several at the same new node only the first
+        ends there and the others continue, as they would one after the other.
         """
         game = self.game
-        row = torch.arange(len(roots) * wide, device=bounds.device)
-        tree = node = row // wide
-        starts = roots[tree]
-        state = game.resample(starts, _on_cpu(rng)) if game.spec.hidden else starts
-        future = torch.zeros(len(row), device=bounds.device)
-        rows, edges, ended = [], [], []
+        simulation = torch.arange(len(roots) * num_parallel, device=bounds.device)
+        root = node = simulation // num_parallel
+        start = roots[root]
+        state = game.resample(start, _cpu_generator(rng)) if game.spec.hidden else start
+        leaf_value = torch.zeros(len(simulation), device=bounds.device)
+        path, edges, finished = [], [], []
         ply = 0
-        while len(row):
-            action = self._pick(forest, node, bounds[tree[row]])
-            if self.veiled:
-                theirs = (state.current_seat != starts.current_seat[row]).nonzero()[:, 0]
-                action[theirs] = self.guide.choose(game.public(state[theirs]), rng)
-            before, state = state, self.game.step(state, action, rng)
-            rows.append(row)
+        while len(simulation):
+            action = self._select(tree, node, bounds[root[simulation]])
+            if self._samples_opponent:
+                is_other = state.current_seat != start.current_seat[simulation]
+                other = is_other.nonzero()[:, 0]
+                action[other] = self.player.choose(game.public(state[other]), rng)
+            before, state = state, game.step(state, action, rng)
+            path.append(simulation)
             edges.append(node * game.spec.actions + action)
-            node, ends = forest.child(node, action, game.outcome(before, action, state))
+            node, is_leaf = tree.find_or_add_child(
+                node, action, game.outcome(before, action, state)
+            )
             ply += 1
-            if ply >= self.depth:
-                ends = torch.ones_like(ends)
-            leaf = (ends & ~state.done).nonzero()[:, 0]
+            is_leaf = is_leaf | (ply >= self._max_depth)
+            leaf = (is_leaf & ~state.done).nonzero()[:, 0]
             if len(leaf):
-                future[row[leaf]] = self._open(forest, node[leaf], state[leaf])
-            ends = ends | state.done
-            over, on = ends.nonzero()[:, 0], (~ends).nonzero()[:, 0]
-            ended.append((row[over], state[over]))
-            row, node, state = row[on], node[on], state[on]
-        last = _joined(ended)
-        if self.leaf == "value":
-            worth = self.worth.expected(starts, last, future)
-        else:
-            worth = self.worth.so_far(starts, self._roll_out(last, rng))
-        forest.back_up(torch.cat(edges), worth[torch.cat(rows)])
-        return worth
+                leaf_value[simulation[leaf]] = self._expand(tree, node[leaf], state[leaf])
+            has_ended = is_leaf | state.done
+            ended, live = has_ended.nonzero()[:, 0], (~has_ended).nonzero()[:, 0]
+            finished.append((simulation[ended], state[ended]))
+            simulation, node, state = simulation[live], node[live], state[live]
+        value = self._evaluate(start, _in_row_order(finished), leaf_value, rng)
+        tree.back_up(torch.cat(edges), value[torch.cat(path)])
+        return value
 
-    def _open(self, forest: SearchTree, node: Tensor, state: State) -> Tensor:
-        """Ask the policy about nodes; what each mover still expects, 0 without a value head."""
-        seen = self.game.public(state)
+    def _select(self, tree: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
+        return select_actions(tree, node, bounds, self.settings.rule, self.settings.c_puct)
+
+    def _expand(self, tree: SearchTree, node: Tensor, state: State) -> Tensor:
+        """Store the priors of nodes; the value head's estimate for the seat to move, or 0."""
+        public = self.game.public(state)
         legal, value = self.game.legal_action_mask(state), None
-        if isinstance(self.guide, Agent):
-            scores, value = self.guide.policy.scores(self.game, seen)
-            prior = self.guide.sampling.probabilities(scores, legal, 0.0)
+        if isinstance(self.player, Agent):
+            scores, value = self.player.policy.scores(self.game, public)
+            prior = self.player.sampling.probabilities(scores, legal, 0.0)
         else:
-            prior = self.guide.probabilities(seen)
-        forest.prior[node] = prior.float().masked_fill(~legal, -torch.inf)
-        forest.side[node] = (1.0 - 2.0 * state.current_seat)[:, None]
-        return torch.zeros(len(node), device=node.device) if value is None else value * self.unit
+            prior = self.player.probabilities(public)
+        tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf)
+        tree.sign[node] = (1.0 - 2.0 * state.current_seat)[:, None]
+        if value is None:
+            return torch.zeros(len(node), device=node.device)
+        return value * self.settings.value_scale
 
-    def _noisy(self, prior: Tensor, rng: torch.Generator) -> Tensor:
-        """Probabilities with noise; both float32 [T, A], minus infinity for what is not legal."""
-        legal = prior >= 0
-        parameter = self.dirichlet_total / legal.sum(1, keepdim=True).expand_as(prior)
-        drawn = torch._standard_gamma(parameter, generator=rng) * legal
-        drawn = drawn / drawn.sum(1, keepdim=True).clamp(min=1e-30)
-        noisy = (1 - self.dirichlet_fraction) * prior + self.dirichlet_fraction * drawn
-        return torch.where(legal, noisy, prior)
-
-    def _pick(self, forest: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
-        """Int64 [R]: an action for each descent at its node.
-
-        Of several descents at one node the first takes the best action, the next the best once
-        that one has a visit more, and so on: the j-th takes the j-th best of all (action, further
-        visits). Visits under way are taken to come to their node's mean where an action is above
-        it, so that each makes an action less wanted and luck in few visits does not draw them all.
-        """
-        visits = forest.visits[node]
-        bonus = self.c_puct * forest.prior[node]
-        if self.rule == "puct":
-            bonus = bonus * visits.sum(1, keepdim=True).clamp(min=1).sqrt()
-        quality = self._quality(forest, node, bounds)
-        place = _place(node)
-        most = int(place.max())
-        if not most:
-            return (quality + bonus / (1 + visits)).argmax(1)
-        mean = (visits * quality).sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
-        ahead = (quality - mean).clamp(min=0)
-        under_way = torch.arange(most + 1, device=node.device)
-        all_visits = visits[:, :, None] + under_way
-        share = under_way / all_visits.clamp(min=1)
-        wanted = (
-            quality[:, :, None] - ahead[:, :, None] * share + bonus[:, :, None] / (1 + all_visits)
-        )
-        order = wanted.flatten(1).topk(most + 1).indices
-        return order.gather(1, place[:, None])[:, 0] // (most + 1)
-
-    def _quality(self, forest: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
-        """Float32 [R, A]: Q of the actions at nodes for their movers, brought to [0, 1]."""
-        visits, worth = forest.visits[node], forest.worth[node]
-        mean = worth.sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
-        quality = torch.where(visits > 0, worth / visits.clamp(min=1), mean)
-        least, most = bounds[:, :1], bounds[:, 1:]
-        quality = (quality - least) / (most - least)
-        quality = torch.where(most > least, quality, 0.5)
-        side = forest.side[node]
-        return quality * side + (side < 0)
+    def _evaluate(
+        self, start: State, leaf: State, leaf_value: Tensor, rng: torch.Generator
+    ) -> Tensor:
+        """Float32 [S], for seat 0: the values of lines from start to leaf."""
+        if self.settings.leaf == "value":
+            return self.utility.bootstrapped(start, leaf, leaf_value)
+        return self.utility.realized(start, self._roll_out(leaf, rng))
 
     def _roll_out(self, state: State, rng: torch.Generator) -> State:
-        """Play on from positions [R], at most so many plies; where they ended, in order."""
+        """Positions [S] after at most _max_rollout further plies."""
         row = torch.arange(len(state), device=state.done.device)
-        ended: list[tuple[Tensor, State]] = []
+        finished: list[tuple[Tensor, State]] = []
         ply = 0
         while True:
             live = (~state.done).nonzero()[:, 0]
-            if 4 * len(live) <= 3 * len(state) or ply >= self.rollout:
-                over = state.done.nonzero()[:, 0] if ply < self.rollout else slice(None)
-                ended.append((row[over], state[over]))
-                if not len(live) or ply >= self.rollout:
+            if 4 * len(live) <= 3 * len(state) or ply >= self._max_rollout:
+                ended = state.done.nonzero()[:, 0] if ply < self._max_rollout else slice(None)
+                finished.append((row[ended], state[ended]))
+                if not len(live) or ply >= self._max_rollout:
                     break
                 row, state = row[live], state[live]
-            state = self.game.step(state, self.roller.choose(self.game.public(state), rng), rng)
+            action = self._rollout_player.choose(self.game.public(state), rng)
+            state = self.game.step(state, action, rng)
             ply += 1
-        return _joined(ended)
+        return _in_row_order(finished)
+
+
+def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
+    """The search of a config; keys: the fields of MctsSettings."""
+    return Mcts(game, player, MctsSettings(**keys))
 
 
 class VisitCountPolicy(Player):
-    """A search as one that makes each move as often as it looked at it."""
+    """Chooses actions in proportion to the visit counts of a search."""
 
     def __init__(self, search: Mcts) -> None:
         self.search = search
@@ -266,25 +245,15 @@ class VisitCountPolicy(Player):
         return (visits / visits.sum(1, keepdim=True)).double()
 
 
-def _on_cpu(rng: torch.Generator) -> torch.Generator:
-    """The generator, or one that follows from it on the CPU, where hidden truths are drawn."""
+def _cpu_generator(rng: torch.Generator) -> torch.Generator:
+    """The generator, or one seeded by it on the CPU, where hidden information is sampled."""
     if rng.device.type == "cpu":
         return rng
     seed = torch.randint(2**62, (1,), generator=rng, device=rng.device)
     return torch.Generator().manual_seed(int(seed))
 
 
-def _joined(parts: list[tuple[Tensor, State]]) -> State:
-    """Rows [R] in order, from their numbers and states."""
+def _in_row_order(parts: list[tuple[Tensor, State]]) -> State:
+    """The states of all parts, sorted by the row numbers next to them."""
     states = [state for _, state in parts]
     return type(states[0]).cat(states)[torch.cat([row for row, _ in parts]).argsort()]
-
-
-def _place(node: Tensor) -> Tensor:
-    """Int64 [R]: how many earlier rows have the same node."""
-    ordered, order = node.sort(stable=True)
-    place = torch.empty_like(node)
-    place[order] = torch.arange(len(node), device=node.device) - torch.searchsorted(
-        ordered, ordered
-    )
-    return place

@@ -1,4 +1,4 @@
-"""A search that plays to be learnt from."""
+"""Self-play with a search, as data for learner=alphazero."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rlgames.search.mcts import Mcts
 
 
 class SearchSelfPlay(Player):
-    """Looks ahead around an agent that learns, and tells how often it took each action.
+    """Searches around an agent in training and returns visit fractions as targets.
 
-    Moves are drawn by the agent's own rule of sampling, with the logarithms of the visits for
-    scores: sampling=stochastic draws them in proportion to their visits.
+    The agent's sampling rule chooses the action, with the logarithms of the visit fractions as
+    scores: sampling=stochastic samples in proportion to the visits.
     """
 
     def __init__(self, agent: Agent, search: Mcts) -> None:
@@ -24,7 +24,7 @@ class SearchSelfPlay(Player):
         return self.act_with_target(state, rng)[0]
 
     def act_with_target(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """The target is the share of the visits that each action got; 0 in finished rows."""
+        """The target is each action's fraction of the visits; 0 in finished rows."""
         legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
         live = (~state.done).nonzero()[:, 0]

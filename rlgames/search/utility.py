@@ -1,4 +1,4 @@
-"""What a line of play is worth to those who search."""
+"""What a search maximizes."""
 
 from __future__ import annotations
 
@@ -12,42 +12,47 @@ from rlgames.games.game import Game, State
 
 
 class Utility:
-    """value: "outcome", +1, 0 or -1 as seat 0 is ahead or not; for one seat "turns", fewer being
-    better, "score", what was scored since the search began, or a measure of the last position by
-    the name that the game gives it; None: what the game is about.
+    """The value of a line of play for seat 0.
 
-    A line that is cut short counts by what it has come to so far.
-    bounds: the least and the most it can be; infinite, the other way round, where not known.
-    Raises ValueError for a game that has nothing of the kind.
+    value: "outcome" is +1, 0 or -1 for a win, draw or loss. Games for one seat have "turns",
+    negative so that fewer is better, "score", the points since the root, and the measures of the
+    final position by name. None is the goal of the game.
+
+    A line that is cut short counts with what it has reached so far.
+    bounds: the lower and upper bound of the value; (inf, -inf) where unknown.
+    Raises ValueError if the game does not have this value.
     """
 
     def __init__(self, game: Game[Any], value: str | None = None) -> None:
         value = value or game.spec.goal
         measures = game.measures(game.initial(1, torch.Generator()))
-        fitting = ["outcome"] if game.spec.seats == 2 else ["turns", "score", *measures]
-        if value not in fitting:
+        valid = ["outcome"] if game.spec.seats == 2 else ["turns", "score", *measures]
+        if value not in valid:
             raise ValueError(
-                f"search.value={value} says nothing about {game.spec.name}; "
-                f"there is: {', '.join(fitting)}"
+                f"search.value={value} is not defined for {game.spec.name}; "
+                f"valid values: {', '.join(valid)}"
             )
         self.game, self.value = game, value
         self.bounds = (-1.0, 1.0) if value == "outcome" else (math.inf, -math.inf)
 
-    def so_far(self, start: State, state: State) -> Tensor:
-        """Float32 [B] for seat 0: what has come of the positions start."""
+    def realized(self, root: State, state: State) -> Tensor:
+        """Float32 [B] for seat 0: the value of the play from root to state."""
         if self.value == "outcome":
             return (state.score[:, 0] - state.score[:, 1]).sign()
         if self.value == "turns":
-            return (start.turn - state.turn).float()
+            return (root.turn - state.turn).float()
         if self.value == "score":
-            return (state.score - start.score)[:, 0]
+            return (state.score - root.score)[:, 0]
         return self.game.measures(state)[self.value].float()
 
-    def expected(self, start: State, state: State, future: Tensor) -> Tensor:
-        """Float32 [B] for seat 0, where future, float32 [B], is what the mover still expects."""
-        so_far = self.so_far(start, state)
+    def bootstrapped(self, root: State, state: State, future: Tensor) -> Tensor:
+        """Float32 [B] for seat 0: the realized value plus an estimate of the rest.
+
+        future: float32 [B], the estimate for the seat to move at state.
+        """
+        realized = self.realized(root, state)
         if self.value == "outcome":
             future = (future * (1 - 2 * state.current_seat)).clamp(-1, 1)
         if self.value in ("turns", "score"):
-            future = so_far + future
-        return torch.where(state.done, so_far, future)
+            future = realized + future
+        return torch.where(state.done, realized, future)

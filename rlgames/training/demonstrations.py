@@ -41,7 +41,7 @@ class Demonstrations:
         Raises ConfigError for a file that is no record of this game or has no such player.
         """
         record = records.read(path, game, to_plain(cfg)["game"])
-        trajectories, state = record.moves, game.public(record.results.state)
+        trajectories, state = record.trajectories, game.public(record.final_states.state)
         if cfg.demonstrator is not None:
             if cfg.demonstrator not in record.players:
                 names = [sanitized(name, 40) for name in record.players[:MAX_NAMED_PLAYERS]]
@@ -51,19 +51,19 @@ class Demonstrations:
                 )
             trajectories = trajectories.by_player(record.players.index(cfg.demonstrator))
         trajectories = replace(trajectories, player=torch.zeros_like(trajectories.player))
-        final_states = FinalStates(state.to(rng.device), record.results.moves)
+        final_states = FinalStates(state.to(rng.device), record.final_states.num_moves)
         return cls(trajectories.to(rng.device), final_states, rng)
 
     def sample(self, count: int) -> tuple[Trajectories, FinalStates]:
         """Random games; none is repeated before all of them were sampled."""
-        num_games = self.trajectories.games
+        num_games = self.trajectories.num_games
         num_rounds = -(-count // num_games)
         order = torch.cat([self._shuffled() for _ in range(num_rounds)])
         return self._select(order[:count])
 
     def hold_out(self) -> tuple[Demonstrations, Trajectories]:
         """All games but a random tenth, and the trajectories of that tenth."""
-        num_games = self.trajectories.games
+        num_games = self.trajectories.num_games
         if num_games < 2:
             raise ConfigError(
                 "learner=behavior_cloning holds out recorded games, and there is only one",
@@ -76,7 +76,7 @@ class Demonstrations:
 
     def _shuffled(self) -> Tensor:
         """Int64 [G]: all games in random order."""
-        num_games, device = self.trajectories.games, self.rng.device
+        num_games, device = self.trajectories.num_games, self.rng.device
         return torch.randperm(num_games, generator=self.rng, device=device)
 
     def _select(self, games: Tensor) -> tuple[Trajectories, FinalStates]:

@@ -53,7 +53,7 @@ def _points(evaluator: Evaluator, result: EvaluationResult) -> float:
 
 
 def _share(name: str) -> Callable[[Evaluator, EvaluationResult], float]:
-    return lambda evaluator, result: result.evaluation.share(name).rate
+    return lambda evaluator, result: result.evaluation.outcome_rate(name).rate
 
 
 def _turns(evaluator: Evaluator, result: EvaluationResult) -> float:

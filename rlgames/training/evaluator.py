@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.evaluation.evaluate import evaluate
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.agents import build_player
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
@@ -72,13 +72,12 @@ class Evaluator:
         cfg, split, greedy = self.cfg, self.split, self.greedy
         rng = make_generator(cfg.seed, stream, cfg.device)
         layouts = None if split is None else split.trained_on
-        evaluation = evaluate(
-            self.game, greedy, "auto", num_games, rng, self.opponent, layouts=layouts
-        )
+        settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
+        evaluation = evaluate(self.game, greedy, settings, rng, self.opponent)
         held_out = None
         if split is not None:
-            layouts = split.held_out
-            held_out = evaluate(self.game, greedy, "auto", num_games, rng, layouts=layouts)
+            settings = EvaluationSettings(sampled_games=num_games, layouts=split.held_out)
+            held_out = evaluate(self.game, greedy, settings, rng)
         result = EvaluationResult(evaluation, held_out, {})
         result.metrics.update({each.name: each.compute(self, result) for each in self.metrics})
         return result

@@ -7,7 +7,8 @@ from omegaconf import DictConfig
 
 from rlgames.core.rng import make_generator
 from rlgames.drawing import plots
-from rlgames.evaluation.evaluate import Evaluation, afterstate_values, certainty_by_move
+from rlgames.evaluation.diagnostics import afterstate_values, certainty_by_move
+from rlgames.evaluation.evaluate import Evaluation
 from rlgames.games.game import State
 from rlgames.players.player import Player
 from rlgames.policies.policy import ValueFunction
@@ -46,7 +47,7 @@ class ImageCallback(Callback):
 
     def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
         if evaluation is not None:
-            self._write_lengths_and_scores(games, evaluation.final)
+            self._write_lengths_and_scores(games, evaluation.state)
         if isinstance(self.policy, ValueFunction) and self.game.spec.goal == "outcome":
             self._write_afterstate_values(games, self.policy)
         part = games * NUM_SHOWN // self.cfg.games

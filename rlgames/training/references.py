@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rlgames.core.rng import make_generator
-from rlgames.evaluation.evaluate import evaluate, random_play_mean
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate, random_play_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
 from rlgames.solvers.optimum import find_optimum
@@ -49,8 +49,8 @@ class References:
             and game.spec.max_plies <= MAX_QUICK_PLIES
         ):
             rng = make_generator(self.cfg.seed, "random", self.cfg.device)
-            games = NUM_QUICK_GAMES
-            self.random = evaluate(game, Random(game), games, games, rng, opponent).points
+            settings = EvaluationSettings(games=NUM_QUICK_GAMES)
+            self.random = evaluate(game, Random(game), settings, rng, opponent).points
 
     def compute_random(self) -> None:
         """Compute random play's value, if it is not known and the game is small enough."""

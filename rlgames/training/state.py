@@ -86,7 +86,7 @@ class TrainingState:
             statistics = game_statistics(self.components.game, finished)
             self.metrics.add(statistics, len(finished))
         counts = torch.tensor(
-            [len(finished), final_states.moves, is_stopping], device=self.components.device
+            [len(finished), final_states.num_moves, is_stopping], device=self.components.device
         )
         num_games, num_moves, num_stopping = distributed.all_reduce_sum(counts).tolist()
         self.metrics.count(num_games, num_moves)

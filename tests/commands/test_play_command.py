@@ -28,7 +28,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
         if text != ASKS:
             break
         if asked == 1:
-            assert ("it plays" in shown) == (seat == 2)
+            assert ("your opponent plays" in shown) == (seat == 2)
             assert f"you are seat {seat}" in shown
         if asked == 2:
             assert "'Z9' is not a legal move" in shown
@@ -47,7 +47,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
     score = {"you win": 1, "you lose": -1, "a draw": 0}[text]
     assert lines[1]["score"][seat - 1] == score
     path = tmp_path / "my games.jsonl"
-    read = records.read(path, *make_game_and_rules("game=tictactoe")).moves
+    read = records.read(path, *make_game_and_rules("game=tictactoe")).trajectories
     assert len(read) == len(players)
     assert float(read.score_delta[read.seat == seat - 1].sum()) == score
 
@@ -58,7 +58,7 @@ def test_the_input_ends(tmp_path):
     terminal.type("4\n")
     terminal.wait_for(ASKS)
     terminal.type("\x04")  # control-D
-    shown, _ = terminal.wait_for("nothing of it is recorded")
+    shown, _ = terminal.wait_for("the game is not recorded")
     assert "the input ended" in shown
     assert terminal.ended() == 2
     assert not (tmp_path / "games").exists()
@@ -68,7 +68,7 @@ def test_a_person_leaves(tmp_path):
     terminal = Terminal(tmp_path, "play", "game=2048")
     terminal.wait_for(ASKS)
     terminal.type("q\n")
-    terminal.wait_for("the game was left")
+    terminal.wait_for("you left the game")
     assert terminal.ended() == 0
 
 

@@ -81,7 +81,7 @@ def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
         done = typed(command, "outputs")
         assert done.returncode == 2
         assert "outputs holds no checkpoint" in done.stderr
-        assert "the newest run in it is outputs/a\n" in done.stderr
+        assert "its newest run is outputs/a\n" in done.stderr
     assert "newest" not in typed("eval", "outputs/c").stderr
     assert "did you mean outputs?" in typed("eval", "output").stderr
     random = ["watch", "player=random", "game=tictactoe"]

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode  # noqa: E402
 
 import rlgames.envs  # noqa: E402, F401
 from rlgames.core.errors import ConfigError  # noqa: E402
-from rlgames.envs.seated import MOST_ILLEGAL  # noqa: E402
+from rlgames.envs.batched_env import MAX_ILLEGAL_ACTIONS  # noqa: E402
 
 CHANCE = np.random.default_rng(0)
 
@@ -102,7 +102,7 @@ def test_rewards_are_those_of_the_config_group():
         assert paid == pytest.approx(hit - left / cells)
         cells, left = cells - 1, left - hit
     default = gymnasium.make("rlgames/Battleship-v0").unwrapped
-    assert default.seated.reward.scored == "turns"
+    assert default.games.reward.scored == "turns"
 
 
 @pytest.mark.parametrize("seat", [1, 2])
@@ -121,11 +121,11 @@ def test_an_illegal_action_changes_nothing_and_costs():
     before, _, _, _, info = env.step(0)
     assert not info["action_mask"][0]
     assert env.action_space.sample(info["action_mask"]) != 0
-    for count in range(1, MOST_ILLEGAL + 1):
+    for count in range(1, MAX_ILLEGAL_ACTIONS + 1):
         seen, reward, terminated, truncated, _ = env.step(0)
         assert np.array_equal(seen, before)
         assert (reward, terminated) == (-0.5, False)
-        assert truncated == (count == MOST_ILLEGAL)
+        assert truncated == (count == MAX_ILLEGAL_ACTIONS)
     _, info = env.reset()
     assert info["action_mask"].all()
 
@@ -216,7 +216,7 @@ def test_ppo_of_others_learns_salvo(masked):
     for who in ("random", "trained"):
         seen, info = envs.reset(seed=5)
         total, over = np.zeros(500), np.zeros(500, dtype=bool)
-        for _ in range(9 + MOST_ILLEGAL):
+        for _ in range(9 + MAX_ILLEGAL_ACTIONS):
             action = some_legal(info["action_mask"])
             if who == "trained":
                 told = {"action_masks": envs.action_masks()} if masked else {}

@@ -44,9 +44,9 @@ def test_the_number_of_threads_changes_nothing(game):
         assert torch.equal(moves.action, again.action)
         assert torch.equal(moves.game, again.game)
         assert torch.equal(results.score, ended.score)
-        assert results.moves == ended.moves
+        assert results.num_moves == ended.num_moves
     assert torch.equal(torch.bincount(moves.game), results.turns)
-    assert results.moves == len(moves)
+    assert results.num_moves == len(moves)
     assert len(results.turns.unique()) > 1
     assert len(results.turns) == GAMES
 

@@ -21,7 +21,8 @@ from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
-from rlgames.search.mcts import Mcts
+from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.selection import add_dirichlet_noise
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.alphabeta import AlphaBeta
@@ -112,9 +113,10 @@ def test_noise_is_at_the_root_only(monkeypatch, noise):
 
     monkeypatch.setattr(mcts, "SearchTree", Kept)
     state = CONNECT4.initial(5, rng())
-    Mcts(CONNECT4, Random(CONNECT4), simulations=40, dirichlet_fraction=noise).search(state, rng())
+    settings = MctsSettings(simulations=40, dirichlet_fraction=noise)
+    Mcts(CONNECT4, Random(CONNECT4), settings).search(state, rng())
     tree = trees[0]
-    roots, below = tree.prior[:5], tree.prior[5 : tree.count]
+    roots, below = tree.prior[:5], tree.prior[5 : tree.num_nodes]
     assert torch.allclose(below[below >= 0], torch.tensor(1 / 7))
     assert torch.allclose(roots.sum(1), torch.ones(5))
     assert bool((roots - 1 / 7).abs().max() > 0.01) == bool(noise)
@@ -122,10 +124,9 @@ def test_noise_is_at_the_root_only(monkeypatch, noise):
 
 def test_noise_is_drawn_from_dirichlets_distribution():
     """Of k equal parameters a the mean is 1/k, the variance (k - 1) / k² / (k a + 1)."""
-    search = Mcts(CONNECT4, Random(CONNECT4), dirichlet_fraction=1.0, dirichlet_total=10.0)
     prior = torch.full((40_000, 7), -torch.inf)
     prior[:, 1:5] = 0.25
-    drawn = search._noisy(prior, rng())
+    drawn = add_dirichlet_noise(prior, 1.0, 10.0, rng())
     assert (drawn[:, [0, 5, 6]] == -torch.inf).all()
     actual = drawn[:, 1:5]
     assert torch.allclose(actual.sum(1), torch.ones(40_000))

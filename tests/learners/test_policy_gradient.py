@@ -8,7 +8,7 @@ from helpers import make_agent, rng
 
 import rlgames
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.evaluate import certainty_by_move
+from rlgames.evaluation.diagnostics import certainty_by_move
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -33,7 +33,7 @@ def test_advantages_are_sums_of_later_errors(name, decay):
     reward = Reward(game, scored, discount=0.9).rewards(moves, results)
     value = torch.rand(len(moves), generator=rng(2))
     actual = generalized_advantage(reward, value, moves, 0.9, decay)
-    for number in range(moves.games):
+    for number in range(moves.num_games):
         for seat in range(game.spec.seats):
             own = ((moves.game == number) & (moves.seat == seat)).nonzero()[:, 0].tolist()
             advantage = 0.0
@@ -54,7 +54,7 @@ def test_advantages_bootstrap_at_the_end_of_a_window():
     value, bootstrap_value = torch.rand(len(moves), generator=rng(2)), torch.rand(len(done)) * ~done
     reward = Reward(game, scored).rewards(moves, reached)
     actual = generalized_advantage(reward, value, moves, 0.9, 0.7, bootstrap_value)
-    for number in range(moves.games):
+    for number in range(moves.num_games):
         next_value, advantage = float(bootstrap_value[number]), 0.0
         for row in reversed((moves.game == number).nonzero()[:, 0].tolist()):
             error = float(reward[row]) + 0.9 * next_value - float(value[row])

@@ -32,7 +32,7 @@ def some_moves(*rules, games=30):
 def test_returns_are_the_sums_of_equation_two(rules, minus, scored):
     game, moves, results = some_moves(*rules)
     actual = Reward(game, scored, minus, 0.5).returns(moves, results)
-    for row in range(moves.games):
+    for row in range(moves.num_games):
         ids = (moves.game == row).nonzero()[:, 0].tolist()
         rewards = {}  # by turn
         shot = hit = 0
@@ -264,7 +264,7 @@ def test_trajectories_of_one_player():
     moves, results = collect_games(game, players, 40, rng(10), seating=seating)
     mine = moves.by_player(0)
     assert (mine.seat == mine.game % 2).all()
-    assert len(mine) + len(moves.by_player(1)) == len(moves) == results.moves
+    assert len(mine) + len(moves.by_player(1)) == len(moves) == results.num_moves
     assert sum(mine.ply_sizes) == len(mine)
     reward = Reward(game, "outcome", discount=0.5)
     both = reward.returns(moves, results)

@@ -26,11 +26,11 @@ def windows(opened, plies, games):
     played, under_way, scores = [], [], []
     while len(played) < games:
         moves, results = opened.collect(plies)
-        assert moves.games == len(results.state)
-        assert len(moves) == results.moves == sum(moves.ply_sizes)
+        assert moves.num_games == len(results.state)
+        assert len(moves) == results.num_moves == sum(moves.ply_sizes)
         assert max(moves.ply_sizes) <= opened.batch
         assert len(moves.ply_sizes) == plies
-        under_way += [[] for _ in range(moves.games - len(under_way))]
+        under_way += [[] for _ in range(moves.num_games - len(under_way))]
         rows = zip(moves.game.tolist(), told(moves), strict=True)
         for number, row in rows:
             under_way[number].append(row)

@@ -11,7 +11,7 @@ from rlgames.config import compose
 from rlgames.config.catalogue import options
 from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.evaluate import evaluate
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import arguments, build_game
@@ -165,7 +165,10 @@ def test_density_on_listed_layouts_shoots_the_likeliest_cell():
 def test_density_takes_about_as_few_shots_by_samples_as_by_the_list():
     exact, sampled = Battleship(5, 5, [3, 2]), Battleship(5, 5, [3, 2])
     sampled.posterior._listed, sampled.posterior.exact = None, False
-    found = [evaluate(game, Density(game, 60), 400, 400, rng(3)).turns for game in (exact, sampled)]
+    found = [
+        evaluate(game, Density(game, 60), EvaluationSettings(400), rng(3)).turns
+        for game in (exact, sampled)
+    ]
     assert not Density(sampled, 60).deterministic
     assert abs(found[0].mean - found[1].mean) < 0.6
 
@@ -197,10 +200,10 @@ def test_players_say_which_games_are_not_theirs():
 def test_both_seats_are_told_apart():
     """The first player always wins this game: a line of 1."""
     game = KInARow(2, 2, 1, False)
-    found = evaluate(game, Random(game), 100, 100, rng(), Random(game))
-    assert [seat["win"].count for seat in found.results] == [50, 0]
-    assert [seat["loss"].count for seat in found.results] == [0, 50]
-    assert found.share("win").rate == 0.5
+    found = evaluate(game, Random(game), EvaluationSettings(100), rng(), Random(game))
+    assert [seat["win"].count for seat in found.outcomes_by_seat] == [50, 0]
+    assert [seat["loss"].count for seat in found.outcomes_by_seat] == [0, 50]
+    assert found.outcome_rate("win").rate == 0.5
     assert found.points == 0.5
     assert float(found.turns.mean) == 1
 
@@ -208,11 +211,11 @@ def test_both_seats_are_told_apart():
 def test_results_of_random_tic_tac_toe_lie_within_the_interval():
     game = KInARow(3, 3, 3, False)
     player = Random(game)
-    found = evaluate(game, player, 40_000, 1, rng(4), player, batch=1000)
-    first = found.results[0]["win"]
+    found = evaluate(game, player, EvaluationSettings(40_000, batch=1000), rng(4), player)
+    first = found.outcomes_by_seat[0]["win"]
     low, high = first.interval
     assert low - 0.002 < 737 / 1260 < high + 0.002
-    assert abs(found.share("draw").rate - 8 / 63) < 4 * math.sqrt(0.127 * 0.873 / 40_000)
+    assert abs(found.outcome_rate("draw").rate - 8 / 63) < 4 * math.sqrt(0.127 * 0.873 / 40_000)
 
 
 def test_wilson_intervals():
@@ -231,10 +234,10 @@ def test_a_single_game_has_a_finite_interval():
 
 def test_tiles_reached_are_counted_from_the_final_boards():
     game = Game2048(3, 3)
-    found = evaluate(game, Random(game), 500, 1, rng(5))
-    most = 2 ** found.final.tiles.amax(1).long()
-    for tile, share in found.reach.items():
+    found = evaluate(game, Random(game), EvaluationSettings(500), rng(5))
+    most = 2 ** found.state.tiles.amax(1).long()
+    for tile, share in found.tile_rates.items():
         assert share.count == int((most >= int(tile)).sum())
     assert found.measures["grid_sum"].mean == pytest.approx(
-        float((2.0 ** found.final.tiles.double() * (found.final.tiles > 0)).sum(1).mean())
+        float((2.0 ** found.state.tiles.double() * (found.state.tiles > 0)).sum(1).mean())
     )

@@ -19,7 +19,12 @@ from rlgames.factory.components import arguments
 from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
-from rlgames.rollouts.conformance import CHECKS, check, follows_its_contract, reveals_the_same
+from rlgames.rollouts.conformance import (
+    CHECKS,
+    check,
+    every_ply_follows_the_contract,
+    hidden_hits_never_change,
+)
 from rlgames.rollouts.play import play_games
 
 NAMES = options("game")
@@ -69,15 +74,15 @@ def some_rules(draw, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_games_follow_their_contract(name):
-    follows_its_contract(make_game(f"game={name}"))
+    every_ply_follows_the_contract(make_game(f"game={name}"))
 
 
 @pytest.mark.slow
 def test_games_of_experiments_follow_their_contract():
     for words in rules_of_experiments():
         game = make_game(*words)
-        follows_its_contract(game)
-        reveals_the_same(game)
+        every_ply_follows_the_contract(game)
+        hidden_hits_never_change(game)
 
 
 @pytest.mark.slow
@@ -90,7 +95,7 @@ def test_any_rules_follow_the_contract_or_are_refused(name, data):
         make_game(*words)
     except ConfigError:
         assume(False)
-    follows_its_contract(make_game(*words), batch=6, seed=data.draw(st.integers(0, 1000)))
+    every_ply_follows_the_contract(make_game(*words), batch=6, seed=data.draw(st.integers(0, 1000)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,7 +106,7 @@ def test_games_conform(one, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_revealed_is_the_same_through_a_game(name):
-    reveals_the_same(make_game(f"game={name}"))
+    hidden_hits_never_change(make_game(f"game={name}"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -161,8 +166,8 @@ class Misread(KInARow):
     ("kind", "told"),
     [
         (Begun, "before its first move"),
-        (Endless, "outlasted"),
-        (Greedy, "add up to nothing"),
+        (Endless, "exceeds"),
+        (Greedy, "do not sum to zero"),
         (Misread, "is read from"),
         (Peeking, "rows"),
     ],

@@ -51,15 +51,15 @@ def reads_or_names(path, lines, number):
 def assert_sound(found):
     """Only moves that the rules allow, and finite numbers."""
     game, _ = make_game_and_rules(f"game={DAMAGED}")
-    moves, score = found.moves, found.results.score
+    moves, score = found.trajectories, found.final_states.score
     assert game.legal_action_mask(moves.state).gather(1, moves.action[:, None]).all()
     assert not moves.state.done.any()
     assert torch.equal(moves.seat, moves.state.current_seat)
     assert len(moves.state) == len(moves.action) == len(moves.game) == len(moves.score_delta)
-    assert score.shape == (moves.games, game.spec.seats)
+    assert score.shape == (moves.num_games, game.spec.seats)
     assert moves.score_delta.dtype == score.dtype == torch.float32
-    assert int(moves.game.max()) < moves.games
-    assert found.results.state.done.all()
+    assert int(moves.game.max()) < moves.num_games
+    assert found.final_states.state.done.all()
 
 
 # ---------------------------------------------------------------- round trips
@@ -71,17 +71,20 @@ def test_what_was_written_is_read_back(name, tmp_path):
     game, rules = make_game_and_rules(f"game={name}")
     moves, results = record(path, f"game={name}")
     recorded = records.read(path, game, rules)
-    assert torch.equal(recorded.results.score, results.score)
+    assert torch.equal(recorded.final_states.score, results.score)
     order, again = (
         torch.cat([(of.game == number).nonzero()[:, 0] for number in range(GAMES)])
-        for of in (moves, recorded.moves)
+        for of in (moves, recorded.trajectories)
     )
-    played, found = moves.state[order], recorded.moves._rows(again, recorded.moves.game, GAMES)
+    played, found = (
+        moves.state[order],
+        recorded.trajectories._rows(again, recorded.trajectories.game, GAMES),
+    )
     for column in ("seat", "player", "score_delta", "ends_turn"):
         assert torch.equal(getattr(found, column), getattr(moves, column)[order]), column
     assert torch.equal(found.state.turn, played.turn)
     assert torch.equal(found.state.score, played.score)
-    assert torch.equal(recorded.results.turns, results.turns)
+    assert torch.equal(recorded.final_states.turns, results.turns)
     assert torch.equal(game.observe(found.state), game.observe(played))
     assert torch.equal(game.legal_action_mask(found.state), game.legal_action_mask(played))
     assert torch.equal(found.state.current_seat, played.current_seat)
@@ -117,24 +120,24 @@ def test_further_games_are_appended(tmp_path):
     second, _ = record(path, f"game={DAMAGED}", games=2, seed=2)
     assert path.read_text(encoding="utf-8").startswith(before)
     found = read(path)
-    assert found.moves.games == len(found.results.score) == 5
-    assert len(found.moves) == len(first) + len(second)
-    assert found.moves.game.unique().tolist() == list(range(5))
+    assert found.trajectories.num_games == len(found.final_states.score) == 5
+    assert len(found.trajectories) == len(first) + len(second)
+    assert found.trajectories.game.unique().tolist() == list(range(5))
 
 
 def test_an_empty_file_becomes_a_record(tmp_path):
     path = tmp_path / "games"
     path.touch()
     moves, _ = record(path, f"game={DAMAGED}")
-    assert len(read(path).moves) == len(moves)
+    assert len(read(path).trajectories) == len(moves)
 
 
 def test_empty_lines_are_passed_over(tmp_path, undamaged):
     path = tmp_path / "games"
     whole = reads_or_names(path, undamaged, 0)
     spaced = reads_or_names(path, [undamaged[0], "", *undamaged[1:3], "   ", *undamaged[3:], ""], 0)
-    assert torch.equal(whole.moves.action, spaced.moves.action)
-    assert torch.equal(whole.moves.game, spaced.moves.game)
+    assert torch.equal(whole.trajectories.action, spaced.trajectories.action)
+    assert torch.equal(whole.trajectories.game, spaced.trajectories.game)
 
 
 def test_games_that_show_more_than_the_board_are_read_back_or_not_written(tmp_path):
@@ -143,7 +146,7 @@ def test_games_that_show_more_than_the_board_are_read_back_or_not_written(tmp_pa
         moves, _ = record(path, *words)
     except BadRecord:
         return
-    assert len(read(path, *words).moves) == len(moves)
+    assert len(read(path, *words).trajectories) == len(moves)
 
 
 # ---------------------------------------------------------------- other files
@@ -436,7 +439,7 @@ def test_records_of_every_game_survive_random_damage(name, tmp_path):
         except BadRecord as error:
             assert "line " in str(error)  # noqa: PT017
             continue
-        assert found.moves.game.max() < len(found.results.score)
+        assert found.trajectories.game.max() < len(found.final_states.score)
 
 
 def test_nothing_in_a_record_is_ever_run(tmp_path, undamaged, monkeypatch):

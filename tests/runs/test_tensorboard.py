@@ -17,7 +17,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.core.signals import Interrupts
 from rlgames.drawing import pictures
 from rlgames.drawing.pictures import Thought
-from rlgames.evaluation.evaluate import afterstate_values
+from rlgames.evaluation.diagnostics import afterstate_values
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.policy import Policy

@@ -12,7 +12,7 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
-from rlgames.search.expectimax import Expectimax
+from rlgames.search.expectimax import Expectimax, ExpectimaxSettings
 from rlgames.solvers.graph import Graph
 
 
@@ -49,7 +49,9 @@ def test_scores_are_those_of_a_slow_recursion(plies, least):
     game = Game2048(2, 2)
     agent = agent_of(game, 50.0, score_scale=0.5)
     state = collect_games(game, [Random(game)], 4, rng())[0].state[::9]
-    search = Expectimax(game, agent, plies=plies, min_probability=least, discount=0.9)
+    search = Expectimax(
+        game, agent, ExpectimaxSettings(plies=plies, min_probability=least, discount=0.9)
+    )
     found, legal = search.scores(state, plies), game.legal_action_mask(state)
     chosen = search.choose(state, rng())
     for row in range(len(state)):
@@ -64,7 +66,7 @@ def test_scores_are_those_of_a_slow_recursion(plies, least):
 def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
     """Without any values: what the moves themselves gain."""
     game = Game2048(*shape)
-    search = Expectimax(game, agent_of(game), plies=20)
+    search = Expectimax(game, agent_of(game), ExpectimaxSettings(plies=20))
     openings, probability = game.openings(1000)
     best = torch.zeros(len(openings), dtype=torch.float64)
     live = (~openings.done).nonzero()[:, 0]
@@ -78,9 +80,9 @@ def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
     game = Game2048(2, 2)
     moves, results = collect_games(game, [Random(game)], 30, rng())
     state = type(moves.state).cat([moves.state, results.state])
-    search = Expectimax(game, agent_of(game, 50.0))
+    search = Expectimax(game, agent_of(game, 50.0), ExpectimaxSettings())
     whole = search.choose(state, rng())
-    monkeypatch.setattr("rlgames.search.expectimax.CHUNK", 7)
+    monkeypatch.setattr("rlgames.search.expectimax.CHUNK_SIZE", 7)
     assert torch.equal(search.choose(state, rng()), whole)
     assert game.legal_action_mask(state).gather(1, whole[:, None]).all()
 
@@ -88,12 +90,12 @@ def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
 def test_what_does_not_fit_is_refused():
     game = Game2048(2, 2)
     with pytest.raises(ValueError, match="policy=ntuple"):
-        Expectimax(game, Random(game))
+        Expectimax(game, Random(game), ExpectimaxSettings())
     with pytest.raises(ValueError, match="reward=score"):
-        Expectimax(game, agent_of(game, score_scale=0.0))
+        Expectimax(game, agent_of(game, score_scale=0.0), ExpectimaxSettings())
     other = agent_of(KInARow(3, 3, 3, False, "tictactoe"))
-    with pytest.raises(ValueError, match="one seat against the dice"):
-        Expectimax(other.game, other)
+    with pytest.raises(ValueError, match="one seat with chance"):
+        Expectimax(other.game, other, ExpectimaxSettings())
 
 
 def test_it_has_the_discount_that_the_run_learnt_with():
@@ -101,4 +103,4 @@ def test_it_has_the_discount_that_the_run_learnt_with():
     cfg = load_config("eval", ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config("train", ["game=2048", "reward.discount=0.7"]).reward
     search = build_search(cfg.search, game, agent_of(game), reward)
-    assert (search.plies, search.discount) == (3, 0.7)
+    assert (search.settings.plies, search.settings.discount) == (3, 0.7)

@@ -15,7 +15,7 @@ from rlgames.commands.arena import arena_command
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.evaluate import evaluate
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.components import build_search
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
@@ -24,7 +24,7 @@ from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
-from rlgames.search.mcts import Mcts
+from rlgames.search.mcts import Mcts, MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 
@@ -38,7 +38,7 @@ def with_network(game, **settings):
     net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
     torch.nn.init.normal_(net.logits.weight, generator=rng(2))
     torch.nn.init.normal_(net.value.weight, generator=rng(3))
-    return Mcts(game, Agent(game, net, Argmax()), **settings)
+    return Mcts(game, Agent(game, net, Argmax()), MctsSettings(**settings))
 
 
 def some_states(game, count=12):
@@ -70,7 +70,7 @@ def boards():
 def plays_best(boards, fewest, settings):
     state, best = boards
     rows = (state.turn >= fewest).nonzero()[:, 0]
-    action = Mcts(TICTACTOE, Random(TICTACTOE), **settings).choose(state[rows], rng())
+    action = Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(**settings)).choose(state[rows], rng())
     wrong = rows[~best[rows].gather(1, action[:, None])[:, 0]]
     return [TICTACTOE.render(state, row) for row in wrong.tolist()]
 
@@ -142,7 +142,7 @@ def test_connect4_positions_are_what_they_are_called(name):
 @pytest.mark.slow
 def test_connect4_forced_wins_and_blocks_are_found():
     state = type(position(["......."])).cat([position(rows) for _, _, rows in FORCED.values()])
-    search = Mcts(CONNECT4, Random(CONNECT4), simulations=800)
+    search = Mcts(CONNECT4, Random(CONNECT4), MctsSettings(simulations=800))
     action = search.choose(state, rng()).tolist()
     for (name, (columns, *_)), column in zip(FORCED.items(), action, strict=True):
         assert str(column) in columns.split(), name
@@ -166,7 +166,7 @@ def test_the_hidden_truth_changes_nothing():
     layouts, _ = game.openings(100)
     state = game.public(game.apply_action(layouts, torch.zeros(len(layouts), dtype=torch.int64)))
     missed = state[(~state.hit.any(1)).nonzero()[:, 0]]
-    search = Mcts(game, Random(game), simulations=50)
+    search = Mcts(game, Random(game), MctsSettings(simulations=50))
     chosen = [search.choose(missed[row : row + 1], rng(3)) for row in range(len(missed))]
     assert len(chosen) == 6
     assert len({int(action) for action in chosen}) == 1
@@ -175,8 +175,10 @@ def test_the_hidden_truth_changes_nothing():
 @pytest.mark.slow
 def test_battleship_is_played_well_and_never_better_than_can_be():
     game = Battleship(4, 4, [4])
-    search = OneMind(game, Mcts(game, Random(game), simulations=100))
-    means = [evaluate(game, search, "all", 1, rng(seed)).turns.mean for seed in range(3)]
+    search = OneMind(game, Mcts(game, Random(game), MctsSettings(simulations=100)))
+    means = [
+        evaluate(game, search, EvaluationSettings("all"), rng(seed)).turns.mean for seed in range(3)
+    ]
     assert min(means) >= 6.0
     assert sum(means) / len(means) < 7.5
 
@@ -185,7 +187,7 @@ def test_a_tree_promises_no_more_than_what_is_seen_allows():
     """One ship of one cell among three: 2 turns. Who knew it after the first shot: 5/3."""
     game = Battleship(1, 3, [1])
     state = game.public(game.initial(20, rng()))
-    visits, quality = Mcts(game, Random(game), simulations=400).search(state, rng())
+    visits, quality = Mcts(game, Random(game), MctsSettings(simulations=400)).search(state, rng())
     turns = 3 - 2 * quality  # Q is 0 for the most turns that came, 3, and 1 for the fewest, 1
     assert float((turns * visits).sum() / visits.sum()) == pytest.approx(2.0, abs=0.02)
 
@@ -195,11 +197,13 @@ def test_a_tree_promises_no_more_than_what_is_seen_allows():
 def test_search_beats_what_guides_it(name):
     game = make_small_game(name)
     random = Random(game)
-    search = Mcts(game, random, simulations=64)
+    search = Mcts(game, random, MctsSettings(simulations=64))
     if game.spec.seats == 2:
-        assert evaluate(game, search, 60, 1, rng(), random).points > 0.6
+        assert evaluate(game, search, EvaluationSettings(60), rng(), random).points > 0.6
         return
-    ours, theirs = (evaluate(game, player, 60, 1, rng()) for player in (search, random))
+    ours, theirs = (
+        evaluate(game, player, EvaluationSettings(60), rng()) for player in (search, random)
+    )
     if game.spec.goal == "turns":
         assert ours.turns.high < theirs.turns.low
     else:
@@ -243,7 +247,7 @@ def test_small_2048_is_played_almost_as_well_as_can_be():
     game = Game2048(2, 2)
     graph = Graph(game, 60, 1 << 30)
     keys = torch.cat([layer.keys for layer in graph.layers.values()])
-    action = Mcts(game, Random(game), simulations=200, c_puct=4.0).choose(
+    action = Mcts(game, Random(game), MctsSettings(simulations=200, c_puct=4.0)).choose(
         game.state_from_key(keys), rng()
     )
     chosen = dict(zip(keys.tolist(), action.tolist(), strict=True))
@@ -262,12 +266,12 @@ def test_descents_side_by_side_share_out_as_one_after_the_other():
     game = Game2048(2, 2)
     forest = SearchTree(1, 50, 4, torch.device("cpu"))
     forest.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
-    search = Mcts(game, Random(game), rule="dedieu_amar")
+    search = Mcts(game, Random(game), MctsSettings(rule="dedieu_amar"))
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    together = search._pick(forest, root, bounds.expand(12, 2)).tolist()
+    together = search._select(forest, root, bounds.expand(12, 2)).tolist()
     alone = []
     for _ in range(12):
-        action = search._pick(forest, root[:1], bounds)
+        action = search._select(forest, root[:1], bounds)
         alone.append(int(action))
         forest.back_up(action, torch.tensor([0.5]))
     assert together == alone
@@ -278,9 +282,9 @@ def test_luck_in_one_visit_does_not_draw_all_descents_under_way():
     forest = SearchTree(1, 50, 4, torch.device("cpu"))
     forest.prior[0] = 0.25
     forest.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
-    search = Mcts(game, Random(game), c_puct=2.0)
+    search = Mcts(game, Random(game), MctsSettings(c_puct=2.0))
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    count = torch.bincount(search._pick(forest, root, bounds.expand(12, 2)), minlength=4)
+    count = torch.bincount(search._select(forest, root, bounds.expand(12, 2)), minlength=4)
     assert int(count[0]) == int(count.max()) < 12
     assert (count > 0).all()
 
@@ -289,14 +293,14 @@ def test_children_are_found_again_and_equal_ones_are_one():
     forest = SearchTree(3, 2000, 4, torch.device("cpu"))
     node = torch.arange(3).repeat_interleave(800)
     action, outcome = torch.arange(2400) % 4, torch.randint(-(2**62), 2**62, (2400,))
-    child, new = forest.child(node, action, outcome)
+    child, new = forest.find_or_add_child(node, action, outcome)
     assert new.all()
     assert sorted(child.tolist()) == list(range(3, 2403))
-    again, new = forest.child(node.flip(0), action.flip(0), outcome.flip(0))
+    again, new = forest.find_or_add_child(node.flip(0), action.flip(0), outcome.flip(0))
     assert not new.any()
     assert torch.equal(again.flip(0), child)
     twice = torch.tensor([0, 0, 1])
-    child, new = forest.child(child[twice], action[twice], outcome[twice])
+    child, new = forest.find_or_add_child(child[twice], action[twice], outcome[twice])
     assert new.tolist() == [True, False, True]
     assert child[0] == child[1] != child[2]
 
@@ -307,9 +311,9 @@ def test_the_value_head_counts_in_the_games_own_units():
     node = load_config("eval", ["player=random", "game=2048", "search=mcts"]).search
     node.leaf = "value"
     reward = load_config("train", ["game=2048"]).reward
-    player = with_network(game).guide
+    player = with_network(game).player
     search = build_search(node, game, player, reward)
-    assert (search.worth.value, search.unit) == ("score", pytest.approx(100))
+    assert (search.utility.value, search.settings.value_scale) == ("score", pytest.approx(100))
     for words in (
         ["reward=score", "reward.minus=random_turn"],
         ["reward=score", "reward.scored=score"],
@@ -399,4 +403,4 @@ def test_a_person_plays_against_a_search_and_is_shown_what_it_looked_at(tmp_path
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"B2 +\d+\.\d%", done.stdout)
-    assert "it plays " in done.stdout
+    assert "your opponent plays " in done.stdout

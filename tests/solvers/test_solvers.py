@@ -7,7 +7,7 @@ import pytest
 import torch
 from helpers import rng
 
-from rlgames.evaluation.arena import ratings
+from rlgames.evaluation.arena import elo_ratings
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -228,10 +228,10 @@ def test_ratings_of_players_of_known_strength():
     for one, other in itertools.permutations(range(3), 2):
         table[one, other, 0] = 1e6 * points[one][other] / (points[one][other] + points[other][one])
         table[other, one, 2] = table[one, other, 0]
-    assert ratings(table) == pytest.approx([400, 0, -400], abs=0.5)
+    assert elo_ratings(table) == pytest.approx([400, 0, -400], abs=0.5)
     nothing = np.zeros((2, 2, 3))
     nothing[0, 1, 0] = nothing[1, 0, 2] = 50
-    assert np.isfinite(ratings(nothing)).all()
+    assert np.isfinite(elo_ratings(nothing)).all()
 
 
 def test_exact_results_of_random_and_minimax_players():

@@ -41,12 +41,12 @@ def recorded(path, game, rules, games=12, seed=1, players=None):
     second = (torch.arange(games) % 2)[:, None]
     seating = torch.cat([second, 1 - second], 1) if game.spec.seats == 2 else None
     moves, results = collect_games(game, players, games, rng(seed), seating=seating)
-    records.write(path, game, rules, ["one", "other"], moves, results)
+    records.append(path, game, rules, ["one", "other"], moves, results)
     return moves, results, records.read(path, game, rules)
 
 
 def by_game(column, moves):
-    return column[moves._by_game]
+    return column[moves._rows_by_game]
 
 
 # ---------------------------------------------------------------- records as moves
@@ -72,12 +72,12 @@ def by_game(column, moves):
 def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
     game, rules = make_game_and_rules(*words)
     moves, results, record = recorded(tmp_path / "games", game, rules)
-    again = record.moves
+    again = record.trajectories
     for column in ("seat", "score_delta", "ends_turn", "player", "game"):
         own, others = getattr(moves, column), getattr(again, column)
         assert torch.equal(by_game(own, moves), by_game(others, again)), column
     assert again.ply_sizes == moves.ply_sizes
-    assert record.results.moves == results.moves == len(moves)
+    assert record.final_states.num_moves == results.num_moves == len(moves)
     tried = 0
     for scored in SCORED:
         for minus in SUBTRACTED:
@@ -86,7 +86,7 @@ def test_recorded_games_have_the_returns_of_the_games_played(words, tmp_path):
             except ValueError:
                 continue
             tried += 1
-            own, others = reward.returns(moves, results), reward.returns(again, record.results)
+            own, others = reward.returns(moves, results), reward.returns(again, record.final_states)
             assert torch.allclose(by_game(own, moves), by_game(others, again)), (scored, minus)
     assert tried >= 2
 
@@ -113,7 +113,7 @@ def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
     game, rules = make_game_and_rules("game=2048", "board=2")
     recorded(tmp_path / "games", game, rules, games=3)
     other = make_game_and_rules("game=2048", "board=2", "encoding=exponents", "target=8")
-    assert records.read(tmp_path / "games", *other).moves.games == 3
+    assert records.read(tmp_path / "games", *other).trajectories.num_games == 3
     with pytest.raises(records.BadRecord, match="other rules"):
         records.read(tmp_path / "games", *make_game_and_rules("game=2048", "board=2", "fours=0"))
 
@@ -142,12 +142,12 @@ def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
     players = [Random(game)]
     first, ended = collect_games(game, players, 5, rng(1))
     later, ended_later = collect_games(game, players, 4, rng(2))
-    records.write(tmp_path / "games", game, rules, ["one"], later, ended_later)
+    records.append(tmp_path / "games", game, rules, ["one"], later, ended_later)
     demonstrations = Demonstrations.read(
         tmp_path / "games", game, load(*words, "demonstrator=one"), rng(5)
     )
-    public = FinalStates(game.public(ended.state), ended.moves)
-    more = FinalStates(game.public(ended_later.state), ended_later.moves)
+    public = FinalStates(game.public(ended.state), ended.num_moves)
+    more = FinalStates(game.public(ended_later.state), ended_later.num_moves)
     policy, learner = make_learner(game, *small)
     expected = learner.update(first.join(later), public.join(more), 0.0)
     other, learner = make_learner(game, *small)
@@ -165,7 +165,7 @@ def test_joined_games_have_the_returns_that_they_had_apart():
     reward = Reward(game, "outcome", discount=0.9)
     apart = [by_game(reward.returns(*part), part[0]) for part in (one, two)]
     joined = one[0].join(two[0])
-    assert joined.games == 10
+    assert joined.num_games == 10
     assert sum(joined.ply_sizes) == len(joined) == len(one[0]) + len(two[0])
     together = by_game(reward.returns(joined, one[1].join(two[1])), joined)
     assert torch.equal(together, torch.cat(apart))
@@ -179,8 +179,8 @@ def test_whole_games_are_sampled_evenly():
     assert len(results.score.unique()) == 5
     for count in (3, 5, 12):
         drawn, ended = source.sample(count)
-        assert drawn.games == count == len(ended.state)
-        assert ended.moves == len(drawn)
+        assert drawn.num_games == count == len(ended.state)
+        assert ended.num_moves == len(drawn)
         # Their final scores tell these games apart.
         which = (ended.score == results.score.T).int().argmax(1)
         assert torch.equal(torch.bincount(drawn.game, minlength=count), expected[which])
@@ -415,9 +415,9 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
         assert done.returncode == 0, done.stderr
         game, rules = make_game_and_rules("game=tictactoe")
         found = records.read(tmp_path / name, game, rules)
-        assert found.moves.games == count
+        assert found.trajectories.num_games == count
         assert found.players == ["win_or_block", "random"]
-    ahead = found.results.score[:30, 0] > 0
+    ahead = found.final_states.score[:30, 0] > 0
     report = json.loads(done.stdout)
     assert int(ahead[::2].sum()) == report["seats"][0]["win"]["count"]
     before = (tmp_path / name).read_bytes()

@@ -50,7 +50,7 @@ class RandomHparamsConfig(HparamsConfig):
 
 
 SEARCHES = {
-    "mcts": Part(MctsConfig, "rlgames.search.mcts:Mcts"),
-    "expectimax": Part(ExpectimaxConfig, "rlgames.search.expectimax:Expectimax"),
+    "mcts": Part(MctsConfig, "rlgames.search.mcts:make_mcts"),
+    "expectimax": Part(ExpectimaxConfig, "rlgames.search.expectimax:make_expectimax"),
 }
 HPARAMS_SEARCHES = {"tpe": Part(HparamsConfig), "random": Part(RandomHparamsConfig)}

@@ -1,0 +1,150 @@
+"""Games as one seat experiences them: the core of the Gymnasium environments."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+from torch import Tensor
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import json_text
+from rlgames.factory.agents import build_player
+from rlgames.factory.components import build_game, build_reward
+from rlgames.games.game import Game
+from rlgames.players.player import Player, Random
+from rlgames.rewards import Reward
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+
+MAX_ILLEGAL_ACTIONS = 100
+"""A game is truncated after this many illegal actions in a row."""
+
+
+def make_config(**keys: Any) -> DictConfig:
+    """The config of an environment from its keys, which EnvConfig lists.
+
+    The default reward has the name of the game's goal. Raises ConfigError for invalid keys.
+    """
+    return _make_config(
+        *(
+            f"{name}={value if isinstance(value, str) else json_text(value)}"
+            for name, value in keys.items()
+        )
+    )
+
+
+@cache  # programs often make the same environment many times
+def _make_config(*overrides: str) -> DictConfig:
+    cfg = load_config("env", list(overrides))
+    if "game" not in cfg:
+        raise ConfigError("an environment needs a game", 'as in: game="tictactoe"')
+    if "reward" not in cfg:
+        cfg = load_config("env", [*overrides, f"reward={build_game(cfg).spec.goal}"])
+    cfg.device = "cpu"  # also for an opponent that was trained elsewhere
+    return cfg
+
+
+class BatchedEnv:
+    """Games side by side, in which an agent has one seat and an opponent the other, if there are
+    two; it is always the agent's turn.
+
+    An illegal action changes nothing, and its reward is cfg.illegal.
+    """
+
+    def __init__(self, cfg: DictConfig, num_games: int) -> None:
+        self.game: Game[Any] = build_game(cfg)
+        self.reward: Reward = build_reward(cfg, self.game)
+        self.seat, self.illegal_reward = cfg.seat - 1, cfg.illegal
+        if self.game.spec.seats == 1 and (cfg.seat > 1 or cfg.get("opponent") is not None):
+            raise ConfigError(
+                f"{self.game.spec.name} is played alone", "leave seat= and opponent= out"
+            )
+        self.opponent: Player = Random(self.game)
+        if cfg.get("opponent") is not None:
+            self.opponent = build_player(cfg.opponent, cfg, self.game)
+        self.rng = torch.Generator()
+        self.state = self.game.initial(num_games, self.rng)
+        self.num_illegal = torch.zeros(num_games, dtype=torch.int64)
+        """How many actions in a row were illegal, [B]."""
+
+    @property
+    def terminated(self) -> Tensor:
+        """Bool [B]."""
+        done: Tensor = self.state.done
+        return done
+
+    @property
+    def truncated(self) -> Tensor:
+        """Bool [B]."""
+        return self.num_illegal >= MAX_ILLEGAL_ACTIONS
+
+    def legal_action_mask(self) -> Tensor:
+        """Bool [B, A]."""
+        return self.game.legal_action_mask(self.state)
+
+    def observe(self) -> Tensor:
+        """Float32 [B, *spec.observation], as the agent sees it."""
+        return self.game.observe(self.state)
+
+    def reset(self, mask: Tensor) -> None:
+        """Start new games in the rows of a mask, bool [B]."""
+        rows = mask.nonzero()[:, 0]
+        if len(rows):
+            self._replace(rows, self.game.initial(len(rows), self.rng))
+            self.num_illegal[rows] = 0
+            self._play_opponent()
+
+    def step(self, action: Tensor) -> Tensor:
+        """Apply an action in every row, int64 [B]; returns the rewards, float32 [B].
+
+        Raises IndexError for an action out of range.
+        """
+        before = self.game.public(self.state)
+        is_legal = self.legal_action_mask().gather(1, action[:, None])[:, 0] & ~before.done
+        rows = is_legal.nonzero()[:, 0]
+        ends_turn = torch.zeros_like(is_legal)
+        if len(rows):
+            after = self.game.step(self.state[rows], action[rows], self.rng)
+            ends_turn[rows] = after.turn > before.turn[rows]
+            self._replace(rows, after)
+            self._play_opponent()
+        self.num_illegal = torch.where(is_legal | before.done, 0, self.num_illegal + 1)
+        row = torch.arange(len(action))
+        trajectories = Trajectories(
+            state=before,
+            action=action,
+            game=row,
+            seat=torch.full_like(row, self.seat),
+            player=torch.zeros_like(row),
+            score_delta=(self.state.score - before.score)[:, self.seat],
+            ends_turn=ends_turn,
+            ply_sizes=[len(row)],
+            num_games=len(row),
+        )
+        reward = self.reward.rewards(trajectories, FinalStates(self.state, len(rows)))
+        return torch.where(is_legal, reward, self.illegal_reward * ~before.done)
+
+    def _play_opponent(self) -> None:
+        """Let the opponent move until it is the agent's turn or the game is over."""
+        if self.game.spec.seats == 1:
+            return
+        while True:
+            is_opponents_turn = ~self.state.done & (self.state.current_seat != self.seat)
+            rows = is_opponents_turn.nonzero()[:, 0]
+            if not len(rows):
+                return
+            state = self.state[rows]
+            action = self.opponent.choose(self.game.public(state), self.rng)
+            self._replace(rows, self.game.step(state, action, self.rng))
+
+    def _replace(self, rows: Tensor, state: Any) -> None:
+        """Replace the positions in some rows, int64 [R], ascending."""
+        if len(rows) == len(self.state):
+            self.state = state
+            return
+        index = torch.arange(len(self.state))
+        index[rows] = torch.arange(len(self.state), len(self.state) + len(rows))
+        self.state = type(state).cat([self.state, state])[index]

@@ -1,0 +1,56 @@
+"""What a policy in training is certain of, and what it expects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game
+from rlgames.players.player import Agent, Random
+from rlgames.policies.policy import Policy, ValueFunction
+from rlgames.rollouts.play import collect_games
+from rlgames.sampling import Stochastic, distance_to_certainty
+from rlgames.solvers.graph import Graph
+
+NUM_RANDOM_GAMES = 200
+
+
+def certainty_by_move(game: Game[Any], policy: Policy, rng: torch.Generator) -> Tensor:
+    """Float32 [T]: the distance to certainty at each move of one game sampled from the policy."""
+    agent = Agent(game, policy, Stochastic())
+    trajectories, _ = collect_games(game, [agent], 1, rng)
+    return distance_to_certainty(agent.probabilities(trajectories.state).float())
+
+
+def afterstate_values(
+    game: Game[Any], policy: ValueFunction, graph: Graph | None, rng: torch.Generator
+) -> dict[str, Tensor]:
+    """The policy's values of afterstates for the seat that moved: float32 [N] by kind.
+
+    The kinds are "won", where the move wins the game, and "other"; empty kinds are left out. The
+    afterstates are those of all reachable positions if graph lists them, else those of 200 random
+    games; each counts once.
+    """
+    if graph is None:
+        trajectories, _ = collect_games(game, [Random(game)], NUM_RANDOM_GAMES, rng)
+        states = [trajectories.state]
+    else:
+        states = [game.state_from_key(layer.keys) for layer in graph.layers.values()]
+    values: dict[tuple[int, bool], float] = {}
+    for state in states:
+        legal = game.legal_action_mask(state)
+        for action in range(game.spec.actions):
+            before = state[(legal[:, action] & ~state.done).nonzero()[:, 0]]
+            after = game.apply_action(before, torch.full_like(before.current_seat, action))
+            score = after.score.gather(1, before.current_seat[:, None])[:, 0]
+            is_won = after.done & (score > 0)
+            value = policy.value(game, after)
+            afterstates = zip(game.key(after).tolist(), is_won.tolist(), strict=True)
+            values |= dict(zip(afterstates, value.tolist(), strict=True))
+    by_kind = {
+        kind: torch.tensor([value for (_, won), value in values.items() if won == is_won])
+        for kind, is_won in (("won", True), ("other", False))
+    }
+    return {kind: value for kind, value in by_kind.items() if len(value)}
