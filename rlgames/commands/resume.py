@@ -54,10 +54,10 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]
 
 def reason_finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
     """That a run has come to its end, where cfg wants no more of it; otherwise nothing."""
-    marks, played = found.state.get("marks"), found.games
+    progress, played = found.state.get("progress"), found.games
     if read_run(run).get("status") != "done":
         return ""
-    if isinstance(marks, dict) and marks.get("converged"):
+    if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"
     longer = plugins.command_for_run("resume", run, list(cfg.plugins), f"games={2 * played}")
     told = f"is finished, after {played:,} games, and this makes it longer: {longer}"

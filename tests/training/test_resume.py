@@ -214,6 +214,16 @@ def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     assert read_run(run)["resumed"][0]["games"] == 40
 
 
+def test_a_converged_run_is_unchanged(tmp_path, typed):
+    words = [*SALVO, "learner=behavior_cloning", "teacher=random", "learner.patience=1", "lr=1e-30"]
+    train(out([*words, "games=400"], tmp_path / "run"))
+    games = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
+    assert games < 400
+    result = typed("resume", "run")
+    assert result.returncode == 0
+    assert f"has converged, after {games} games; nothing was changed" in result.stdout
+
+
 REFUSED = {
     "game=connect4": "game=connect4 differs from the trained game=salvo",
     "board=4": "board=4 differs from the trained board=3",
