@@ -24,7 +24,7 @@ from rlgames.config.catalogue import (
 from rlgames.config.command import Command
 from rlgames.config.command_schemas import LAUNCHERS
 from rlgames.config.registry import REGISTRY, SHARED_GROUPS
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.core.text import columns
 
 INDENT = 25
@@ -112,7 +112,7 @@ def _explained(command: Command, words: Sequence[str]) -> list[list[str]]:
     for word in words:
         name, equals, value = word.partition("=")
         if name not in known:
-            raise ConfigError(f"no key is called {name!r} here", nearest(name, list(known)))
+            raise unknown_key(name, list(known))
         if name in groups and equals and value != "null":
             whole, parts = value.strip("'\""), value.split(",")
             several = parts if {*parts} <= {*known[name].choices} else [whole]
@@ -130,7 +130,7 @@ def _option(command: Command, group: str, option: str, known: Key) -> list[str]:
     folder = SHARED_GROUPS.get(group, group)
     if option not in known.choices:
         if folder != "player" or not os.path.exists(option):  # a run, otherwise
-            raise ConfigError(f"no {group} is called {option!r}", nearest(option, [*known.choices]))
+            raise unknown_option(group, option, known.choices)
         option = "run"
     lines = [f"{group}={option}: {description(folder, option)}"]
     if folder == "experiment":

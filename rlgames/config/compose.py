@@ -38,6 +38,7 @@ from rlgames.config.legacy import with_legacy_defaults
 from rlgames.config.plugins import load_plugins, plugins_override
 from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS, options_of, schema_of
 from rlgames.config.schema import defaults
+from rlgames.config.suggestions import unknown_key, unknown_option, unknown_value
 from rlgames.core.errors import ConfigError, UnknownPart, nearest
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
@@ -104,7 +105,7 @@ def load_config(command: str, overrides: list[str]) -> DictConfig:
         names = [*CONFIGS[command].key_names, *map(str, config.get("game") or ()), "experiment"]
         for name in map(str, config):
             if name not in names:
-                raise ConfigError(f"no key is called {name!r} here", nearest(name, names))
+                raise unknown_key(name, names)
         config = check_config(command, config)
     except InterpolationResolutionError as error:
         raise ConfigError(str(error).splitlines()[0], "${…} refers to another key") from None
@@ -217,7 +218,7 @@ def parse_overrides(words: list[str]) -> list[Override]:
         if name in groups and not override.is_sweep_override():
             value = str(override.value())
             if value not in options(name) and value != "None":
-                raise ConfigError(f"no {name} is called {value!r}", nearest(value, options(name)))
+                raise unknown_option(name, value, options(name))
     return parsed
 
 
@@ -246,13 +247,11 @@ def _compose(command: str, overrides: list[str]) -> DictConfig:
             for text in wrong:
                 name = text.split("=")[0].split("@")[-1]
                 if name not in names:
-                    hint = nearest(name, names)
-                    if hint.startswith("there is"):  # too many to read
-                        game = known.get("game")
-                        own = [str(key) for key in game or () if key != "name"]
-                        has = f"{game.name} has " + ", ".join(own) + "; " if game else ""
-                        hint = f"{has}rlgames {command} --help lists the others"
-                    raise ConfigError(f"no key is called {name!r} here", hint) from None
+                    game = known.get("game")
+                    own = [str(key) for key in game or () if key != "name"]
+                    has = f"{game.name} has {', '.join(own)}; " if game else ""
+                    hint = f"{has}rlgames {command} --help lists the others"
+                    raise unknown_key(name, names, hint) from None
             raise ConfigError(str(error).splitlines()[0]) from None
 
 
@@ -307,7 +306,8 @@ def typed_values(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
         except OmegaConfBaseException:
             names = [item.name for item in fields(schema)]
             if name not in names:
-                raise ConfigError(f"no key is called {sanitized!r}", nearest(name, names)) from None
+                dotted = "" if prefix in ("", "game") else f"{prefix}."
+                raise unknown_key(sanitized, [dotted + each for each in names]) from None
             raise ConfigError(
                 f"{sanitized}={raw} is not of the right kind",
                 f"it should be {kind_of(schema, name)}",
@@ -328,7 +328,7 @@ def _check_range(name: str, value: Any, metadata: Any) -> None:
         return
     choices, low, high = metadata["of"], metadata["low"], metadata["high"]
     if choices and value not in choices:
-        raise ConfigError(f"{name}={value} is not a choice", nearest(str(value), list(choices)))
+        raise unknown_value(name, str(value), choices)
     if isinstance(value, int | float) and not low <= value <= high:
         raise ConfigError(
             f"{name}={value} is out of range", f"it should be {range_in_words(low, high)}"
