@@ -1,297 +1,170 @@
-"""What a person sees: the progress of a run, and tables of what came of it."""
+"""The tables of trainings, evaluations and arenas."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.cli.live_view import LiveScreen, RenderedView
-from rlgames.cli.progress import ProgressCallback
 from rlgames.commands.evaluate import result_fields
-from rlgames.commands.show import ShownPosition
-from rlgames.commands.watch import Replay
-from rlgames.core.errors import detach_stdout
 from rlgames.core.text import json_text, printable
-from rlgames.drawing.terminal import grouped, printed
-from rlgames.training.callbacks import Callback
 from rlgames.training.run import TrainingResult
 
-MAX_LISTED_MOVES = 10
-"""So many of the likeliest moves of a position are shown."""
+COMMON_TILE_RATE = 0.995
+"""Tiles that more games reach are not listed."""
 
-
-@contextmanager
-def training_view(total: int) -> Iterator[Callback]:
-    """A live view on a terminal; elsewhere a plain line at every tenth of the games."""
-    console = Console()
-    if not sys.stdout.isatty() or console.is_dumb_terminal:
-        yield PlainProgress(total)
-        return
-    viewer = ProgressCallback(total)
-    with LiveScreen(RenderedView(lambda: viewer.view), console):
-        yield viewer
-
-
-class PlainProgress(Callback):
-    """Prints a line after an evaluation, one for each tenth of the games, of what is new."""
-
-    shown = ("turns", "score", "points", "exploitability")
-
-    def __init__(self, total: int) -> None:
-        self._total, self._tenth = total, 0
-        self._latest: dict[str, float] = {}
-
-    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        self._latest.update(metrics)
-        evaluated = any(name.startswith("eval/") for name in metrics)
-        if evaluated and games * 10 // self._total > self._tenth:
-            self._tenth = games * 10 // self._total
-            try:
-                print(f"{games:>10,} of {self._total:,} games: {self._line()}", flush=True)
-            except BrokenPipeError:  # nobody reads along any more; the run goes on
-                detach_stdout()
-            self._latest = {}
-
-    def _line(self) -> str:
-        latest, shown = self._latest, self.shown
-        speed = latest.get("time/games_per_s")
-        parts = [] if speed is None else [f"{speed:,.0f} games/s"]
-        for name in shown:
-            if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
-                parts.append(f"{name} {latest[f'train/{name}']:.2f}")
-        greedy = [f"{n} {latest[f'eval/{n}']:.3f}" for n in shown if f"eval/{n}" in latest]
-        if greedy:
-            parts.append("greedy " + " ".join(greedy))
-        return ", ".join(parts)
-
-
-def print_result(trained: TrainingResult) -> None:
-    """The table at the end of a run."""
-    found, game = trained.evaluation, trained.game
-    what = "every layout" if found.is_exact else f"{found.games:,} games"
-    if game.spec.goal == "outcome":
-        parts = result_fields(game, found)
-        rows = _seat_rows(parts)
-        rows.append(("exploitability", _number(trained.exploitability)))
-        _table(f"trained, greedy, against {trained.opponent}, {what}", rows)
-    else:
-        figure = found.turns if game.spec.goal == "turns" else found.score
-        rows = _reference_rows(
-            trained.random,
-            "trained, greedy",
-            _interval(figure.mean, [figure.low, figure.high], found.is_exact),
-            trained.optimal,
-        )
-        if trained.held_out is not None:
-            figure, exact = trained.held_out.turns, trained.held_out.is_exact
-            value = _interval(figure.mean, [figure.low, figure.high], exact)
-            rows.append(("the same, layouts held out", value))
-            what += " trained on"
-        if found.tile_rates:
-            rows += _reach_rows(result_fields(game, found)["reach"])
-        _table(f"{game.spec.goal} a game, over {what}", rows)
-    print(printable(f"{trained.seconds:.1f} s, in {trained.directory}"))
+Rows = list[tuple[str, str]]
 
 
 def print_fields(result: dict[str, Any]) -> None:
-    """The fields of a result, a line each: the printer of a command that has none of its own."""
+    """The fields of a result, a line each: for a command without a printer of its own."""
     for name, value in result.items():
         print(printable(f"{name}: {value if isinstance(value, str) else json_text(value)}"))
 
 
+def print_result(result: TrainingResult) -> None:
+    """The table at the end of a training."""
+    evaluation, game = result.evaluation, result.game
+    games = "all layouts" if evaluation.is_exact else f"{evaluation.games:,} games"
+    fields = result_fields(game, evaluation)
+    if game.spec.goal == "outcome":
+        rows = _seat_rows(fields)
+        rows.append(("exploitability", _number(result.exploitability)))
+        _print_table(f"trained, greedy, against {result.opponent}, {games}", rows)
+    else:
+        estimate = evaluation.turns if game.spec.goal == "turns" else evaluation.score
+        value = _interval(estimate.mean, [estimate.low, estimate.high], evaluation.is_exact)
+        rows = _reference_rows(result.random, "trained, greedy", value, result.optimal)
+        if result.held_out is not None:
+            held_out, exact = result.held_out.turns, result.held_out.is_exact
+            value = _interval(held_out.mean, [held_out.low, held_out.high], exact)
+            rows.append(("trained, held-out layouts", value))
+            games = "all training layouts" if evaluation.is_exact else f"{games} on training layouts"
+        rows += _reach_rows(fields.get("reach", {}))
+        _print_table(f"{game.spec.goal} per game, {games}", rows)
+    print(printable(f"{result.seconds:.1f} s, in {result.directory}"))
+
+
 def print_evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
-    what = "every layout" if report["exact"] else f"{report['games']:,} games"
+    games = "all layouts" if report["exact"] else f"{report['games']:,} games"
     if "seats" in report:
-        rows = _seat_rows(report)
-        moves = report["moves"]
-        rows.append(("turns a game", _interval(moves["mean"], moves["ci95"], report["exact"])))
-        rows.append(("exploitability", _number(report["exploitability"])))
-        if report["exact_seats"]:
-            rows.append(("worked out exactly", "won / drawn / lost"))
-            for name, seat in zip(
-                ("first seat", "second seat"), report["exact_seats"], strict=True
-            ):
-                shares = [seat[result] for result in ("win", "draw", "loss")]
-                rows.append((name, " / ".join(f"{share:.2%}" for share in shares)))
-        if "proven_moves" in report:
-            rows.append(("moves proven to be best", f"{report['proven_moves']:.1%}"))
-        player = report["player"] + _by(report["search"])
-        opponent = report["opponent"] + _by(report["opponent_search"])
-        _table(f"{player} against {opponent}, {what}", rows)
+        player = report["player"] + _search_suffix(report["search"])
+        opponent = report["opponent"] + _search_suffix(report["opponent_search"])
+        _print_table(f"{player} against {opponent}, {games}", _outcome_rows(report))
     else:
         goal = "score" if "score" in report else "turns"
-        figure = report["score" if goal == "score" else "moves"]
-        reference = report["reference"]
-        rows = _reference_rows(
-            reference["random"],
-            report["player"],
-            _interval(figure["mean"], figure["ci95"], report["exact"]),
-            reference["optimal"],
-        )
-        rows.append(
-            ("median, least, most", f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}")
-        )
-        for part, name in (("trained_on", "layouts trained on"), ("held_out", "layouts held out")):
-            if part in report:
-                own = report[part]
-                rows.append((name, _interval(own["mean"], own["ci95"], own["exact"])))
-        if reference["gap_to_optimal"] is not None:
-            rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
-        rows += _reach_rows(report.get("reach", {}))
-        _table(f"{goal} a game{_by(report['search'])}, over {what}", rows)
+        search = _search_suffix(report["search"])
+        _print_table(f"{goal} per game{search}, {games}", _figure_rows(report, goal))
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
 
 
-def _by(search: dict[str, Any] | None) -> str:
+def _outcome_rows(report: dict[str, Any]) -> Rows:
+    """The rows of an evaluation in a game with two seats."""
+    rows = _seat_rows(report)
+    turns = report["moves"]
+    rows.append(("turns per game", _interval(turns["mean"], turns["ci95"], report["exact"])))
+    rows.append(("exploitability", _number(report["exploitability"])))
+    if report["exact_seats"]:
+        rows.append(("computed exactly", "won / drawn / lost"))
+        for name, seat in zip(("first seat", "second seat"), report["exact_seats"], strict=True):
+            rates = [seat[outcome] for outcome in ("win", "draw", "loss")]
+            rows.append((name, " / ".join(f"{rate:.2%}" for rate in rates)))
+    if "proven_moves" in report:
+        rows.append(("moves proven optimal", f"{report['proven_moves']:.1%}"))
+    return rows
+
+
+def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
+    """The rows of an evaluation in a game with one seat; goal: turns or score."""
+    figure, reference = report["score" if goal == "score" else "moves"], report["reference"]
+    value = _interval(figure["mean"], figure["ci95"], report["exact"])
+    rows = _reference_rows(reference["random"], report["player"], value, reference["optimal"])
+    spread = f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}"
+    rows.append(("median, min, max", spread))
+    for field, name in (("trained_on", "training layouts"), ("held_out", "held-out layouts")):
+        if field in report:
+            part = report[field]
+            rows.append((name, _interval(part["mean"], part["ci95"], part["exact"])))
+    if reference["gap_to_optimal"] is not None:
+        rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
+    return rows + _reach_rows(report.get("reach", {}))
+
+
+def _search_suffix(search: dict[str, Any] | None) -> str:
     if search is None:
         return ""
-    size = f" of {search['simulations']:,}" if "simulations" in search else ""
-    return f" by {search['name']}{size}"
-
-
-def print_games(replay: Replay) -> None:
-    """Games move by move: on a terminal each board replaces the one before after the delay;
-    elsewhere, and without a delay, one below the other."""
-    console = Console()
-    for game in replay.games:
-        if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
-            for frame in game:
-                print(printed(*frame), end="\n\n")
-            continue
-        with Live(console=console, auto_refresh=False) as live:
-            for number, frame in enumerate(game):
-                time.sleep(replay.delay if number else 0)
-                live.update(grouped(*frame), refresh=True)
-
-
-def print_position(position: ShownPosition) -> None:
-    """The board of `rlgames show`, and the values of its moves."""
-    report = position.fields
-    print(printed(position.board))
-    if report["over"] is not None:
-        print(report["over"])
-        return
-    unit = report["unit"]
-    if report["value"] is not None:
-        print(printable(f"{report['player']} expects a return of {report['value']:.4g}"))
-    if report["exact"] is not None:
-        best = [each["action"] for each in report["actions"] if _is(each["exact"], report["exact"])]
-        more = f" and {len(best) - MAX_LISTED_MOVES} more" if len(best) > MAX_LISTED_MOVES else ""
-        print(
-            f"exact: {_worth(report['exact'], unit)}, by {', '.join(best[:MAX_LISTED_MOVES])}{more}"
-        )
-    kinds = {"probability": "probability", "score": "worth", "exact": "exact"}
-    known = [kind for kind in kinds if any(each[kind] is not None for each in report["actions"])]
-    if not known:
-        return
-    table = Table()
-    for name in ("move", *(kinds[kind] for kind in known)):
-        table.add_column(name, justify="left" if name == "move" else "right", overflow="fold")
-    for action in report["actions"][:MAX_LISTED_MOVES]:
-        cells = [_cell(kind, action[kind], report) for kind in known]
-        table.add_row(_text(action["action"]), *cells)
-    _show(table)
-    if len(report["actions"]) > MAX_LISTED_MOVES:
-        print(f"and {len(report['actions']) - MAX_LISTED_MOVES} more; format=json has them all")
-
-
-def _cell(kind: str, value: float | None, report: dict[str, Any]) -> str:
-    if value is None:
-        return "-"
-    if kind == "probability":
-        return f"{value:.1%}"
-    if kind == "score":
-        return f"{value:.4f}"
-    return _worth(value, report["unit"]) + (" *" if _is(value, report["exact"]) else "  ")
-
-
-def _is(value: float | None, best: float | None) -> bool:
-    """Whether they are the same but for rounding."""
-    return value is not None and best is not None and abs(value - best) < 1e-9
-
-
-def _worth(value: float, unit: str) -> str:
-    if unit == "outcome":
-        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
-    return f"{value:.4f} {unit}"
+    size = f" ({search['simulations']:,} simulations)" if "simulations" in search else ""
+    return f" with {search['name']}{size}"
 
 
 def print_arena(report: dict[str, Any]) -> None:
-    """The cross table of `rlgames arena`, the strongest first."""
+    """The cross table of `rlgames arena`, the strongest player first."""
     players = sorted(enumerate(report["players"]), key=lambda numbered: -float(numbered[1]["elo"]))
-    table = Table(title=f"points of row against column, {report['games']:,} games a pair")
+    table = Table(title=f"points of row against column, {report['games']:,} games per pair")
     table.add_column("", overflow="fold")
     table.add_column("Elo, 95 %", justify="right", overflow="fold")
-    for place in range(len(players)):
-        table.add_column(str(place + 1), justify="right", overflow="fold")
-    for place, (_, player) in enumerate(players):
+    for rank in range(len(players)):
+        table.add_column(str(rank + 1), justify="right", overflow="fold")
+    for rank, (_, player) in enumerate(players):
         low, high = player["ci95"]
         points = [player["points"][number] for number, _ in players]
         cells = ["-" if share is None else f"{share:.1%}" for share in points]
         elo = f"{player['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
-        table.add_row(_text(f"{place + 1} {player['name']}"), elo, *cells)
-    _show(table)
+        table.add_row(plain_text(f"{rank + 1} {player['name']}"), elo, *cells)
+    print_rich(table)
 
 
-def _seat_rows(parts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Won, drawn and lost, in each seat and in both."""
-    rows = []
-    both = {name: parts[name] for name in ("win", "draw", "loss")}
-    for name, seat in [("first seat", parts["seats"][0]), ("second seat", parts["seats"][1])]:
-        rows.append((name, _rates(seat)))
-    return [("", "won / drawn / lost"), *rows, ("both", _rates(both)), ("win, 95 %", _wilson(both))]
+def _seat_rows(report: dict[str, Any]) -> Rows:
+    """The rates of wins, draws and losses, in each seat and in both."""
+    both = {name: report[name] for name in ("win", "draw", "loss")}
+    low, high = both["win"]["ci95"]
+    return [
+        ("", "won / drawn / lost"),
+        ("first seat", _rates(report["seats"][0])),
+        ("second seat", _rates(report["seats"][1])),
+        ("both", _rates(both)),
+        ("win, 95 %", f"{low:.2%} to {high:.2%}"),
+    ]
 
 
 def _rates(seat: dict[str, Any]) -> str:
     return " / ".join(f"{seat[name]['rate']:.2%}" for name in ("win", "draw", "loss"))
 
 
-def _wilson(seat: dict[str, Any]) -> str:
-    low, high = seat["win"]["ci95"]
-    return f"{low:.2%} to {high:.2%}"
-
-
-def _reference_rows(
-    random: float | None, name: str, value: str, optimal: float | None
-) -> list[tuple[str, str]]:
+def _reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:
     rows = [] if random is None else [("random play", _number(random))]
     return [*rows, (name, value), ("exact optimum", _number(optimal))]
 
 
-def _reach_rows(reach: dict[str, Any]) -> list[tuple[str, str]]:
-    """The tiles that not nearly every game reaches."""
-    rare = [(tile, share) for tile, share in reach.items() if share["rate"] < 0.995]
-    return [(f"reach {tile}", f"{share['rate']:.2%}") for tile, share in rare]
+def _reach_rows(reach: dict[str, Any]) -> Rows:
+    """The rates of the tiles that not nearly every game reaches."""
+    rates = [(tile, share["rate"]) for tile, share in reach.items()]
+    return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
 
 
-def _table(title: str, rows: list[tuple[str, str]]) -> None:
-    table = Table(title=_text(title), show_header=False, min_width=len(title))
+def _print_table(title: str, rows: Rows) -> None:
+    table = Table(title=plain_text(title), show_header=False, min_width=len(title))
     table.add_column(overflow="fold")
     table.add_column(justify="right", overflow="fold")
     for name, value in rows:
-        table.add_row(_text(name), value)
-    _show(table)
+        table.add_row(plain_text(name), value)
+    print_rich(table)
 
 
-def _text(text: str) -> Text:
-    """Text as it stands: a name in brackets is no markup."""
+def plain_text(text: str) -> Text:
+    """Text without markup: brackets in a name are printed as they are."""
     return Text(printable(text))
 
 
-def _show(table: Table) -> None:
+def print_rich(table: Table) -> None:
     console = Console()
-    with console.capture() as drawn:
+    with console.capture() as capture:
         console.print(table)
-    print(drawn.get(), end="")  # rich would end the process where a pipe is closed
+    print(capture.get(), end="")  # rich would exit where a pipe is closed
 
 
 def _interval(mean: float, ci95: list[float], exact: bool) -> str:

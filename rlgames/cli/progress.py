@@ -1,4 +1,4 @@
-"""How far a training is: a small view of it, kept up to date as it is told, or read from files."""
+"""The progress of a training: a view kept by a callback or read from files, and plain lines."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rlgames.core.errors import detach_stdout
 from rlgames.runs.files import finite_or_none, read_metrics, read_run
 from rlgames.training.callbacks import Callback
 
 
 @dataclass(frozen=True)
 class ProgressView:
-    """How far a run is. Clock times are seconds since 1970.
+    """The progress of a run. Times are seconds since 1970.
 
-    total: how many games it will play. games: played so far, first of them before this process.
-    begun: when this process began. doing: as Onlooker.doing. figure, random, optimal: as
-    Onlooker.judged. curve: after how many games the greedy policy came to what in the figure.
-    latest: the newest of each metric. evaluated, saved, best: after how many games there was the
-    last evaluation, the last checkpoint and the best one. saved_at: when there was the last one.
-    directory: where the run lies, once it is done.
+    total: the games of the whole run. games: played so far. first: played before this process.
+    begun: when this process started. phase: as Callback.on_phase. metric, random, optimal: as
+    Callback.on_references. curve: pairs of games and the metric of the greedy policy.
+    latest: the last value of each metric. evaluated, saved, best: games at the last evaluation, the
+    last checkpoint and the best one. saved_at: the time of the last checkpoint.
+    directory: the run's, once it is done.
     """
 
     total: int
     begun: float
     games: int = 0
     first: int = 0
-    doing: str = "starting"
-    figure: str = ""
+    phase: str = "starting"
+    metric: str = ""
     random: float | None = None
     optimal: float | None = None
     curve: tuple[tuple[int, float], ...] = ()
@@ -40,70 +41,75 @@ class ProgressView:
     directory: Path | None = None
 
     def with_metrics(self, games: int, metrics: dict[str, float]) -> ProgressView:
-        """The view once so many games have been played, and these metrics logged."""
-        name = f"eval/{self.figure}"
+        """The view after this many games, with the metrics logged then."""
+        name = f"eval/{self.metric}"
         new = ((games, metrics[name]),) if name in metrics else ()
-        evaluated = any(each.startswith("eval/") for each in metrics)
+        is_evaluated = any(each.startswith("eval/") for each in metrics)
         return replace(
             self,
             games=games,
             curve=self.curve + new,
             latest=self.latest | metrics if metrics else self.latest,
-            evaluated=games if evaluated else self.evaluated,
+            evaluated=games if is_evaluated else self.evaluated,
         )
 
     def bounds(self) -> tuple[tuple[str, float], tuple[str, float]]:
-        """What the curve lies between, by name: random play, or the worst so far where that is not
-        known, and the optimum, or the best that can be or was seen."""
+        """The lower and the upper bound of the curve, each with its name.
+
+        Random play, or the worst value where that is unknown; the optimum, or the best possible or
+        the best so far.
+        """
         values = [value for _, value in self.curve]
-        values += [] if self.random is None else [self.random]  # what is worse is no upper bound
+        values += [] if self.random is None else [self.random]  # a worse value is no upper bound
         values = values or [0.0]
-        fewer = self.figure == "turns"
-        worst, best = (max(values), min(values)) if fewer else (min(values), max(values))
+        is_turns = self.metric == "turns"
+        worst, best = (max(values), min(values)) if is_turns else (min(values), max(values))
         low = ("worst", worst) if self.random is None else ("random", self.random)
         high = ("best", best) if self.optimal is None else ("optimum", self.optimal)
-        if self.figure == "points" and self.optimal is None:
+        if self.metric == "points" and self.optimal is None:
             high = ("all won", 1.0)
         return low, high
 
     def heights(self, columns: int) -> list[float]:
-        """The curve at each column of a chart as wide as the run is long, up to now: 0 at the
-        lower bound, 1 at the upper one."""
+        """The curve at each column of a chart as wide as the whole run, up to the present.
+
+        0 is the lower bound, 1 the upper one, -1 stands for columns before the first evaluation.
+        """
         (_, low), (_, high) = self.bounds()
         size = (high - low) or 1.0
-        found: list[float] = []
-        waiting = list(self.curve)
-        latest: float | None = None
+        heights: list[float] = []
+        pending = list(self.curve)
+        latest = -1.0
         for column in range(columns):
             end = (column + 1) * self.total / columns
-            while waiting and waiting[0][0] <= end:
-                latest = min(1.0, max(0.0, (waiting.pop(0)[1] - low) / size))
+            while pending and pending[0][0] <= end:
+                latest = min(1.0, max(0.0, (pending.pop(0)[1] - low) / size))
             if column * self.total / columns >= self.games:
                 break
-            found.append(-1.0 if latest is None else latest)
-        return found
+            heights.append(latest)
+        return heights
 
-    def left(self, now: float) -> float | None:
-        """Seconds until all games are played, at the pace so far; None before the first."""
+    def seconds_left(self, now: float) -> float | None:
+        """The remaining seconds at the average speed; None before the first game."""
         played, spent = self.games - self.first, now - self.begun
         return (self.total - self.games) * spent / played if played > 0 and spent > 0 else None
 
 
 class ProgressCallback(Callback):
-    """Keeps the view of a run that is under way; another thread may draw it at any time."""
+    """Keeps the view of a running training; another thread may draw it at any time."""
 
     def __init__(self, total: int) -> None:
         self.view = ProgressView(total, time.time())
-        self._before: list[dict[str, float]] = []
+        self._lines_before: list[dict[str, float]] = []
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
-        self.view = replace(self.view, figure=metric, random=random, optimal=optimal)
-        for line in self._before:
+        self.view = replace(self.view, metric=metric, random=random, optimal=optimal)
+        for line in self._lines_before:
             self.view = self.view.with_metrics(int(line["games"]), line)
         self.view = replace(self.view, begun=time.time(), first=self.view.games)
 
     def on_resume(self, lines: list[dict[str, float]]) -> None:
-        self._before = lines
+        self._lines_before = lines
 
     def on_update(self, games: int, metrics: dict[str, float]) -> None:
         self.view = replace(self.view, games=games)
@@ -112,7 +118,7 @@ class ProgressCallback(Callback):
         self.view = self.view.with_metrics(games, metrics)
 
     def on_phase(self, phase: str) -> None:
-        self.view = replace(self.view, doing=phase)
+        self.view = replace(self.view, phase=phase)
 
     def on_checkpoint(self, games: int, is_best: bool) -> None:
         if is_best:
@@ -121,11 +127,47 @@ class ProgressCallback(Callback):
             self.view = replace(self.view, saved=games, saved_at=time.time())
 
     def on_run_end(self, directory: Path) -> None:
-        self.view = replace(self.view, doing="", directory=directory)
+        self.view = replace(self.view, phase="", directory=directory)
+
+
+class PlainProgress(Callback):
+    """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
+    one."""
+
+    figures = ("turns", "score", "points", "exploitability")
+
+    def __init__(self, total: int) -> None:
+        self._total, self._tenth = total, 0
+        self._latest: dict[str, float] = {}
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self._latest.update(metrics)
+        is_evaluated = any(name.startswith("eval/") for name in metrics)
+        if is_evaluated and games * 10 // self._total > self._tenth:
+            self._tenth = games * 10 // self._total
+            try:
+                print(f"{games:>10,} of {self._total:,} games: {self._line()}", flush=True)
+            except BrokenPipeError:  # nobody reads standard output; the run continues
+                detach_stdout()
+            self._latest = {}
+
+    def _line(self) -> str:
+        latest, figures = self._latest, self.figures
+        speed = latest.get("time/games_per_s")
+        parts = [] if speed is None else [f"{speed:,.0f} games/s"]
+        for name in figures:
+            if f"train/{name}" in latest and not (name == "turns" and "train/score" in latest):
+                parts.append(f"{name} {latest[f'train/{name}']:.2f}")
+        greedy = [
+            f"{name} {latest[f'eval/{name}']:.3f}" for name in figures if f"eval/{name}" in latest
+        ]
+        if greedy:
+            parts.append("greedy " + " ".join(greedy))
+        return ", ".join(parts)
 
 
 def view_of_run(directory: Path, games: int | None = None) -> ProgressView:
-    """What a finished run looked like after so many games, or at its end, from its files."""
+    """The view of a finished run after this many games, or at its end, from its files."""
     run, lines = read_run(directory), []
     if (directory / "metrics.jsonl").is_file():
         lines = read_metrics(directory / "metrics.jsonl")
@@ -133,10 +175,10 @@ def view_of_run(directory: Path, games: int | None = None) -> ProgressView:
     view = ProgressView(
         total=int(lines[-1]["games"]) if lines else 1,
         begun=0.0,
-        figure=str(run.get("figure", "")),
+        metric=str(run.get("figure", "")),
         random=finite_or_none(results.get("random")),
         optimal=finite_or_none(results.get("optimal")),
-        doing="",
+        phase="",
     )
     for line in lines:
         if games is None or line["games"] <= games:

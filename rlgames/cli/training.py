@@ -63,7 +63,8 @@ def train_config(cfg: DictConfig) -> int:
 
 def _run(games: int, training: Callable[[Callback | None], TrainingResult | None]) -> int:
     """Call a training of this many games with a live view, then print its result."""
-    from rlgames.cli import display
+    from rlgames.cli.display import print_result
+    from rlgames.cli.live_view import training_view
     from rlgames.core import distributed
     from rlgames.learners.learner import NonFiniteError
 
@@ -71,10 +72,10 @@ def _run(games: int, training: Callable[[Callback | None], TrainingResult | None
         if distributed.rank():
             training(None)
             return 0
-        with display.training_view(games) as callback:
+        with training_view(games) as callback:
             result = training(callback)
     except NonFiniteError as error:
         return report_error(to_user_error(error), False, 3)
     assert result is not None
-    display.print_result(result)
+    print_result(result)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,59 @@ from rlgames.solvers.graph import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
 DEFAULT_GAMES = 2000
-"""So many games are played where not all can be."""
+"""The number of games where not all can be played."""
+
+ROUNDING_ERROR = 1e-12
+"""A smaller gap to the optimum is the rounding of sums."""
+
+Recorder = Callable[[Trajectories, FinalStates], None]
+
+
+@dataclass(frozen=True)
+class Match:
+    """The game and the players of an evaluation; run: the path of the player, None for another.
+
+    games: a number, "auto" or "all". opponent: None in a game with one seat.
+    """
+
+    cfg: DictConfig
+    run: Path | None
+    game: Game[Any]
+    games: int | str
+    player: Player
+    opponent: Player | None
+
+    @property
+    def names(self) -> list[str]:
+        """The players as reports and records name them."""
+        names = [_option_name(self.cfg.player) if self.run is None else str(self.run)]
+        return names if self.opponent is None else [*names, _option_name(self.cfg.get("opponent"))]
+
+
+def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
+    """Evaluate a run or a player; the fields of the JSON.
+
+    A run's eval.json is written too, unless it already holds an evaluation and this one plays
+    fewer games than usual.
+    """
+    cfg = config_for_run("eval", run, overrides)
+    if run is None and "player" not in cfg:
+        raise ConfigError(
+            "eval needs a run, or a player and a game",
+            "as in: rlgames eval player=random game=salvo",
+        )
+    match = _match(cfg, run)
+    if cfg.trace and cfg.format == "table":
+        _print_trace(match)
+    recorder = _recorder(match) if cfg.record else None
+    # Inference mode makes each call faster: random play takes 7 to 20 % less time.
+    with torch.inference_mode():
+        report = _report(match, recorder)
+    if run is not None and run.is_dir():
+        is_quick = report["games"] < DEFAULT_GAMES and not report["exact"]
+        if not (is_quick and (run / "eval.json").exists()):
+            _save(run / "eval.json", report)
+    return report
 
 
 def number_of_games(games: str | int) -> str | int:
@@ -54,24 +107,12 @@ def number_of_games(games: str | int) -> str | int:
     return games
 
 
-def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
-    """What `rlgames eval` does; the numbers of its JSON.
-
-    Beside a run, eval.json is written too, unless it holds an evaluation already and this one is
-    a quick look, of fewer games than usual.
-    """
-    cfg = config_for_run("eval", run, overrides)
-    if run is None and "player" not in cfg:
-        raise ConfigError(
-            "eval needs a run, or a player and a game",
-            "as in: rlgames eval player=random game=salvo",
-        )
-    games = number_of_games(cfg.games)
-    device = build_device(cfg)
-    search, opponent_search = cfg.get("search"), cfg.get("opponent_search")
+def _match(cfg: DictConfig, run: Path | None) -> Match:
+    """Build the game and the players of a config. Raises ConfigError for what does not fit."""
+    games, device = number_of_games(cfg.games), build_device(cfg)
 
     def prepare(game: Game[Any]) -> Game[Any]:
-        """Check that a batch fits in memory, then compile, as that takes long."""
+        """Check that a batch fits in memory, then compile, which takes long."""
         if device.type == "cpu":
             count = DEFAULT_GAMES if isinstance(games, str) else games
             check_batch_memory(min(cfg.batch, count), 1, game, count)
@@ -81,162 +122,154 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 
     game, player = game_and_player(cfg, run, prepare)
     assert player is not None
-    opponent = None
+    opponent, opponent_search = None, cfg.get("opponent_search")
     if game.spec.seats == 2:
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
-        same = run is None and node.name == cfg.player.name == "random"
-        same = same and search is None and opponent_search is None
-        opponent = player if same else build_player(node, cfg, game, opponent_search)
+        is_same = run is None and node.name == cfg.player.name == "random"
+        is_same = is_same and cfg.get("search") is None and opponent_search is None
+        opponent = player if is_same else build_player(node, cfg, game, opponent_search)
     elif cfg.get("opponent") is not None or opponent_search is not None:
-        raise ConfigError(f"{game.spec.name} is played alone", "leave opponent= out")
-    if cfg.trace and cfg.format == "table":
-        _trace(cfg, run, game, [player] if opponent is None else [player, opponent])
-    keep = _recorder(cfg, game, run, opponent) if cfg.record else None
-    # Without what gradients would need each call takes less time: 7 to 20 % of random play.
-    with torch.inference_mode():
-        rng = make_generator(cfg.seed, "final", device)
-        settings = EvaluationSettings(games, DEFAULT_GAMES, cfg.batch)
-        found = evaluate(game, player, settings, rng, opponent, on_games=keep)
-        report = {
-            "game": to_plain(cfg)["game"],
-            "player": _name(cfg.player) if run is None else str(run),
-            "opponent": None if opponent is None else _name(cfg.get("opponent")),
-            "sampling": None if run is None else cfg.sampling.name,
-            "search": to_plain(cfg).get("search"),
-            "opponent_search": to_plain(cfg).get("opponent_search"),
-            "games": found.games,
-            "exact": found.is_exact,
-            "seed": cfg.seed,
-            "moves": found.turns.as_dict(),
-            **_by_layouts(run, game, player, games, rng, cfg.batch),
-            **result_fields(game, found),
-            **(
-                exact_results_against(game, player, opponent, cfg.solve_seconds)
-                if game.spec.goal == "outcome"
-                else references(game, found, cfg.solve_seconds)
-            ),
-            **player.statistics(),
-            "seconds": found.seconds,
-            "moves_per_s": found.num_moves / max(found.seconds, 1e-9),
-        }
-    if run is not None and run.is_dir():
-        quick = found.games < DEFAULT_GAMES and not found.is_exact
-        if not (quick and (run / "eval.json").exists()):
-            _keep(run / "eval.json", report)
-    return report
+        raise ConfigError(f"{game.spec.name} has a single seat", "omit opponent=")
+    return Match(cfg, run, game, games, player, opponent)
 
 
-def _trace(cfg: DictConfig, run: Path | None, game: Game[Any], players: list[Player]) -> None:
+def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
+    """Play the games, and what `rlgames eval` reports of them."""
+    cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
+    plain = to_plain(cfg)
+    rng = make_generator(cfg.seed, "final", build_device(cfg))
+    settings = EvaluationSettings(match.games, DEFAULT_GAMES, cfg.batch)
+    result = evaluate(game, player, settings, rng, opponent, on_games=recorder)
+    return {
+        "game": plain["game"],
+        "player": match.names[0],
+        "opponent": None if opponent is None else match.names[1],
+        "sampling": None if match.run is None else cfg.sampling.name,
+        "search": plain.get("search"),
+        "opponent_search": plain.get("opponent_search"),
+        "games": result.games,
+        "exact": result.is_exact,
+        "seed": cfg.seed,
+        "moves": result.turns.as_dict(),
+        **_held_out_fields(match, rng),
+        **result_fields(game, result),
+        **(
+            exact_fields(game, player, opponent, cfg.solve_seconds)
+            if game.spec.goal == "outcome"
+            else reference_fields(game, result, cfg.solve_seconds)
+        ),
+        **player.statistics(),
+        "seconds": result.seconds,
+        "moves_per_s": result.num_moves / max(result.seconds, 1e-9),
+    }
+
+
+def _print_trace(match: Match) -> None:
     """Print games turn by turn; the seats change from game to game."""
-    names = [player_name(cfg.get("player"), run, cfg.get("search"))]
-    if len(players) > 1:
+    cfg = match.cfg
+    names = [player_name(cfg.get("player"), match.run, cfg.get("search"))]
+    players = [match.player]
+    if match.opponent is not None:
         names.append(player_name(cfg.get("opponent"), None, cfg.get("opponent_search")))
+        players.append(match.opponent)
     for number in range(cfg.trace):
         order = -1 if number % 2 else 1
         rng = make_generator(cfg.seed, f"trace {number}", torch.device(cfg.device))
-        for frame in frames(game, players[::order], names[::order], rng):
+        for frame in frames(match.game, players[::order], names[::order], rng):
             print(printed(*frame), end="\n\n")
 
 
-def _keep(path: Path, report: dict[str, Any]) -> None:
-    """Write a report beside a run, whole or not at all; a run that is only read goes without."""
+def _save(path: Path, report: dict[str, Any]) -> None:
+    """Write a report atomically into its run; where that fails, only warn."""
     try:
         write_atomically(path, json.dumps(report, indent=2) + "\n")
     except OSError as error:
-        told = f"rlgames: {path} was not written: {error.strerror}"
-        print(printable(told), file=sys.stderr)
+        warning = f"rlgames: {path} was not written: {error.strerror}"
+        print(printable(warning), file=sys.stderr)
 
 
-def _recorder(
-    cfg: DictConfig, game: Game[Any], run: Path | None, opponent: Player | None
-) -> Callable[[Trajectories, FinalStates], None]:
-    """Adds games to record=; raises BadRecord at once where that is not possible."""
-    path, rules = Path(cfg.record), to_plain(cfg)["game"]
-    records.check_writable(path, game, rules)
-    names = [_name(cfg.player) if run is None else str(run)]
-    names += [] if opponent is None else [_name(cfg.get("opponent"))]
-    return lambda moves, found: records.append(path, game, rules, names, moves, found)
+def _recorder(match: Match) -> Recorder:
+    """What appends games to the file of record=; raises BadRecord where it cannot be written."""
+    path, rules = Path(match.cfg.record), to_plain(match.cfg)["game"]
+    records.check_writable(path, match.game, rules)
+    return lambda moves, results: records.append(
+        path, match.game, rules, match.names, moves, results
+    )
 
 
-def _by_layouts(
-    run: Path | None,
-    game: Game[Any],
-    player: Player,
-    games: str | int,
-    rng: torch.Generator,
-    batch: int,
-) -> dict[str, Any]:
+def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
     """The turns on the layouts that a run was trained on, and on those that it held out."""
-    own = None if run is None else trained_config(run)
-    parts = None if own is None else split_layouts(game, own.get("holdout", 0.0), own.seed)
+    trained = None if match.run is None else trained_config(match.run)
+    if trained is None:
+        return {}
+    parts = split_layouts(match.game, trained.get("holdout", 0.0), trained.seed)
     if parts is None:
         return {}
-    each = {"trained_on": parts.trained_on, "held_out": parts.held_out}
-    found = {
-        name: evaluate(game, player, EvaluationSettings(games, DEFAULT_GAMES, batch, layouts), rng)
-        for name, layouts in each.items()
-    }
-    return {
-        name: {"games": part.games, "exact": part.is_exact, **part.turns.as_dict()}
-        for name, part in found.items()
-    }
+    fields = {}
+    for name, layouts in (("trained_on", parts.trained_on), ("held_out", parts.held_out)):
+        settings = EvaluationSettings(match.games, DEFAULT_GAMES, match.cfg.batch, layouts)
+        result = evaluate(match.game, match.player, settings, rng)
+        fields[name] = {"games": result.games, "exact": result.is_exact, **result.turns.as_dict()}
+    return fields
 
 
-def _name(node: DictConfig | None) -> str:
+def _option_name(node: DictConfig | None) -> str:
+    """The name of a player's option, or the path of a run; random without an option."""
     if node is None:
         return "random"
     return str(node.path if node.name == "run" else node.name)
 
 
-def result_fields(game: Game[Any], found: Evaluation) -> dict[str, Any]:
-    """The parts of a report that only some games have."""
-    parts: dict[str, Any] = {}
-    if found.outcomes_by_seat:
+def result_fields(game: Game[Any], result: Evaluation) -> dict[str, Any]:
+    """The fields of a report that only some games have."""
+    fields: dict[str, Any] = {}
+    if result.outcomes_by_seat:
         for name in ("win", "draw", "loss"):
-            parts[name] = found.outcome_rate(name).as_dict()
-        parts["seats"] = [
-            {name: share.as_dict() for name, share in seat.items()}
-            for seat in found.outcomes_by_seat
+            fields[name] = result.outcome_rate(name).as_dict()
+        fields["seats"] = [
+            {name: rate.as_dict() for name, rate in seat.items()} for seat in result.outcomes_by_seat
         ]
     if game.spec.goal == "score":
-        parts["score"] = found.score.as_dict()
-        parts |= {name: figure.as_dict() for name, figure in found.measures.items()}
-    if found.tile_rates:
-        parts["reach"] = {tile: share.as_dict() for tile, share in found.tile_rates.items()}
-    return parts
+        fields["score"] = result.score.as_dict()
+        fields |= {name: estimate.as_dict() for name, estimate in result.measures.items()}
+    if result.tile_rates:
+        fields["reach"] = {tile: rate.as_dict() for tile, rate in result.tile_rates.items()}
+    return fields
 
 
-def exact_results_against(
+def exact_fields(
     game: Game[Any], player: Player, opponent: Player | None, seconds: float
 ) -> dict[str, Any]:
-    """What can be worked out over all positions of a game of two, None for what cannot.
+    """The exploitability, and the exact results against the opponent, in each seat.
 
-    The exploitability, and the exact results against the opponent, in each seat.
+    They are computed over all positions of a game with two seats; None where that is not possible.
     """
-    parts: dict[str, Any] = {"exploitability": None, "exact_seats": None}
+    fields: dict[str, Any] = {"exploitability": None, "exact_seats": None}
     graph = find_graph(game, seconds)
     if graph is None:
-        return parts
+        return fields
     try:
-        parts["exploitability"], by_seat = exploitability(graph, player.probabilities)
-        parts["exploitability_seats"] = by_seat
+        fields["exploitability"], by_seat = exploitability(graph, player.probabilities)
+        fields["exploitability_seats"] = by_seat
         if opponent is not None:
-            parts["exact_seats"] = exact_results(
+            fields["exact_seats"] = exact_results(
                 graph, player.probabilities, opponent.probabilities
             )
-    except NotImplementedError:  # somebody does not tell how likely their moves are
+    except NotImplementedError:  # a player that has no probabilities
         pass
-    return parts
+    return fields
 
 
-def references(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, Any]:
-    """Random play, the optimum and how far from it."""
+def reference_fields(game: Game[Any], result: Evaluation, seconds: float) -> dict[str, Any]:
+    """Random play, the optimum and the relative gap to it, positive where play is worse."""
     optimum = find_optimum(game, seconds)
-    optimal = None if optimum is None else optimum.value
-    mean = found.turns.mean if game.spec.goal == "turns" else found.score.mean
-    gap = None if optimal is None else abs(mean - optimal) / optimal * _side(game, mean, optimal)
-    if gap is not None and abs(gap) < 1e-12:
-        gap = 0.0  # rounding of sums
+    gap, optimal = None, None if optimum is None else optimum.value
+    if optimal is not None:
+        is_turns = game.spec.goal == "turns"
+        mean = result.turns.mean if is_turns else result.score.mean
+        is_worse = mean > optimal if is_turns else mean < optimal
+        gap = abs(mean - optimal) / optimal * (1 if is_worse else -1)
+        gap = 0.0 if abs(gap) < ROUNDING_ERROR else gap
     return {
         "reference": {
             "random": random_play_mean(game),
@@ -244,8 +277,3 @@ def references(game: Game[Any], found: Evaluation, seconds: float) -> dict[str, 
             "gap_to_optimal": gap,
         }
     }
-
-
-def _side(game: Game[Any], mean: float, optimal: float) -> int:
-    worse = mean > optimal if game.spec.goal == "turns" else mean < optimal
-    return 1 if worse else -1

@@ -173,7 +173,7 @@ _COMMANDS = (
         "watch a run play, move by move",
         "rlgames watch RUN delay=1",
         function="rlgames.commands.watch:watch_command",
-        printer="rlgames.cli.display:print_games",
+        printer="rlgames.cli.positions:print_games",
         runs="optional",
         config=PrimaryConfig("watch", WatchConfig, (GAME, PLAYER, OPPONENT, SAMPLING, SEARCH)),
     ),
@@ -182,7 +182,7 @@ _COMMANDS = (
         "evaluate a single position",
         "rlgames show RUN state='. X . / . O . / . . .'",
         function="rlgames.commands.show:show_command",
-        printer="rlgames.cli.display:print_position",
+        printer="rlgames.cli.positions:print_position",
         runs="optional",
         config=PrimaryConfig(
             "show",

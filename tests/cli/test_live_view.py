@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from helpers import rendered
 
-from rlgames.cli import display, live_view, progress
+from rlgames.cli import live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
 from rlgames.cli.progress import ProgressView
 from rlgames.config.compose import load_config
@@ -31,7 +31,7 @@ VIEW = ProgressView(
     total=1000,
     begun=0.0,
     games=500,
-    figure="turns",
+    metric="turns",
     random=8.0,
     optimal=4.0,
     curve=((100, 8.0), (300, 6.0), (500, 4.5)),
@@ -51,20 +51,20 @@ def drawn(view, width=80, encoding="utf-8", **settings):
 def test_a_curve_lies_between_random_play_and_the_optimum():
     # Nothing is known of the first tenth, and nothing has been played of the last half.
     assert VIEW.heights(10) == [0, 0, 0.5, 0.5, 0.875]
-    assert ProgressView(10, 0.0, games=10, figure="score", curve=((5, 3.0), (10, 9.0))).heights(
+    assert ProgressView(10, 0.0, games=10, metric="score", curve=((5, 3.0), (10, 9.0))).heights(
         2
     ) == [0, 1]
-    assert ProgressView(10, 0.0, games=10, figure="points", random=0.5, curve=((5, 0.75),)).heights(
+    assert ProgressView(10, 0.0, games=10, metric="points", random=0.5, curve=((5, 0.75),)).heights(
         1
     ) == [0.5]
 
 
 def test_a_value_beyond_the_bounds_stays_inside():
     beyond = ProgressView(
-        10, 0.0, games=10, figure="turns", random=8.0, optimal=4.0, curve=((1, 3.9),)
+        10, 0.0, games=10, metric="turns", random=8.0, optimal=4.0, curve=((1, 3.9),)
     )
     assert beyond.heights(2) == [1, 1]
-    worse = ProgressView(10, 0.0, games=10, figure="turns", random=8.0, curve=((1, 8.5), (10, 7.0)))
+    worse = ProgressView(10, 0.0, games=10, metric="turns", random=8.0, curve=((1, 8.5), (10, 7.0)))
     assert worse.heights(2) == [0, 1]
 
 
@@ -75,9 +75,9 @@ def test_blocks_are_as_high_as_told():
 
 
 def test_the_time_left_is_that_of_the_games_left():
-    assert VIEW.left(100.0) == 100.0
-    assert ProgressView(1000, 0.0, games=500, first=400).left(10.0) == 50.0
-    assert ProgressView(1000, 0.0).left(10.0) is None
+    assert VIEW.seconds_left(100.0) == 100.0
+    assert ProgressView(1000, 0.0, games=500, first=400).seconds_left(10.0) == 50.0
+    assert ProgressView(1000, 0.0).seconds_left(10.0) is None
 
 
 def test_everything_is_told():
@@ -118,7 +118,7 @@ def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
 
 
 def test_a_plain_line_tells_what_is_new(capsys):
-    lines = display.PlainProgress(100)
+    lines = progress.PlainProgress(100)
     lines.on_metrics(10, {"train/turns": 9.0, "time/games_per_s": 500.0})
     lines.on_metrics(10, {"eval/turns": 8.0})
     lines.on_metrics(15, {"eval/turns": 7.5})

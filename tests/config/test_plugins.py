@@ -247,7 +247,7 @@ def test_every_command_takes_them(typed):
     assert found["opponent_search"] == {"name": "echo"}
     assert found["game"] == {"name": "row", "cells": 6, "stones": 2}
     done = typed("eval", "run", "plugins=[mine]", "search=echo", "games=20", "solve_seconds=0")
-    assert "by echo" in done.stdout, done.stderr
+    assert "with echo" in done.stdout, done.stderr
     cells = ["game=row", "cells=4"]
     done = typed("arena", "first", "random", "first+echo", *cells, "games=20", *known)
     names = [player["name"] for player in json.loads(done.stdout)["players"]]

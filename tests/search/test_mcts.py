@@ -335,7 +335,7 @@ def test_search_on_the_command_line(rlgames, tmp_path):
     assert report["search"]["simulations"] == 8
     assert report["opponent_search"] is None
     shown = rlgames(*words, "search.leaf=value").stdout
-    assert "first by mcts of 8 against random, 4 games" in shown
+    assert "first with mcts (8 simulations) against random, 4 games" in shown
     words = ["player=random", f"opponent={run}", "opponent_search=mcts", "game=tictactoe", *FEW]
     report = package.evaluate(None, words)
     assert report["search"] is None
@@ -356,7 +356,9 @@ def test_searching_players_meet_in_an_arena(tmp_path):
 def test_searching_players_need_no_run(rlgames):
     words = ["game=connect4", "rows=4", "columns=4", "line=3", *FEW]
     done = rlgames("eval", "player=random", "opponent=win_or_block", "search=mcts", *words)
-    assert "random by mcts of 100 against win_or_block, 4 games" in done.stdout, done.stderr
+    assert "random with mcts (100 simulations) against win_or_block, 4 games" in done.stdout, (
+        done.stderr
+    )
     words = ["player=random", "search=mcts", "game=salvo", "board=3", "ships=[2]", "shots=1"]
     report = package.evaluate(None, [*words, "games=all"])
     assert report["games"] == 12

@@ -400,7 +400,7 @@ def test_both_sets_are_reported_and_add_up(tmp_path, rlgames):
     sampled = package.evaluate(run, ["solve_seconds=0", "games=300", "sampling=stochastic"])
     assert sampled["held_out"]["games"] == 300
     assert not sampled["held_out"]["exact"]
-    assert "layouts held out" in rlgames("eval", "run", "solve_seconds=0").stdout
+    assert "held-out layouts" in rlgames("eval", "run", "solve_seconds=0").stdout
 
 
 # ---------------------------------------------------------------- evaluations that are recorded

@@ -1,0 +1,104 @@
+"""Positions on a terminal: the games of `rlgames watch` and the position of `rlgames show`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from rlgames.cli.display import plain_text, print_rich
+from rlgames.commands.show import ShownPosition
+from rlgames.commands.watch import Replay
+from rlgames.core.text import printable
+from rlgames.drawing.terminal import grouped, printed
+
+MAX_LISTED_MOVES = 10
+"""Moves of a position that are listed, the most likely first."""
+
+ROUNDING_ERROR = 1e-9
+"""Exact values that differ by less are equal."""
+
+COLUMNS = {"probability": "probability", "score": "value", "exact": "exact"}
+"""The fields of a move, with the headings of their columns."""
+
+
+def print_games(replay: Replay) -> None:
+    """Games move by move: on a terminal each board replaces the one before after the delay;
+    elsewhere, and without a delay, one below the other."""
+    console = Console()
+    for game in replay.games:
+        if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
+            for frame in game:
+                print(printed(*frame), end="\n\n")
+            continue
+        with Live(console=console, auto_refresh=False) as live:
+            for number, frame in enumerate(game):
+                time.sleep(replay.delay if number else 0)
+                live.update(grouped(*frame), refresh=True)
+
+
+def print_position(position: ShownPosition) -> None:
+    """The board of `rlgames show`, its value and its moves."""
+    report = position.fields
+    print(printed(position.board))
+    if report["over"] is not None:
+        print(report["over"])
+        return
+    if report["value"] is not None:
+        print(printable(f"{report['player']} expects a return of {report['value']:.4g}"))
+    if report["exact"] is not None:
+        _print_best_moves(report)
+    columns = [
+        name for name in COLUMNS if any(action[name] is not None for action in report["actions"])
+    ]
+    if not columns:
+        return
+    table = Table()
+    table.add_column("move", overflow="fold")
+    for name in columns:
+        table.add_column(COLUMNS[name], justify="right", overflow="fold")
+    for action in report["actions"][:MAX_LISTED_MOVES]:
+        cells = [_cell(name, action[name], report) for name in columns]
+        table.add_row(plain_text(action["action"]), *cells)
+    print_rich(table)
+    hidden = len(report["actions"]) - MAX_LISTED_MOVES
+    if hidden > 0:
+        print(f"and {hidden} more; format=json lists all")
+
+
+def _print_best_moves(report: dict[str, Any]) -> None:
+    """The exact value of a position, and the moves that reach it."""
+    best = [
+        action["action"]
+        for action in report["actions"]
+        if _is_equal(action["exact"], report["exact"])
+    ]
+    more = f" and {len(best) - MAX_LISTED_MOVES} more" if len(best) > MAX_LISTED_MOVES else ""
+    value = _exact_text(report["exact"], report["unit"])
+    print(f"exact: {value}, by {', '.join(best[:MAX_LISTED_MOVES])}{more}")
+
+
+def _cell(name: str, value: float | None, report: dict[str, Any]) -> str:
+    if value is None:
+        return "-"
+    if name == "probability":
+        return f"{value:.1%}"
+    if name == "score":
+        return f"{value:.4f}"
+    star = " *" if _is_equal(value, report["exact"]) else "  "
+    return _exact_text(value, report["unit"]) + star
+
+
+def _is_equal(value: float | None, best: float | None) -> bool:
+    """Whether two exact values are equal except for rounding."""
+    return value is not None and best is not None and abs(value - best) < ROUNDING_ERROR
+
+
+def _exact_text(value: float, unit: str) -> str:
+    if unit == "outcome":
+        return {1.0: "won", 0.0: "drawn", -1.0: "lost"}.get(value, f"{value:+.4f}")
+    return f"{value:.4f} {unit}"
