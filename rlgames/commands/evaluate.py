@@ -129,7 +129,7 @@ def _match(cfg: DictConfig, run: Path | None) -> Match:
         is_same = is_same and cfg.get("search") is None and opponent_search is None
         opponent = player if is_same else build_player(node, cfg, game, opponent_search)
     elif cfg.get("opponent") is not None or opponent_search is not None:
-        raise ConfigError(f"{game.spec.name} has a single seat", "omit opponent=")
+        raise ConfigError(f"{game.spec.name} is played alone", "omit opponent=")
     return Match(cfg, run, game, games, player, opponent)
 
 

@@ -384,7 +384,7 @@ def test_both_sets_are_reported_and_add_up(tmp_path, rlgames):
     words = [*SEA, "games=120", "batch=40", "eval_every=60", "holdout=0.3", "seed=3"]
     done = rlgames("train", *words, "out=run")
     assert done.returncode == 0, done.stderr
-    assert "held out" in done.stdout
+    assert "held-out" in done.stdout
     run = tmp_path / "run"
     lines = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line]
     assert all("eval/held_out_turns" in line for line in lines)
