@@ -42,7 +42,9 @@ def print_result(result: TrainingResult) -> None:
             held_out, exact = result.held_out.turns, result.held_out.is_exact
             value = _interval(held_out.mean, [held_out.low, held_out.high], exact)
             rows.append(("trained, held-out layouts", value))
-            games = "all training layouts" if evaluation.is_exact else f"{games} on training layouts"
+            games = (
+                "all training layouts" if evaluation.is_exact else f"{games} on training layouts"
+            )
         rows += _reach_rows(fields.get("reach", {}))
         _print_table(f"{game.spec.goal} per game, {games}", rows)
     print(printable(f"{result.seconds:.1f} s, in {result.directory}"))

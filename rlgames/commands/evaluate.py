@@ -227,7 +227,8 @@ def result_fields(game: Game[Any], result: Evaluation) -> dict[str, Any]:
         for name in ("win", "draw", "loss"):
             fields[name] = result.outcome_rate(name).as_dict()
         fields["seats"] = [
-            {name: rate.as_dict() for name, rate in seat.items()} for seat in result.outcomes_by_seat
+            {name: rate.as_dict() for name, rate in seat.items()}
+            for seat in result.outcomes_by_seat
         ]
     if game.spec.goal == "score":
         fields["score"] = result.score.as_dict()
