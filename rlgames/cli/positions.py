@@ -14,7 +14,7 @@ from rlgames.cli.display import plain_text, print_rich
 from rlgames.commands.show import ShownPosition
 from rlgames.commands.watch import Replay
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import grouped, printed
+from rlgames.drawing.terminal import format_parts, stack_parts
 
 MAX_LISTED_MOVES = 10
 """Moves of a position that are listed, the most likely first."""
@@ -33,18 +33,18 @@ def print_games(replay: Replay) -> None:
     for game in replay.games:
         if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
             for frame in game:
-                print(printed(*frame), end="\n\n")
+                print(format_parts(*frame), end="\n\n")
             continue
         with Live(console=console, auto_refresh=False) as live:
             for number, frame in enumerate(game):
                 time.sleep(replay.delay if number else 0)
-                live.update(grouped(*frame), refresh=True)
+                live.update(stack_parts(*frame), refresh=True)
 
 
 def print_position(position: ShownPosition) -> None:
     """The board of `rlgames show`, its value and its moves."""
     report = position.fields
-    print(printed(position.board))
+    print(format_parts(position.board))
     if report["over"] is not None:
         print(report["over"])
         return

@@ -53,7 +53,7 @@ def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None
     curves |= _references(found, metric, curves)
     title = f"{metric} over games" + (", mean and 95 % interval over seeds" if bands else "")
     title += f", {MOST} of {len(drawn)}" if len(drawn) > MOST else ""
-    path.write_bytes(plots.png(plots.chart(title, curves, bottom=None, bands=bands)))
+    path.write_bytes(plots.encode_png(plots.line_chart(title, curves, bottom=None, bands=bands)))
 
 
 def _references(found: Report, metric: str, curves: dict[str, Curve]) -> dict[str, Curve]:

@@ -18,7 +18,7 @@ from rlgames.config.compose import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import printed
+from rlgames.drawing.terminal import format_parts
 from rlgames.evaluation.compile import with_compiled_observe
 from rlgames.evaluation.evaluate import (
     Evaluation,
@@ -176,7 +176,7 @@ def _print_trace(match: Match) -> None:
         order = -1 if number % 2 else 1
         rng = make_generator(cfg.seed, f"trace {number}", torch.device(cfg.device))
         for frame in frames(match.game, players[::order], names[::order], rng):
-            print(printed(*frame), end="\n\n")
+            print(format_parts(*frame), end="\n\n")
 
 
 def _save(path: Path, report: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from rlgames.config.compose import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import Diagram, printed
+from rlgames.drawing.terminal import BoardView, format_parts
 from rlgames.factory.agents import build_player, load_agent, make_advisor, with_search
 from rlgames.factory.components import build_device, build_game
 from rlgames.players.human import AnnouncingPlayer, Human, PlayerQuit
@@ -62,8 +62,8 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
             print(left if left.by_command else f"\n{left}; the game is not recorded")
             return 0 if left.by_command else 2
         seat = cfg.seat - 1 if two else 0
-        last = Diagram(game, game.view_from_seat(results.state, seat), reveal=True)
-        print("\n" + printed(last, describe_ending(game, results.state, seat)))
+        last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
+        print("\n" + format_parts(last, describe_ending(game, results.state, seat)))
         if cfg.record:
             names = ["human", "opponent"] if two else ["human"]
             append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)

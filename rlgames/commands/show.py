@@ -16,7 +16,7 @@ from rlgames.commands.watch import probabilities
 from rlgames.config.compose import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
-from rlgames.drawing.terminal import Diagram
+from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
@@ -35,7 +35,7 @@ class ShownPosition:
     """A position as `rlgames show` prints it: the fields of its JSON, and its board."""
 
     fields: dict[str, Any]
-    board: Diagram
+    board: BoardView
 
     def as_dict(self) -> dict[str, Any]:
         return self.fields
@@ -67,7 +67,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     }
     if bool(state.done[0]):
         over = {"over": describe_ending(game, state, None)}
-        return ShownPosition(report | over, Diagram(game, state))
+        return ShownPosition(report | over, BoardView(game, state))
     likely = value = scores = None
     if player is not None:
         try:
@@ -83,7 +83,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
         raise ConfigError(f"state= cannot be: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
     report["actions"] = _actions(game, state, likely, scores, exact)
-    return ShownPosition(report, Diagram(game, state, likely, listed=False))
+    return ShownPosition(report, BoardView(game, state, likely, listed=False))
 
 
 def _actions(

@@ -13,13 +13,13 @@ from torch import Tensor
 from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
-from rlgames.drawing.terminal import Diagram
+from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import build_player, make_advisor
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
 
-Frame = tuple[str | Diagram, ...]
+Frame = tuple[str | BoardView, ...]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def frames(
         current_seat = int(ply.before.current_seat[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[current_seat % len(advisors)], seen)
-        yield _told(game, ply, seats), Diagram(game, seen, likely, known.get(current_seat))
+        yield _told(game, ply, seats), BoardView(game, seen, likely, known.get(current_seat))
         if game.spec.hidden:
             known[current_seat] = seen
         else:
@@ -78,7 +78,7 @@ def frames(
     last = game.view_from_seat(ply.after, current_seat)
     yield (
         describe_ending(game, last, None, [f"{seat}," for seat in seats]),
-        Diagram(game, last, None, known[current_seat], reveal=True),
+        BoardView(game, last, None, known[current_seat], reveal=True),
     )
 
 

@@ -1,1 +1,1 @@
-"""Positions and figures as a person sees them: on a terminal and as pictures."""
+"""Positions and plots for people: on a terminal and as pictures."""

@@ -1,4 +1,4 @@
-"""Plots of curves and of how numbers are spread, for TensorBoard and the run's directory."""
+"""Plots of curves and distributions, for TensorBoard and the run's directory."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from PIL import Image, ImageDraw, ImageFont
 Floats = NDArray[np.float64]
 
 LARGE, SMALL = (640, 360), (340, 220)
-"""Pixels. TensorBoard shows pictures about as wide as the small ones, and larger ones badly."""
+"""Pixels. TensorBoard shows pictures at about the small width, and scales larger ones badly."""
 
 LEFT, RIGHT, TOP, BOTTOM = 56, 24, 40, 40
 LINE = 14
-COLOURS = (
+COLORS = (
     *((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45)),
     *((23, 150, 160), (140, 86, 75), (220, 110, 180), (130, 130, 30), (90, 90, 90)),
 )
-GREY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
+GRAY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
 
 
-def density(title: str, groups: dict[str, Floats], bins: int = 40) -> Image.Image:
-    """How the numbers of each group are spread: the share of its group in each bin, 0 to 1.
+def histogram(title: str, groups: dict[str, Floats], bins: int = 40) -> Image.Image:
+    """The distribution of the numbers of each group, as fractions of the group, 0 to 1.
 
-    groups: each float64 [N]. Returns uint8 [H, W, 3].
+    groups: float64 [N] each.
     """
     everything = np.concatenate(list(groups.values()))
     low, high = float(everything.min()), float(everything.max())
     edges = np.linspace(low, high if high > low else low + 1, bins + 1)
     curves = {}
     for name, values in groups.items():
-        share = np.histogram(values, edges)[0] / max(len(values), 1)
-        # Each bin is a step, as wide as it is.
-        curves[f"{name} ({len(values):,})"] = (np.repeat(edges, 2)[1:-1], np.repeat(share, 2))
-    return chart(title, curves, size=SMALL)
+        fraction = np.histogram(values, edges)[0] / max(len(values), 1)
+        # Each bin is a horizontal step.
+        curves[f"{name} ({len(values):,})"] = (np.repeat(edges, 2)[1:-1], np.repeat(fraction, 2))
+    return line_chart(title, curves, size=SMALL)
 
 
-def over(title: str, values: Floats, high: float) -> Image.Image:
-    """One number for each step of a game, drawn from 0 to high; values: float64 [T]."""
-    return chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high, size=SMALL)
+def plot_series(title: str, values: Floats, high: float) -> Image.Image:
+    """One number for each move of a game, on an axis from 0 to high; values: float64 [T]."""
+    return line_chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high, size=SMALL)
 
 
-def chart(
+def line_chart(
     title: str,
     curves: dict[str, tuple[Floats, Floats]],
     top: float | None = None,
@@ -55,8 +55,8 @@ def chart(
 ) -> Image.Image:
     """Lines through points, x and y float64 [N] each, by name.
 
-    The y axis goes from bottom to top, each as far as the lines do where it is None. bands: what
-    lies below and above a line, float64 [N] each, by its name. size: width and height.
+    bottom, top: limits of the y axis, None for those of the lines. bands: lower and upper limits
+    of a line, float64 [N] each, by its name. size: width and height.
     """
     bands, (width, plain) = bands or {}, size
     rows = _legend(list(curves), width - LEFT)
@@ -82,11 +82,11 @@ def chart(
         if name in bands:
             x, (lower, upper) = curves[name][0], bands[name]
             edge = [*zip(x, lower, strict=True), *zip(x[::-1], upper[::-1], strict=True)]
-            _shade(image, [at(a, b) for a, b in edge], COLOURS[number % len(COLOURS)])
+            _shade(image, [at(a, b) for a, b in edge], COLORS[number % len(COLORS)])
     step, ticks = _ticks(low, high)
     for tick in ticks:
         start, end = at(left, tick), at(right, tick)
-        draw.line((start, end), GREY)
+        draw.line((start, end), GRAY)
         draw.text((4, start[1] - 6), _tick(tick, step), BLACK)
     step, ticks = _ticks(left, right)
     for tick in ticks:
@@ -94,12 +94,12 @@ def chart(
     draw.text((LEFT, 6), title, BLACK)
     for number, (x, y) in enumerate(curves.values()):
         points: Sequence[tuple[float, float]] = [at(a, b) for a, b in zip(x, y, strict=True)]
-        draw.line(list(points), COLOURS[number % len(COLOURS)], 2)
+        draw.line(list(points), COLORS[number % len(COLORS)], 2)
     number = 0
     for line, row in enumerate(rows):
         place = LEFT
         for name in row:
-            draw.text((place, 22 + line * LINE), name, COLOURS[number % len(COLOURS)])
+            draw.text((place, 22 + line * LINE), name, COLORS[number % len(COLORS)])
             place += 16 + int(draw.textlength(name))
             number += 1
     return image
@@ -120,7 +120,7 @@ def _tick(value: float, step: float) -> str:
 
 
 def _legend(names: list[str], across: int) -> list[list[str]]:
-    """The names in rows that are no wider than that, where a single one is not."""
+    """The names in rows that fit the width, unless a single name does not."""
     font, used = ImageFont.load_default(), 0
     rows: list[list[str]] = [[]]
     for name in names:
@@ -133,15 +133,15 @@ def _legend(names: list[str], across: int) -> list[list[str]]:
     return rows
 
 
-def _shade(image: Image.Image, edge: list[tuple[float, float]], colour: tuple[int, ...]) -> None:
-    """Fill a polygon so that what is there shines through."""
+def _shade(image: Image.Image, edge: list[tuple[float, float]], color: tuple[int, ...]) -> None:
+    """Fill a polygon, partly transparent."""
     mask = Image.new("L", image.size)
     ImageDraw.Draw(mask).polygon(edge, 50)
-    image.paste(colour, mask=mask)
+    image.paste(color, mask=mask)
 
 
-def png(picture: Image.Image) -> bytes:
-    """The picture as a file, quickly rather than as small as can be."""
+def encode_png(picture: Image.Image) -> bytes:
+    """The picture as a PNG file, with fast compression."""
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=1)
     return file.getvalue()

@@ -1,6 +1,6 @@
-"""Small pictures that those of positions are put together from: cells, arrows and words.
+"""The parts of pictures of positions: cells, arrows and text.
 
-Each is drawn once and kept, its shapes four times as large, so that their edges are smooth.
+Each is drawn once and cached. Shapes are drawn four times as large and reduced, for smooth edges.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from rlgames.drawing import marks
-from rlgames.drawing.marks import Colour
+from rlgames.drawing import mark_styles
+from rlgames.drawing.mark_styles import Color
 
 SHADES = 15
-"""So many colours a cell can have by how likely it is, beside that of none."""
+"""Number of shades of a cell by its weight, besides that of weight 0."""
 
 PAPER, INK, FAINT = (255, 255, 255), (45, 52, 64), (130, 138, 150)
 CELL, LIKELY, CHOSEN = (227, 234, 242), (255, 166, 43), (208, 52, 44)
@@ -22,15 +22,15 @@ GROUNDS = {"hit": HIT, "miss": MISS, "ship": SHIP}
 STONES = {"first": (38, 101, 178), "second": (224, 90, 40)}
 
 DIRECTIONS = {"up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
-"""Actions of these names are arrows, by what they add to x and y."""
+"""Names of actions that are drawn as arrows, and their directions (x, y)."""
 
 
 @lru_cache(4096)
 def cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
-    """weight: 0 to SHADES."""
+    """A cell with its mark. weight: 0 to SHADES."""
     image = Image.new("RGB", (size, size), PAPER)
-    what = marks.kind(mark)
-    ground = marks.tile(mark) if what == "tile" else GROUNDS.get(what, CELL)
+    what = mark_styles.mark_kind(mark)
+    ground = mark_styles.tile_color(mark) if what == "tile" else GROUNDS.get(what, CELL)
     image.paste(shade(weight) if what == "empty" else ground, mask=_shape("cell", size))
     if what in STONES:
         image.paste(STONES[what], mask=_shape("stone", size))
@@ -40,15 +40,15 @@ def cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
         image.paste(CHOSEN, mask=_shape("frame", size))
     if mark not in (".", "x", "o", "+", "#"):
         height = int(size * (0.44 if len(mark) < 4 else 1.3 / len(mark)))
-        light = mark.isalpha() or (mark.isdecimal() and int(mark) > 4)
-        words = word(mark, max(height, 7), PAPER if light else INK)
-        image.paste(words, ((size - words.width) // 2, (size - words.height) // 2), words)
+        is_light = mark.isalpha() or (mark.isdecimal() and int(mark) > 4)
+        label = text(mark, max(height, 7), PAPER if is_light else INK)
+        image.paste(label, ((size - label.width) // 2, (size - label.height) // 2), label)
     return image
 
 
 @lru_cache
 def _shape(name: str, size: int) -> Image.Image:
-    """A mask of a cell."""
+    """The mask of a shape in a cell."""
     large, edge = 4 * size, max(8, 3 * size // 16)
     image = Image.new("L", (large, large))
     draw = ImageDraw.Draw(image)
@@ -70,29 +70,29 @@ def _shape(name: str, size: int) -> Image.Image:
     return image.reduce(4)
 
 
-def _blend(one: Colour, other: Colour, share: float) -> Colour:
-    mixed = [round(a + (b - a) * share) for a, b in zip(one, other, strict=True)]
+def _blend(one: Color, other: Color, fraction: float) -> Color:
+    mixed = [round(a + (b - a) * fraction) for a, b in zip(one, other, strict=True)]
     return mixed[0], mixed[1], mixed[2]
 
 
 @lru_cache
-def arrow(name: str, size: int, colour: Colour) -> Image.Image:
+def arrow(name: str, size: int, color: Color) -> Image.Image:
     x, y = DIRECTIONS[name]
     image = Image.new("RGB", (4 * size, 4 * size), PAPER)
     ends = ((1.4, 0.0), (-0.7, 1.6), (-0.7, -1.6))
     ImageDraw.Draw(image).polygon(
-        [(size * (2 + x * a + y * b), size * (2 + y * a + x * b)) for a, b in ends], colour
+        [(size * (2 + x * a + y * b), size * (2 + y * a + x * b)) for a, b in ends], color
     )
     return image.reduce(4)
 
 
 @lru_cache(4096)
-def word(text: str, size: int, colour: Colour) -> Image.Image:
-    """In RGBA, with nothing behind; as high for any words of a size."""
+def text(string: str, size: int, color: Color) -> Image.Image:
+    """Text in RGBA on a transparent background; its height depends on the size only."""
     font = _font(size)
     up, down = font.getmetrics() if isinstance(font, ImageFont.FreeTypeFont) else (size, 0)
-    image = Image.new("RGBA", (max(1, round(font.getlength(text))), up + down), (*colour, 0))
-    ImageDraw.Draw(image).text((0, 0), text, (*colour, 255), font)
+    image = Image.new("RGBA", (max(1, round(font.getlength(string))), up + down), (*color, 0))
+    ImageDraw.Draw(image).text((0, 0), string, (*color, 255), font)
     return image
 
 
@@ -103,17 +103,25 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 @lru_cache
 def palette() -> Image.Image:
-    """The colours of an animation: all that are drawn with, and between them and what is behind."""
+    """The colors of an animation: all that are drawn, and blends of them with their background."""
     shades = [shade(weight) for weight in range(SHADES + 1)]
-    behind = {PAPER: (INK, HIT, SHIP, MISS, *STONES.values(), *marks.TILES), CHOSEN: shades[::3]}
-    behind |= {INK: (*shades[::5], *marks.TILES[:2]), CELL: tuple(STONES.values())}
-    between = [_blend(a, b, t) for b, own in behind.items() for a in own for t in (0.0, 0.35, 0.7)]
-    colours = list(dict.fromkeys([PAPER, CHOSEN, *shades, *between]))[:256]
+    backgrounds = {
+        PAPER: (INK, HIT, SHIP, MISS, *STONES.values(), *mark_styles.TILE_COLORS),
+        CHOSEN: shades[::3],
+    }
+    backgrounds |= {INK: (*shades[::5], *mark_styles.TILE_COLORS[:2]), CELL: tuple(STONES.values())}
+    blends = [
+        _blend(a, b, t)
+        for b, foregrounds in backgrounds.items()
+        for a in foregrounds
+        for t in (0.0, 0.35, 0.7)
+    ]
+    colors = list(dict.fromkeys([PAPER, CHOSEN, *shades, *blends]))[:256]
     image = Image.new("P", (1, 1))
-    image.putpalette([part for colour in colours for part in colour])
+    image.putpalette([part for color in colors for part in color])
     return image
 
 
-def shade(weight: int) -> Colour:
-    """Of an empty cell; weight: 0 to SHADES."""
+def shade(weight: int) -> Color:
+    """The color of an empty cell; weight: 0 to SHADES."""
     return _blend(CELL, LIKELY, (weight / SHADES) ** 0.6)

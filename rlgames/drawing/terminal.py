@@ -1,7 +1,7 @@
-"""Positions on a terminal: the boards of a game, with the likely moves on them.
+"""Positions on a terminal: the boards of a game, with the probabilities of its actions.
 
-Where actions take cells their probabilities stand in the cells. Where an action is not one cell
-they are listed beside the board, or beside the text of a game that has no boards.
+If actions take cells, the probabilities are in the cells. If an action is not a single cell, they
+are listed next to the board, or next to the text of a game without boards.
 """
 
 from __future__ import annotations
@@ -16,40 +16,39 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 from torch import Tensor
 
-from rlgames.drawing import marks
+from rlgames.drawing import mark_styles
 from rlgames.games.game import Game, State
 
-SHOWN = 8
-"""So many of the likeliest moves are listed."""
+MAX_LISTED_ACTIONS = 8
 
-LINED = 7
-"""Boards of more rows go without lines between them, to fit on a screen."""
+MAX_LINED_ROWS = 7
+"""Boards with more rows have no lines between them, to fit on a screen."""
 
-LEAST = 0.005
-"""A cell says nothing of less than this, half a percent."""
+MIN_PROBABILITY = 0.005
+"""The smallest probability that is written in a cell."""
 
 STYLES = {"first": "bold red", "second": "bold yellow", "hit": "bold red", "miss": "blue"}
 STYLES |= {"aim": "bold yellow", "ship": "green", "empty": "dim", "other": ""}
 
 SIZES = ("lined", "tidy", "narrow", "bare")
-"""With lines between the cells, with room for brackets, with less room, with marks only."""
+"""Lines between the cells; room for brackets; less room; marks only."""
 
 GAP = "   "
 
 
-class Diagram:
-    """A position to be printed by rich, as wide as there is room for.
+class BoardView:
+    """A position for rich to print, fitted to the width of the terminal.
 
-    likely: float [A], the probabilities to show, if any. since: an earlier position; cells that
-    were different are marked. reveal: show the hidden truth too. listed: list the
-    likeliest moves where they have no place on the board.
+    probabilities: float [A], of the actions, if any. since: an earlier position; cells that have
+    changed are marked. reveal: show the hidden truth too. listed: list the most likely actions if
+    the board cannot show them.
     """
 
     def __init__(
         self,
         game: Game[Any],
         state: State,
-        likely: Tensor | None = None,
+        probabilities: Tensor | None = None,
         since: State | None = None,
         reveal: bool = False,
         listed: bool = True,
@@ -57,12 +56,12 @@ class Diagram:
         self.game, self.state, self.listed = game, state, listed
         self.text, self.board_format = game.render(state, 0, reveal), game.board_format
         self.boards = game.boards(state, 0, reveal)
-        seen = (mark for each in self.boards for mark in chain(*each))
-        self.legend = marks.legend(seen, game.spec.hidden, game.spec.seats)
-        self.shares = [] if likely is None else likely.tolist()
-        aims = game.action_cells(state, 0)
-        self.action_cells = None if aims is None else aims.cpu()
-        # What is revealed was there before.
+        used = (mark for each in self.boards for mark in chain(*each))
+        self.legend = mark_styles.legend(used, game.spec.hidden, game.spec.seats)
+        self.probabilities = [] if probabilities is None else probabilities.tolist()
+        cells = game.action_cells(state, 0)
+        self.action_cells = None if cells is None else cells.cpu()
+        # What reveal shows has not changed.
         visible = game.boards(state, 0)
         earlier = visible if since is None else game.boards(since, 0)
         self.changed = [
@@ -70,18 +69,21 @@ class Diagram:
             for now, then in zip(visible, earlier, strict=True)
         ]
 
-    def likeliest(self) -> list[tuple[str, float]]:
-        """The likeliest moves by name, and the rest of them together."""
-        order = sorted(range(len(self.shares)), key=lambda action: -self.shares[action])
-        told = [action for action in order[:SHOWN] if self.shares[action] > 0]
-        rest = sum(self.shares) - sum(self.shares[action] for action in told)
-        names = [self.game.action_to_string(self.state, 0, action) for action in told]
-        moves = [(name, self.shares[action]) for name, action in zip(names, told, strict=True)]
+    def top_actions(self) -> list[tuple[str, float]]:
+        """The most likely actions by name, and the rest of them together."""
+        probabilities = self.probabilities
+        order = sorted(range(len(probabilities)), key=lambda action: -probabilities[action])
+        top = [action for action in order[:MAX_LISTED_ACTIONS] if probabilities[action] > 0]
+        rest = sum(probabilities) - sum(probabilities[action] for action in top)
+        moves = [
+            (self.game.action_to_string(self.state, 0, action), probabilities[action])
+            for action in top
+        ]
         return [*moves, ("others", rest)] if rest > 0.0005 else moves
 
-    def plain(self) -> str:
-        """The board as render writes it, and the likeliest moves below."""
-        moves = [f"  {name:12} {share:6.1%}" for name, share in self.likeliest()]
+    def plain_text(self) -> str:
+        """The board as render writes it, and the most likely actions below."""
+        moves = [f"  {name:12} {share:6.1%}" for name, share in self.top_actions()]
         lines = [self.text, *([self.legend] if self.legend else [])]
         return "\n".join([*lines, *moves] if self.listed else lines)
 
@@ -89,41 +91,41 @@ class Diagram:
         width, ascii_only = options.max_width, options.ascii_only
         count = range(len(self.boards))
         sizes = {size: [self._draw(number, size, ascii_only) for number in count] for size in SIZES}
-        # Better small side by side than one below the other.
-        sides = [size for size in SIZES if self.boards and _width(sizes[size]) <= width]
-        rooms = [size for size in SIZES if self.boards and max(map(_widest, sizes[size])) <= width]
-        size = next(iter([*sides, *rooms]), "bare")
-        drawn = sizes[size] if rooms else [[Text(line) for line in self.text.splitlines()]]
-        if rooms and (caption := self.game.caption(self.state, 0)):
+        # Small boards side by side are preferred to large ones below each other.
+        fits_row = [size for size in SIZES if self.boards and _width(sizes[size]) <= width]
+        fits = [size for size in SIZES if self.boards and max(map(_widest, sizes[size])) <= width]
+        size = next(iter([*fits_row, *fits]), "bare")
+        drawn = sizes[size] if fits else [[Text(line) for line in self.text.splitlines()]]
+        if fits and (caption := self.game.caption(self.state, 0)):
             yield Text(caption)
         listed = self._list(ascii_only) if self._needs_list(size) else []
-        for block in _beside([*drawn, listed] if listed else drawn, width):
+        for block in _arrange([*drawn, listed] if listed else drawn, width):
             yield from block
-        if rooms and self.legend:
+        if fits and self.legend:
             yield Text(self.legend, "dim")
 
-    def on_cells(self) -> list[float] | None:
-        """What the actions that take each cell are likely together; None where actions do not take
+    def cell_probabilities(self) -> list[float] | None:
+        """The total probability of the actions that take each cell; None if actions do not take
         empty cells."""
-        if self.action_cells is None or not self.shares or not self.boards:
+        if self.action_cells is None or not self.probabilities or not self.boards:
             return None
-        cells: list[float] = (torch.tensor(self.shares) @ self.action_cells.float()).tolist()
+        cells: list[float] = (torch.tensor(self.probabilities) @ self.action_cells.float()).tolist()
         pairs = zip(cells, chain(*self.boards[0]), strict=True)
-        return None if any(share >= LEAST and mark != "." for share, mark in pairs) else cells
+        return None if any(p >= MIN_PROBABILITY and mark != "." for p, mark in pairs) else cells
 
     def _needs_list(self, size: str) -> bool:
-        if not self.shares or not self.listed:
+        if not self.probabilities or not self.listed:
             return False
-        single = self.action_cells is not None and int(self.action_cells.sum(1).max()) <= 1
-        return size == "bare" or not single or self.on_cells() is None
+        are_single = self.action_cells is not None and int(self.action_cells.sum(1).max()) <= 1
+        return size == "bare" or not are_single or self.cell_probabilities() is None
 
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
-        """One of the boards, with the probabilities if it is the first."""
+        """One of the boards, the first one with the probabilities."""
         form = self.board_format
-        lined = size == "lined" and form.rows <= LINED
+        lined = size == "lined" and form.rows <= MAX_LINED_ROWS
         words = self._words(number, size, " " if lined else "." if ascii_only else "·")
         inner = max(word.cell_len for row in words for word in row)
-        # An equal distance to both sides looks best.
+        # Center the marks.
         inner += size in ("lined", "tidy") and not inner % 2
         side = max(map(len, form.left), default=-1) + 1
         pad, edges = Text(" " * side), _edges(form.columns, inner + 2, ascii_only)
@@ -140,24 +142,24 @@ class Diagram:
         return [*lines, pad + _labels(form.below, inner, size, lined)] if form.below else lines
 
     def _words(self, number: int, size: str, empty: str) -> list[list[Text]]:
-        """What stands in the cells."""
+        """The contents of the cells."""
         words = [[_mark(mark, empty) for mark in row] for row in self.boards[number]]
-        cells = None if number or size == "bare" else self.on_cells()
+        cells = None if number or size == "bare" else self.cell_probabilities()
         if cells is not None:
             sign = "" if size == "narrow" else "%"
             for place, share in enumerate(cells):
                 row, column = divmod(place, self.board_format.columns)
-                if share >= LEAST:
+                if share >= MIN_PROBABILITY:
                     words[row][column] = _percent(share, sign, max(cells))
         return words
 
     def _list(self, ascii_only: bool) -> list[Text]:
-        """The likeliest moves with bars, which a black and white terminal shows as well."""
-        moves = self.likeliest()
-        wide = max((len(name) for name, _ in moves), default=0)
+        """The most likely actions with bars."""
+        moves = self.top_actions()
+        width = max((len(name) for name, _ in moves), default=0)
         full = "#" if ascii_only else "█"
         return [
-            Text(f"{name:<{wide}} {share:6.1%} ", "bold" if share == moves[0][1] else "")
+            Text(f"{name:<{width}} {share:6.1%} ", "bold" if share == moves[0][1] else "")
             + Text(full * round(10 * share), "green")
             for name, share in moves
         ]
@@ -169,27 +171,27 @@ def _percent(share: float, sign: str, most: float) -> Text:
 
 
 def _mark(mark: str, empty: str) -> Text:
-    what = marks.kind(mark)
-    if what == "tile":
-        red, green, blue = marks.tile(mark)
+    kind = mark_styles.mark_kind(mark)
+    if kind == "tile":
+        red, green, blue = mark_styles.tile_color(mark)
         return Text(mark, f"bold black on rgb({red},{green},{blue})")
-    return Text(empty if what == "empty" else mark, STYLES[what])
+    return Text(empty if kind == "empty" else mark, STYLES[kind])
 
 
-def _row(words: list[Text], marked: list[bool], inner: int, size: str, pipe: str) -> Text:
-    """The cells of a row: what has changed stands in brackets, or reversed where there is no room
-    for them."""
+def _row(words: list[Text], changed: list[bool], inner: int, size: str, pipe: str) -> Text:
+    """The cells of a row; those that have changed are in brackets, or reversed without room for
+    them."""
     line = Text().append(pipe, "dim")
-    for word, mark in zip(words, marked, strict=True):
+    for word, is_changed in zip(words, changed, strict=True):
         room = inner - word.cell_len
         cell = (
             Text(" " * (room - room // 2), word.style) + word + Text(" " * (room // 2), word.style)
         )
         if size in ("narrow", "bare"):
-            cell.stylize("reverse" if mark else "")
+            cell.stylize("reverse" if is_changed else "")
             line.append_text(cell).append(" " * (size == "narrow"))
         else:
-            left, right = ("[", "]") if mark else (" ", " ")
+            left, right = ("[", "]") if is_changed else (" ", " ")
             line.append(left, word.style).append_text(cell).append(right, word.style)
             line.append(pipe, "dim")
     line.rstrip()
@@ -217,12 +219,12 @@ def _widest(block: list[Text]) -> int:
 
 
 def _width(blocks: list[list[Text]]) -> int:
-    """Of blocks side by side."""
+    """The width of blocks side by side."""
     return sum(map(_widest, blocks)) + len(GAP) * (len(blocks) - 1)
 
 
-def _beside(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
-    """Blocks side by side where there is room, otherwise one below the other."""
+def _arrange(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
+    """Blocks side by side if they fit the width, otherwise below each other."""
     if _width(blocks) > width:
         for block in blocks:
             yield block
@@ -239,16 +241,16 @@ def _beside(blocks: list[list[Text]], width: int) -> Iterator[list[Text]]:
     yield joined
 
 
-def printed(*parts: str | Diagram) -> str:
-    """Parts one below the other as they are printed: drawn on a terminal, plain elsewhere."""
+def format_parts(*parts: str | BoardView) -> str:
+    """Parts below each other as text: drawn for a terminal, otherwise plain."""
     if not sys.stdout.isatty():
-        return "\n".join(part if isinstance(part, str) else part.plain() for part in parts)
+        return "\n".join(part if isinstance(part, str) else part.plain_text() for part in parts)
     console = Console()
-    with console.capture() as drawn:
-        console.print(grouped(*parts), end="")
-    return drawn.get().rstrip("\n")
+    with console.capture() as capture:
+        console.print(stack_parts(*parts), end="")
+    return capture.get().rstrip("\n")
 
 
-def grouped(*parts: str | Diagram) -> RenderableType:
-    """Parts one below the other, for rich; a text in brackets is no markup."""
+def stack_parts(*parts: str | BoardView) -> RenderableType:
+    """Parts below each other, for rich; brackets in text are not markup."""
     return Group(*(Text(part) if isinstance(part, str) else part for part in parts))

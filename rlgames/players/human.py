@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.drawing.terminal import Diagram, printed
+from rlgames.drawing.terminal import BoardView, format_parts
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 
@@ -91,8 +91,8 @@ class Human(Player):
             title += f", you are seat {seat + 1}"
         if spec.goal == "score":
             title += f", score {float(state.score[0, seat]):g}"
-        board = Diagram(self.game, state, since=self._previous)
-        self.show("\n" + printed(title, board))
+        board = BoardView(self.game, state, since=self._previous)
+        self.show("\n" + format_parts(title, board))
 
     def _probabilities(self, state: State) -> str:
         if self.advisor is None:
@@ -101,7 +101,7 @@ class Human(Player):
             probabilities = self.advisor.probabilities(state)[0]
         except NotImplementedError as error:
             return str(error)
-        return printed(Diagram(self.game, state, probabilities.cpu(), self._previous))
+        return format_parts(BoardView(self.game, state, probabilities.cpu(), self._previous))
 
     def _after_move(self, state: State, action: int) -> State:
         """The position after the person's move, as far as the person knows it."""

@@ -1,1 +1,1 @@
-"""The exact optimum, where it can be had."""
+"""Exact solvers: values of games, positions and actions."""

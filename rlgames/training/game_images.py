@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor
 
 from rlgames.drawing import pictures
-from rlgames.drawing.pictures import Thought
+from rlgames.drawing.pictures import ActionOverlay
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.trajectories import Trajectories
@@ -27,7 +27,9 @@ ANIMATION_WIDTH = 200
 
 
 @torch.no_grad()
-def action_thoughts(game: Game[Any], policy: Policy, state: State, logits: bool) -> list[Thought]:
+def action_overlays(
+    game: Game[Any], policy: Policy, state: State, logits: bool
+) -> list[ActionOverlay]:
     """What a policy thinks of the actions in public positions [B].
 
     logits: its scores are logits, shown as probabilities in percent; otherwise they are shown as
@@ -37,11 +39,14 @@ def action_thoughts(game: Game[Any], policy: Policy, state: State, logits: bool)
     scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).double()
     if logits:
         probabilities = scores.softmax(1).cpu().numpy()
-        return [Thought(row, [*map(pictures.percent, row)], shared=True) for row in probabilities]
+        return [
+            ActionOverlay(row, [*map(pictures.format_percent, row)], is_distribution=True)
+            for row in probabilities
+        ]
     low, high = scores.where(legal, torch.inf).amin(1, True), scores.amax(1, True)
     weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).cpu().numpy()
     return [
-        Thought(row, [*map(_short_number, row_scores)], shared=False)
+        ActionOverlay(row, [*map(_short_number, row_scores)], is_distribution=False)
         for row, row_scores in zip(weights, scores.tolist(), strict=True)
     ]
 
@@ -77,31 +82,33 @@ def draw_game(
     visible = own.tolist() if game.spec.hidden else range(len(trajectory))
     plies = [visible[index] for index in evenly_spaced(len(visible), MAX_FRAMES - 1)]
     positions = trajectory.state[torch.tensor(plies, device=own.device)]
-    thoughts = action_thoughts(game, policy, positions, logits)
+    overlays = action_overlays(game, policy, positions, logits)
     frames = [
-        _frame(game, trajectory, ply, thought) for ply, thought in zip(plies, thoughts, strict=True)
+        _frame(game, trajectory, ply, overlay) for ply, overlay in zip(plies, overlays, strict=True)
     ]
     end = game.view_from_seat(final, 0)
     title = _end_title(game, end, len(trajectory))
-    frames.append(pictures.diagram(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH))
-    return stills, pictures.animation(frames)
+    frames.append(pictures.draw_position(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH))
+    return stills, pictures.encode_gif(frames)
 
 
 def _still(
     game: Game[Any], policy: Policy, logits: bool, trajectory: Trajectories, ply: int
 ) -> Image.Image:
-    (thought,) = action_thoughts(game, policy, trajectory.state[ply : ply + 1], logits)
+    (overlay,) = action_overlays(game, policy, trajectory.state[ply : ply + 1], logits)
     action = int(trajectory.action[ply])
-    label = f"{thought.weights[action]:.0%} sure" if logits else f"worth {thought.words[action]}"
+    label = f"{overlay.weights[action]:.0%} sure" if logits else f"worth {overlay.labels[action]}"
     title = f"{_title(game, trajectory, ply)} ({label})"
-    return pictures.diagram(game, trajectory.state, ply, title, thought, action)
+    return pictures.draw_position(game, trajectory.state, ply, title, overlay, action)
 
 
-def _frame(game: Game[Any], trajectory: Trajectories, ply: int, thought: Thought) -> Image.Image:
+def _frame(
+    game: Game[Any], trajectory: Trajectories, ply: int, overlay: ActionOverlay
+) -> Image.Image:
     is_own = int(trajectory.player[ply]) == 0
     title, action = _title(game, trajectory, ply), int(trajectory.action[ply])
-    shown = thought if is_own else None
-    return pictures.diagram(
+    shown = overlay if is_own else None
+    return pictures.draw_position(
         game, trajectory.state, ply, title, shown, action, width=ANIMATION_WIDTH
     )
 

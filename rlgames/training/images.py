@@ -72,7 +72,7 @@ class ImageCallback(Callback):
         for name, values in groups.items():
             self.log.histogram(games, f"values/{name}", values)
         title = f"values of boards, after {games:,} games"
-        self.log.image(games, "values", plots.png(plots.density(title, groups)))
+        self.log.image(games, "values", plots.encode_png(plots.histogram(title, groups)))
 
     def _show_games(self, games: int) -> None:
         """A greedy game, the values of positions, and how certain the policy is of its moves."""
@@ -81,7 +81,9 @@ class ImageCallback(Callback):
         if self.learns_logits:
             certainty = certainty_by_move(game, self.policy, rng).double().cpu().numpy()
             title = f"distance to certainty by move, after {games:,} games"
-            self.log.image(games, "certainty", plots.png(plots.over(title, certainty, 2.0)))
+            self.log.image(
+                games, "certainty", plots.encode_png(plots.plot_series(title, certainty, 2.0))
+            )
         players: list[Player] = [evaluator.greedy]
         if evaluator.opponent is not None:
             players.append(evaluator.opponent)
@@ -109,5 +111,5 @@ class ImageCallback(Callback):
             self.log.logger.warning("no images of games (%s: %s)", type(error).__name__, error)
             return
         for number, still in enumerate(stills, 1):
-            self.log.image(games, f"game/position_{number}", plots.png(still))
+            self.log.image(games, f"game/position_{number}", plots.encode_png(still))
         self.log.image(games, "game/animation", animation)

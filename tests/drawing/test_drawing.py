@@ -1,4 +1,4 @@
-"""Boards as they are drawn: every game, every width, without colour and in ASCII."""
+"""Boards as they are drawn: every game, every width, without color and in ASCII."""
 
 import re
 
@@ -7,7 +7,7 @@ import torch
 from helpers import make_game, rendered, rng
 
 from rlgames.config.catalogue import options
-from rlgames.drawing.terminal import Diagram
+from rlgames.drawing.terminal import BoardView
 from rlgames.players.player import Random
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
@@ -41,7 +41,7 @@ GAMES = options("game")
 def test_every_board_is_found_and_no_line_is_too_long(name):
     game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, before = after(game, 3)
-    board = Diagram(game, state, shares(game, state), game.public(before))
+    board = BoardView(game, state, shares(game, state), game.public(before))
     assert board.boards
     for width in (120, 80, 40, 20):
         text = rendered(board, width, color_system=None)
@@ -51,12 +51,12 @@ def test_every_board_is_found_and_no_line_is_too_long(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_a_board_needs_no_colour_and_no_more_than_ascii(name):
+def test_a_board_needs_no_color_and_no_more_than_ascii(name):
     game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, _ = after(game, 2)
-    board = Diagram(game, state, shares(game, state))
-    colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
-    assert not re.search(colours, rendered(board, no_color=True, color_system="truecolor"))
+    board = BoardView(game, state, shares(game, state))
+    colors = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
+    assert not re.search(colors, rendered(board, no_color=True, color_system="truecolor"))
     assert rendered(board, encoding="ascii", color_system=None).isascii()
 
 
@@ -64,37 +64,37 @@ def test_a_board_needs_no_colour_and_no_more_than_ascii(name):
 def test_percentages_on_the_board_add_up(name):
     game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, _ = after(game, 2)
-    board = Diagram(game, state, shares(game, state))
+    board = BoardView(game, state, shares(game, state))
     told = [int(text) for text in re.findall(r"(\d+)%", rendered(board, color_system=None))]
     assert abs(sum(told) - 100) <= len(told) / 2 + 1
-    assert max(told) == round(100 * max(board.shares))
+    assert max(told) == round(100 * max(board.probabilities))
 
 
 def test_sets_of_cells_are_added_up_in_each_cell():
     game = make_game("game=salvo", *SMALL["salvo"])
     state, _ = after(game, 1)
-    board = Diagram(game, state, shares(game, state))
-    assert sum(board.on_cells()) == pytest.approx(game.shots)
+    board = BoardView(game, state, shares(game, state))
+    assert sum(board.cell_probabilities()) == pytest.approx(game.shots)
     named = dict.fromkeys(("A1", "B3"), 0.0)
-    for action, share in enumerate(board.shares):
+    for action, share in enumerate(board.probabilities):
         for name in set(named) & set(game.action_to_string(state, 0, action).split()):
             named[name] += share
-    assert board.on_cells()[0] == pytest.approx(named["A1"])
-    assert board.on_cells()[7] == pytest.approx(named["B3"])
+    assert board.cell_probabilities()[0] == pytest.approx(named["A1"])
+    assert board.cell_probabilities()[7] == pytest.approx(named["B3"])
 
 
 def test_the_last_move_is_marked():
     game = make_game("game=tictactoe")
     state, before = after(game, 2)
-    assert rendered(Diagram(game, state), color_system=None).count("[") == 0
-    text = rendered(Diagram(game, state, since=before), color_system=None)
+    assert rendered(BoardView(game, state), color_system=None).count("[") == 0
+    text = rendered(BoardView(game, state, since=before), color_system=None)
     assert re.findall(r"\[ *(.) *\]", text) == ["O"]
 
 
 def test_the_likeliest_moves_add_up():
     game = make_game("game=salvo", *SMALL["salvo"])
     state, _ = after(game, 0)
-    moves = Diagram(game, state, shares(game, state)).likeliest()
+    moves = BoardView(game, state, shares(game, state)).top_actions()
     assert sum(share for _, share in moves) == pytest.approx(1)
     assert moves[-1][0] == "others"
     assert [share for _, share in moves[:-1]] == sorted((s for _, s in moves[:-1]), reverse=True)
@@ -110,7 +110,7 @@ def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
 
     game = Spoken(3, 3, 3, gravity=False)
     state, _ = after(game, 2)
-    text = rendered(Diagram(game, state, shares(game, state)), color_system=None)
+    text = rendered(BoardView(game, state, shares(game, state)), color_system=None)
     assert "[bold]2 stones lie" in text
     assert len(re.findall(r"[ABC][123] .*%", text)) == 7
 

@@ -16,7 +16,7 @@ import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.core.signals import Interrupts
 from rlgames.drawing import pictures
-from rlgames.drawing.pictures import Thought
+from rlgames.drawing.pictures import ActionOverlay
 from rlgames.evaluation.diagnostics import afterstate_values
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -108,7 +108,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
-    assert len(gif) <= pictures.LARGEST
+    assert len(gif) <= pictures.MAX_ANIMATION_BYTES
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
         assert film.n_frames == min(len(moves) + 1, game_images.MAX_FRAMES)  # and how it ended
@@ -118,11 +118,11 @@ def test_the_options_are_all_tried():
     assert {f"game={name}" for name in GAMES} == {f"game={name}" for name in REGISTRY["game"]}
 
 
-def colour_of(picture, marks, row, column):
+def color_of(picture, marks, row, column):
     """Of the middle of a cell's lower edge, which no mark or number covers."""
     size = (picture.width - 2 * pictures.MARGIN) // len(marks[0])
     x = pictures.MARGIN + column * size + size // 2
-    return picture.getpixel((x, pictures.TITLE + row * size + size - size // 6))
+    return picture.getpixel((x, pictures.TITLE_HEIGHT_HEIGHT + row * size + size - size // 6))
 
 
 @pytest.mark.parametrize("name", ["battleship", "tictactoe", "connect4", "salvo"])
@@ -131,11 +131,11 @@ def test_the_likeliest_cell_is_the_darkest(name):
     state = game.public(game.initial(1, rng()))
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
-    thought = Thought(weights, [*map(pictures.percent, weights)], shared=True)
-    picture = pictures.diagram(game, state, 0, "", thought)
+    overlay = ActionOverlay(weights, [*map(pictures.format_percent, weights)], is_distribution=True)
+    picture = pictures.draw_position(game, state, 0, "", overlay)
     (marks,), aims = game.boards(state, 0), game.action_cells(state, 0)
     blue = {
-        cell: colour_of(picture, marks, *divmod(cell, len(marks[0])))[2]
+        cell: color_of(picture, marks, *divmod(cell, len(marks[0])))[2]
         for cell in range(aims.shape[1])
     }
     darkest = {cell for cell, value in blue.items() if value == min(blue.values())}
@@ -156,15 +156,17 @@ def test_arrows_show_the_likeliest_direction():
     game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
-    picture = pictures.diagram(game, state, 0, "", Thought(weights, [""] * 4, shared=True))
-    middle = (pictures.TITLE + picture.height - pictures.MARGIN) // 2
+    picture = pictures.draw_position(
+        game, state, 0, "", ActionOverlay(weights, [""] * 4, is_distribution=True)
+    )
+    middle = (pictures.TITLE_HEIGHT_HEIGHT + picture.height - pictures.MARGIN) // 2
     right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
     assert right[2] < left[2] - 30
 
 
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
-    with Image.open(io.BytesIO(pictures.animation(many, most=1))) as film:
+    with Image.open(io.BytesIO(pictures.encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
     assert game_images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
     assert game_images.evenly_spaced(3, 5) == [0, 1, 2]

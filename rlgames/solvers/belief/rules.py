@@ -1,4 +1,4 @@
-"""The layouts of a fleet, and what shooting does to beliefs about them."""
+"""The layouts of a fleet, and how shots change beliefs about them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ Floats = NDArray[np.float64]
 Digits = NDArray[np.uint8]
 Bools = NDArray[np.bool_]
 
-MOST_CELLS = 39
+MAX_CELLS = 39
 """Beliefs are numbered in base 3, and 3^39 is the last power of 3 below 2^63."""
 
-MOST_CELLS_IN_FLOATS = 33
-"""3^33 is the last power of 3 below 2^53: up to here products of floats give exact numbers."""
+MAX_FLOAT_CELLS = 33
+"""3^33 is the last power of 3 below 2^53: up to this, products of floats are exact."""
 
-RUN = 8
-"""Numbers are taken apart into runs of 8 digits, by tables of 3^8 rows."""
+DIGITS_PER_LOOKUP = 8
+"""Numbers are decoded 8 digits at a time, by a table of 3^8 rows."""
 
-PACKED_RUN = 5
-"""Layouts that agree are looked up by runs of 5 digits: tables of 3^5 rows stay in the cache."""
+CELLS_PER_LOOKUP = 5
+"""Agreeing layouts are looked up 5 cells at a time: tables of 3^5 rows stay in the cache."""
 
-WORD = 64
+WORD_BITS = 64
 
-MOST_WEIGHTS = 4
-"""Up to here layouts are kept apart by weight, so that counting them is enough to weigh them."""
+MAX_DISTINCT_WEIGHTS = 4
+"""Up to this many weights, layouts are grouped by weight, so that counting them suffices."""
 
-STEP = 1 << 18
-"""Results of shooting worked on at once. Arrays of this length stay in the processor's cache."""
+CHUNK = 1 << 18
+"""Results of shots processed at once. Arrays of this length stay in the processor's cache."""
 
 
 class Rules:
-    """The layouts, and what shooting does to beliefs about them."""
+    """The layouts, and how shots change beliefs about them."""
 
     def __init__(
         self, layouts: Bools, weights: ArrayLike, shots: int, symmetries: ArrayLike
@@ -49,8 +49,8 @@ class Rules:
         self.cells, self.shots = layouts.shape[1], shots
         if not self.cells:
             raise ValueError("a board needs cells")
-        if self.cells > MOST_CELLS:
-            raise ValueError(f"boards of more than {MOST_CELLS} cells are not solved: {self.cells}")
+        if self.cells > MAX_CELLS:
+            raise ValueError(f"boards of more than {MAX_CELLS} cells are not solved: {self.cells}")
         if shots < 1:
             raise ValueError(f"a turn needs at least one shot: {shots}")
         if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
@@ -68,7 +68,9 @@ class Rules:
         self.powers = np.int64(3) ** permutations.T.copy()
         self.float_powers = self.powers.astype(np.float64)
         # Digits of all runs, and the masks of the cells shot at (digit > 0) and hit (digit 2).
-        self.digits = np.array(list(itertools.product(range(3), repeat=RUN)), np.uint8)[:, ::-1]
+        self.digits = np.array(
+            list(itertools.product(range(3), repeat=DIGITS_PER_LOOKUP)), np.uint8
+        )[:, ::-1]
         self.digits = np.ascontiguousarray(self.digits)
         self.combinations: dict[tuple[int, int], Ints] = {}
         self._pack(layouts)
@@ -77,13 +79,13 @@ class Rules:
     def _pack(self, layouts: Bools) -> None:
         """Sets of layouts as bits in words of 64: W words, those of one weight side by side."""
         values = np.unique(self.weights)
-        self.few = len(values) <= MOST_WEIGHTS
+        self.has_few_weights = len(values) <= MAX_DISTINCT_WEIGHTS
         groups = (
             [np.flatnonzero(self.weights == value) for value in values]
-            if self.few
+            if self.has_few_weights
             else [np.arange(len(layouts))]
         )
-        words = [-(-len(group) // WORD) for group in groups]
+        words = [-(-len(group) // WORD_BITS) for group in groups]
         ends = np.cumsum(words)
         self.words = int(ends[-1])
         # Words of each weight, and the weight of each bit where there are too many.
@@ -91,11 +93,11 @@ class Rules:
             (float(value), slice(end - count, end))
             for value, count, end in zip(values, words, ends, strict=False)
         ]
-        self.bit_weights = np.zeros(self.words * WORD)
-        cells = np.zeros((self.cells, self.words * WORD), bool)
-        exists = np.zeros((1, self.words * WORD), bool)
+        self.bit_weights = np.zeros(self.words * WORD_BITS)
+        cells = np.zeros((self.cells, self.words * WORD_BITS), bool)
+        exists = np.zeros((1, self.words * WORD_BITS), bool)
         for group, count, end in zip(groups, words, ends, strict=True):
-            at = (end - count) * WORD + np.arange(len(group))
+            at = (end - count) * WORD_BITS + np.arange(len(group))
             self.bit_weights[at] = self.weights[group]
             cells[:, at] = layouts[group].T
             exists[0, at] = True
@@ -103,14 +105,13 @@ class Rules:
         self.has, self.lacks = _packed(cells), _packed(exists & ~cells)
         # Layouts that agree with each pattern of digits in a run of cells, [3^cells in run, W].
         self.agree = []
-        self.pattern = np.zeros((self.cells, -(-self.cells // PACKED_RUN)), np.float32)
-        for run, first in enumerate(range(0, self.cells, PACKED_RUN)):
+        self.pattern = np.zeros((self.cells, -(-self.cells // CELLS_PER_LOOKUP)), np.float32)
+        for run, first in enumerate(range(0, self.cells, CELLS_PER_LOOKUP)):
             table = _packed(exists)
-            for cell in range(first, min(first + PACKED_RUN, self.cells)):
+            for cell in range(first, min(first + CELLS_PER_LOOKUP, self.cells)):
                 self.pattern[cell, run] = 3 ** (cell - first)
-                # Higher cells are higher digits: the patterns so far, for each of three digits.
-                keep = [table, table & self.lacks[cell], table & self.has[cell]]
-                table = np.concatenate(keep)
+                # Later cells are higher digits: the patterns so far, for each of three digits.
+                table = np.concatenate([table, table & self.lacks[cell], table & self.has[cell]])
             self.agree.append(table)
 
     def _check_symmetries(
@@ -130,34 +131,34 @@ class Rules:
 
     def decode(self, numbers: Ints) -> Digits:
         """The digits of beliefs, [B, N]."""
-        runs = -(-self.cells // RUN)
-        digits = np.empty((len(numbers), runs, RUN), np.uint8)
+        runs = -(-self.cells // DIGITS_PER_LOOKUP)
+        digits = np.empty((len(numbers), runs, DIGITS_PER_LOOKUP), np.uint8)
         for run in range(runs):
-            numbers, rest = np.divmod(numbers, 3**RUN)
+            numbers, rest = np.divmod(numbers, 3**DIGITS_PER_LOOKUP)
             digits[:, run] = self.digits[rest]
-        return digits.reshape(len(numbers), runs * RUN)[:, : self.cells]
+        return digits.reshape(len(numbers), runs * DIGITS_PER_LOOKUP)[:, : self.cells]
 
     def _numbers(self, digits: Digits) -> Ints:
         """The numbers of beliefs under each symmetry, [B, G]."""
-        if self.cells <= MOST_CELLS_IN_FLOATS:
+        if self.cells <= MAX_FLOAT_CELLS:
             product: Ints = (digits.astype(np.float64) @ self.float_powers).astype(np.int64)
         else:
             product = digits.astype(np.int64) @ self.powers
         return product
 
     def canonical(self, digits: Digits) -> Ints:
-        """The least number of each belief over all symmetries, [B]."""
+        """The smallest number of each belief over all symmetries, [B]."""
         least: Ints = self._numbers(digits).min(1)
         return least
 
     def close_step(self) -> int:
-        """Beliefs to close at once: as many as keep their sets of layouts in the cache."""
+        """Beliefs to close at once, so that their sets of layouts stay in the cache."""
         return int(np.clip((1 << 15) // self.words, 16, 1 << 13))
 
     def close(self, digits: Digits) -> tuple[Floats, Digits, Ints]:
-        """Weights [B], closed beliefs [B, N] and numbers of new debts [B]."""
+        """Weights [B], closed beliefs [B, N] and numbers of new certain hits [B]."""
         weight = np.empty(len(digits))
-        debts = np.empty(len(digits), np.int64)
+        certain_hits = np.empty(len(digits), np.int64)
         closed = np.empty_like(digits)
         step = self.close_step()
         for at in range(0, len(digits), step):
@@ -168,7 +169,7 @@ class Rules:
             for table, pattern in zip(self.agree[1:], patterns.T[1:], strict=True):
                 agree &= table[pattern]
             sets = agree.T.copy()  # [W, B]
-            if self.few:
+            if self.has_few_weights:
                 counts = np.bitwise_count(sets)
                 weight[part] = sum(
                     value * counts[words].sum(0, dtype=np.int64)
@@ -188,20 +189,20 @@ class Rules:
             never &= unknown
             always &= unknown & ~never
             closed[part] = rows + never.T + np.uint8(2) * always.T
-            debts[part] = always.sum(0)
-        return weight, closed, debts
+            certain_hits[part] = always.sum(0)
+        return weight, closed, certain_hits
 
-    def turns(self, unknown: int, debts: int) -> range:
-        """How many unknown cells a turn may shoot at, the turn being full with debts paid."""
-        return range(max(1, self.shots - debts), min(unknown, self.shots) + 1)
+    def turns(self, unknown: int, certain_hits: int) -> range:
+        """How many unknown cells a turn may shoot at; its other shots go to certain hits."""
+        return range(max(1, self.shots - certain_hits), min(unknown, self.shots) + 1)
 
     def step(self, unknown: int, turns: range) -> int:
-        """States to work on at once."""
+        """States to process at once."""
         results = max(self.count(unknown, j) for j in turns)
-        return int(np.clip(STEP // results, 1, 1 << 14))
+        return int(np.clip(CHUNK // results, 1, 1 << 14))
 
     def count(self, unknown: int, j: int) -> int:
-        """Results of shooting at j of the unknown cells, over all choices."""
+        """The number of results of shots at j of the unknown cells, over all choices."""
         return math.comb(unknown, j) << j
 
     def choices(self, unknown: int, j: int) -> Ints:
@@ -212,10 +213,10 @@ class Rules:
         return self.combinations[unknown, j]
 
     def results(self, digits: Digits, j: int) -> Ints:
-        """Least numbers of beliefs after shooting at j unknown cells, [2^j results, C, B].
+        """Canonical numbers of beliefs after shots at j unknown cells, [2^j results, C, B].
 
-        digits: [B, N], rows with as many unknown cells. The result with bit i set has a hit on
-        cell i of each choice.
+        digits: [B, N], all rows with the same number of unknown cells. The result with bit i set
+        has a hit on cell i of each choice.
         """
         size = len(digits)
         unknown = np.nonzero(digits == 0)[1].reshape(size, -1)

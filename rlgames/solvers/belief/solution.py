@@ -1,4 +1,4 @@
-"""The optimum of battleship, and a way to play it."""
+"""The optimum of battleship and optimal play."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 
 from rlgames.solvers.belief.rules import Bools, Digits, Floats, Ints, Rules
 from rlgames.solvers.belief.sweep import value_all
-from rlgames.solvers.belief.tables import Children, Table, distinct
+from rlgames.solvers.belief.tables import ShotResults, Table, sorted_unique
 from rlgames.solvers.budget import Budget
 
 
 @dataclass(frozen=True)
 class BeliefSolution:
-    """The optimum, and a way to play it.
+    """The optimum and optimal play.
 
     optimal: expected number of turns until all ship cells are hit.
     states: belief states valued (closed, symmetric ones counted once).
@@ -36,11 +36,11 @@ class BeliefSolution:
 
         Each row has min(shots, cells not shot at) cells, none of them shot at before. Of optimal
         sets it takes the one with the lowest cells, but never shoots only at cells whose results
-        are certain while others are left. States that no play without waste leads to are solved
-        when they are asked for, and remembered.
+        are certain while others are left. States that optimal play never reaches are solved on
+        demand, and cached.
 
         Raises ValueError if hit is not part of shot or no layout agrees with a row, and
-        OutOfBudget if states have to be solved and that takes more than solve_belief was given.
+        OutOfBudget if solving such states exceeds the limits of solve_belief.
         """
         shot, hit = np.asarray(shot, bool), np.asarray(hit, bool)
         cells = self._rules.cells
@@ -51,7 +51,7 @@ class BeliefSolution:
         if not len(shot):
             return np.zeros_like(shot)
         rows, where = np.unique(shot.astype(np.uint8) + hit, axis=0, return_inverse=True)
-        weight, closed, debts = self._rules.close(rows)
+        weight, closed, certain_hits = self._rules.close(rows)
         if (weight == 0).any():
             raise ValueError("no layout agrees with the cells shot at and hit")
         unknown = (closed == 0).sum(1)
@@ -59,12 +59,12 @@ class BeliefSolution:
         for count in np.unique(unknown[unknown > 0]):
             same = np.flatnonzero(unknown == count)
             numbers = self._rules.canonical(closed[same])
-            for due in np.unique(debts[same]):
-                part = debts[same] == due
+            for due in np.unique(certain_hits[same]):
+                part = certain_hits[same] == due
                 must[same[part]] = self._best(
                     rows[same[part]], closed[same[part]], numbers[part], int(due)
                 )
-        # The turn is filled up with debts, then with cells that tell nothing, the lowest first.
+        # Other shots go to certain hits, then to cells without information, the lowest first.
         rank = np.where(must, 0, np.where((rows == 0) & (closed == 2), 1, 2))
         rank = np.where(rows > 0, 3, rank)
         order = np.argsort(rank, axis=1, kind="stable")[:, : self._rules.shots]
@@ -75,35 +75,36 @@ class BeliefSolution:
 
     def value(self, shot: Bools, hit: Bools) -> Floats:
         """Float64 [B]: the expected number of turns still needed, for cells shot at and hit, bool
-        [B, N], at the beginning of a turn. Raises what choose raises."""
+        [B, N], at the beginning of a turn. Raises ValueError as choose does."""
         rules = self._rules
         rows = np.asarray(shot, np.uint8) + np.asarray(hit, bool)
-        weight, closed, debts = rules.close(rows)
+        weight, closed, certain_hits = rules.close(rows)
         if (weight == 0).any():
             raise ValueError("no layout agrees with the cells shot at and hit")
         unknown = (closed == 0).sum(1)
-        turns: Floats = np.ceil(debts / rules.shots)
+        turns: Floats = np.ceil(certain_hits / rules.shots)
         for count in np.unique(unknown[unknown > 0]).tolist():
-            for due in np.unique(debts[unknown == count]).tolist():
-                part = np.flatnonzero((unknown == count) & (debts == due))
-                # With one shot a turn a debt is charged at once, and the tables know of none.
-                extra, kept = (due, 0) if rules.shots == 1 else (0, due)
+            for due in np.unique(certain_hits[unknown == count]).tolist():
+                part = np.flatnonzero((unknown == count) & (certain_hits == due))
+                # With one shot per turn certain hits are charged at once; the tables have none.
+                extra, table_hits = (due, 0) if rules.shots == 1 else (0, due)
                 numbers = rules.canonical(closed[part])
-                table = self._table(count, numbers, kept)
-                worth = table.value(rules.cells - count, numbers, np.full(len(part), kept))
-                turns[part] = extra + worth / weight[part]
+                table = self._table(count, numbers, table_hits)
+                hits = np.full(len(part), table_hits)
+                value = table.value(rules.cells - count, numbers, hits)
+                turns[part] = extra + value / weight[part]
         return turns
 
-    def _best(self, rows: Digits, closed: Digits, numbers: Ints, debts: int) -> Bools:
-        """The unknown cells to shoot at, [B, N], for rows with as many unknown cells and debts."""
+    def _best(self, rows: Digits, closed: Digits, numbers: Ints, certain_hits: int) -> Bools:
+        """The unknown cells to shoot at, [B, N]; rows are alike in both counts."""
         rules = self._rules
         size = int((closed[0] == 0).sum())
         unknown = np.nonzero(closed == 0)[1].reshape(-1, size)
         best = np.zeros(rows.shape, bool)
-        if size + debts <= rules.shots:
+        if size + certain_hits <= rules.shots:
             best |= closed == 0
             return best
-        due = 0 if rules.shots == 1 else debts
+        due = 0 if rules.shots == 1 else certain_hits
         table = self._table(size, numbers, due)
         turns = rules.turns(size, due)
         step = rules.step(size, turns)
@@ -115,9 +116,10 @@ class BeliefSolution:
             totals, ranks = [], []
             for j in turns:
                 results, before = rules.results(closed[part], j), due - rules.shots + j
-                children = Children.of(rules, distinct(results.reshape(-1)), before)
-                value = children.value(rules, table)[before]
-                totals.append(value[children.find(results)].sum(0))  # [C, B]
+                numbers_after = sorted_unique(results.reshape(-1))
+                after = ShotResults.from_numbers(rules, numbers_after, before)
+                value = after.value(rules, table)[before]
+                totals.append(value[after.find(results)].sum(0))  # [C, B]
                 paid = owed & (np.cumsum(owed, 1) <= rules.shots - j)
                 cells = unknown[part][:, rules.choices(size, j)]  # [B, C, j]
                 ranks.append(places[cells].sum(2).T + paid @ places)
@@ -134,14 +136,16 @@ class BeliefSolution:
                 first += len(choices)
         return best
 
-    def _table(self, size: int, numbers: Ints, debts: int) -> Table:
-        """A table that has all of these states, made if there is none yet."""
+    def _table(self, size: int, numbers: Ints, certain_hits: int) -> Table:
+        """A table that has all of these states, computed if necessary."""
         known = self._rules.cells - size
         for table in self._tables:
-            if table.has(known, numbers, debts):
+            if table.has(known, numbers, certain_hits):
                 return table
         budget = Budget(*self._limits, None)
-        self._tables.append(value_all(self._rules, {known: {debts: [np.unique(numbers)]}}, budget))
+        self._tables.append(
+            value_all(self._rules, {known: {certain_hits: [np.unique(numbers)]}}, budget)
+        )
         return self._tables[-1]
 
 
@@ -154,7 +158,7 @@ def solve_belief(
     memory_bytes: int | None = 4 << 30,
     progress: Callable[[int], None] | None = None,
 ) -> BeliefSolution:
-    """Find the least expected number of turns in which all ship cells are hit.
+    """Find the minimum expected number of turns until all ship cells are hit.
 
     Each turn shoots at `shots` cells not shot at before (all that are left if they are fewer);
     hits and misses are seen at the end of the turn, and nothing else is.
@@ -173,19 +177,19 @@ def solve_belief(
     """
     budget = Budget(seconds, memory_bytes, progress)
     rules = Rules(layouts, weights, shots, symmetries)
-    budget.hold(rules.size)
+    budget.allocate(rules.size)
     budget.check()
-    weight, closed, debts = rules.close(np.zeros((1, rules.cells), np.uint8))
-    due = int(debts[0])
+    weight, closed, certain_hits = rules.close(np.zeros((1, rules.cells), np.uint8))
+    due = int(certain_hits[0])
     known = int((closed[0] > 0).sum())
-    extra, kept = (due, 0) if shots == 1 else (0, due)
+    extra, table_hits = (due, 0) if shots == 1 else (0, due)
     if known == rules.cells:
         table = Table({})
         optimal = float(math.ceil(due / shots))
     else:
         number = rules.canonical(closed)
-        table = value_all(rules, {known: {kept: [number]}}, budget)
-        optimal = extra + float(table.value(known, number, np.array([kept]))[0] / weight[0])
+        table = value_all(rules, {known: {table_hits: [number]}}, budget)
+        optimal = extra + float(table.value(known, number, np.array([table_hits]))[0] / weight[0])
     return BeliefSolution(
         optimal, table.states, budget.elapsed(), rules, [table], (seconds, memory_bytes)
     )

@@ -1,4 +1,4 @@
-"""Beliefs and their values by the thousand: sorted numbers, and what is kept beside them."""
+"""Large sets of beliefs: sorted numbers, with values and other columns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rlgames.solvers.belief.rules import Floats, Ints, Rules
 from rlgames.solvers.budget import Budget
 
-MERGE = 1 << 22
-"""Numbers that may wait, with repetitions, before they are merged."""
+MAX_UNMERGED = 1 << 22
+"""Numbers that are queued, with repetitions, before they are merged."""
 
 
 class Table:
@@ -23,20 +23,22 @@ class Table:
         self.levels = levels
         self.states = sum(len(level.values) for level in levels.values())
 
-    def has(self, known: int, numbers: Ints, debts: int) -> bool:
-        """Whether it has all of these beliefs with so many debts."""
+    def has(self, known: int, numbers: Ints, certain_hits: int) -> bool:
+        """Whether it has all of these beliefs with this many certain hits."""
         level = self.levels.get(known)
         if level is None:
             return False
         at = np.minimum(np.searchsorted(level.numbers, numbers), len(level.numbers) - 1)
-        return bool(((level.numbers[at] == numbers) & (level.debts[at] >= debts)).all())
+        return bool(
+            ((level.numbers[at] == numbers) & (level.certain_hits[at] >= certain_hits)).all()
+        )
 
-    def value(self, known: int, numbers: Ints, debts: Ints) -> Floats:
+    def value(self, known: int, numbers: Ints, certain_hits: Ints) -> Floats:
         """W of states, [B]. All of them must be there."""
         level = self.levels[known]
-        at = places_of(level.numbers, numbers)
+        at = fast_searchsorted(level.numbers, numbers)
         if level.starts is not None:
-            at = level.starts[at] + debts
+            at = level.starts[at] + certain_hits
         return level.values[at]
 
 
@@ -44,66 +46,66 @@ class Table:
 class Level:
     """Closed beliefs with the same number of known cells.
 
-    numbers: int64 [B], rising. debts: int8 [B], the most debts that may be due; a belief has a
-    state for each number of debts from 0 on. values: float64, W of the states, belief by belief;
-    starts: int64 [B], where the states of each belief are, None if each belief has one.
+    numbers: int64 [B], ascending. certain_hits: int8 [B], the most certain hits that a belief can
+    have; it has a state for each number of them from 0 on. values: float64, W of the states, belief
+    by belief; starts: int64 [B], where the states of each belief start, None if each has one.
     """
 
     numbers: Ints
-    debts: NDArray[np.int8]
+    certain_hits: NDArray[np.int8]
     values: Floats
     starts: Ints | None
 
     @classmethod
-    def of(cls, numbers: Ints, debts: NDArray[np.int8]) -> Level:
-        if not debts.any():
-            return cls(numbers, debts, np.full(len(numbers), np.nan), None)
-        ends = np.cumsum(debts.astype(np.int64) + 1)
-        return cls(numbers, debts, np.full(ends[-1], np.nan), ends - debts - 1)
+    def from_numbers(cls, numbers: Ints, certain_hits: NDArray[np.int8]) -> Level:
+        if not certain_hits.any():
+            return cls(numbers, certain_hits, np.full(len(numbers), np.nan), None)
+        ends = np.cumsum(certain_hits.astype(np.int64) + 1)
+        return cls(numbers, certain_hits, np.full(ends[-1], np.nan), ends - certain_hits - 1)
 
     @property
     def size(self) -> int:
         starts = 0 if self.starts is None else self.starts.nbytes
-        return self.numbers.nbytes + self.debts.nbytes + self.values.nbytes + starts
+        return self.numbers.nbytes + self.certain_hits.nbytes + self.values.nbytes + starts
 
 
 @dataclass
-class Children:
-    """Distinct results of shooting, before they are closed.
+class ShotResults:
+    """Distinct results of shots, before they are closed.
 
-    numbers: int64 [R], rising. weight: [R]. closed: int64 [R], the numbers of the closed beliefs.
-    known: int8 [R], their numbers of known cells. new: int8 [R], the debts that closing makes.
-    kept: int8 [R], the most debts that may be due before.
+    numbers: int64 [R], ascending. weight: [R]. closed: int64 [R], the numbers of the closed
+    beliefs. known: int8 [R], their numbers of known cells. new_hits: int8 [R], the certain hits
+    that closing adds. max_before: int8 [R], the most certain hits there can be before.
     """
 
     numbers: Ints
     weight: Floats
     closed: Ints
     known: NDArray[np.int8]
-    new: NDArray[np.int8]
-    kept: NDArray[np.int8]
+    new_hits: NDArray[np.int8]
+    max_before: NDArray[np.int8]
 
     @classmethod
-    def of(
+    def from_numbers(
         cls,
         rules: Rules,
         numbers: Ints,
-        kept: int | NDArray[np.int8],
+        max_before: int | NDArray[np.int8],
         check: Callable[[], None] = lambda: None,
-    ) -> Children:
-        """Close the beliefs with these numbers, leaving out what cannot be."""
+    ) -> ShotResults:
+        """Close the beliefs with these numbers, leaving out impossible ones."""
         weight = np.empty(len(numbers))
         closed = np.empty(len(numbers), np.int64)
-        known, new = np.empty(len(numbers), np.int8), np.empty(len(numbers), np.int8)
+        known, new_hits = np.empty(len(numbers), np.int8), np.empty(len(numbers), np.int8)
         step = rules.close_step()
         for at in range(0, len(numbers), step):
             part = slice(at, at + step)
-            weight[part], digits, new[part] = rules.close(rules.decode(numbers[part]))
+            weight[part], digits, new_hits[part] = rules.close(rules.decode(numbers[part]))
             closed[part] = rules.canonical(digits)
             known[part] = np.count_nonzero(digits, axis=1)
             check()
-        all_kept = np.broadcast_to(np.asarray(kept, np.int8), len(numbers))
-        columns = (numbers, weight, closed, known, new, all_kept)
+        all_max_before = np.broadcast_to(np.asarray(max_before, np.int8), len(numbers))
+        columns = (numbers, weight, closed, known, new_hits, all_max_before)
         possible = weight > 0
         if not possible.all():
             columns = tuple(column[possible] for column in columns)  # type: ignore[assignment]
@@ -114,70 +116,70 @@ class Children:
         return 27 * len(self.numbers)
 
     def value(self, rules: Rules, table: Table) -> Floats:
-        """W by debts due before, [D, R + 1]; the last is 0, for what cannot be."""
-        most = int(self.kept.max(initial=0))
+        """W by certain hits before, [D, R + 1]; the last column, for the impossible, is 0."""
+        most = int(self.max_before.max(initial=0))
         value = np.zeros((most + 1, len(self.numbers) + 1))
         for known in np.unique(self.known):
             rows = np.flatnonzero(self.known == known)
             for before in range(most + 1):
-                rows = rows[self.kept[rows] >= before]
-                debts = before + self.new[rows].astype(np.int64)
+                rows = rows[self.max_before[rows] >= before]
+                certain_hits = before + self.new_hits[rows].astype(np.int64)
                 if known == rules.cells:
-                    value[before, rows] = self.weight[rows] * -(-debts // rules.shots)
+                    value[before, rows] = self.weight[rows] * -(-certain_hits // rules.shots)
                 elif rules.shots == 1:
-                    later = table.value(int(known), self.closed[rows], debts)
-                    value[before, rows] = later + self.weight[rows] * debts
+                    later = table.value(int(known), self.closed[rows], certain_hits)
+                    value[before, rows] = later + self.weight[rows] * certain_hits
                 else:
-                    value[before, rows] = table.value(int(known), self.closed[rows], debts)
+                    value[before, rows] = table.value(int(known), self.closed[rows], certain_hits)
         return value
 
     def find(self, numbers: Ints) -> Ints:
-        """Where the numbers are, or R for those left out."""
-        at = places_of(self.numbers, numbers)
+        """The places of the numbers, or R for those that are impossible."""
+        at = fast_searchsorted(self.numbers, numbers)
         if len(self.numbers):
             missing = self.numbers[np.minimum(at, len(self.numbers) - 1)] != numbers
             at[missing] = len(self.numbers)
         return at
 
 
-class Waiting:
-    """Numbers that wait to be merged, by debts due."""
+class BeliefQueue:
+    """Numbers of beliefs to expand, by their certain hits; merged now and then."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.parts: dict[int, list[Ints]] = {}
-        self.loose: dict[int, int] = {}
+        self.unmerged: dict[int, int] = {}
 
-    def add(self, debts: int, numbers: Ints) -> None:
-        self.parts.setdefault(debts, []).append(numbers)
-        self.budget.hold(numbers.nbytes)
-        self.loose[debts] = self.loose.get(debts, 0) + len(numbers)
-        # The first part is what was merged last; merging once the rest has grown as large keeps
-        # the work in proportion to what is added.
-        if self.loose[debts] > max(MERGE, len(self.parts[debts][0])):
-            self._merge(debts)
+    def add(self, certain_hits: int, numbers: Ints) -> None:
+        self.parts.setdefault(certain_hits, []).append(numbers)
+        self.budget.allocate(numbers.nbytes)
+        self.unmerged[certain_hits] = self.unmerged.get(certain_hits, 0) + len(numbers)
+        # The first part is the result of the last merge. Merging when the rest is as large keeps
+        # the work proportional to the numbers added.
+        if self.unmerged[certain_hits] > max(MAX_UNMERGED, len(self.parts[certain_hits][0])):
+            self._merge(certain_hits)
 
-    def _merge(self, debts: int) -> Ints:
-        parts = self.parts[debts]
+    def _merge(self, certain_hits: int) -> Ints:
+        parts = self.parts[certain_hits]
         size = sum(part.nbytes for part in parts)
         if len(parts) > 1:
             self.budget.check(2 * size)
-            parts[:] = [distinct(np.concatenate(parts), "stable")]
-            self.budget.hold(parts[0].nbytes - size)
-        self.loose[debts] = 0
+            parts[:] = [sorted_unique(np.concatenate(parts), "stable")]
+            self.budget.allocate(parts[0].nbytes - size)
+        self.unmerged[certain_hits] = 0
         return parts[0]
 
     def take(self) -> tuple[Ints, NDArray[np.int8]]:
-        """All numbers, rising, each once, and the most debts due with each; none is left."""
+        """Remove all numbers: ascending, each once, with the most certain hits of each."""
         merged: list[tuple[Ints, NDArray[np.int8]]] = []
-        for debts in sorted(self.parts, reverse=True):
-            numbers = self._merge(debts)
+        for certain_hits in sorted(self.parts, reverse=True):
+            numbers = self._merge(certain_hits)
             for others, _ in merged:
                 at = np.minimum(np.searchsorted(others, numbers), len(others) - 1)
                 numbers = numbers[others[at] != numbers]
             if len(numbers):
-                merged.append((numbers, np.full(len(numbers), debts, np.int8)))
-        self.budget.hold(-sum(part.nbytes for parts in self.parts.values() for part in parts))
+                merged.append((numbers, np.full(len(numbers), certain_hits, np.int8)))
+        self.budget.allocate(-sum(part.nbytes for parts in self.parts.values() for part in parts))
         self.parts.clear()
         if len(merged) == 1:
             return merged[0]
@@ -186,18 +188,18 @@ class Waiting:
         return numbers[order], np.concatenate([part[1] for part in merged])[order]
 
 
-def distinct(numbers: Ints, kind: Literal["quicksort", "stable"] = "quicksort") -> Ints:
-    """Each number once, rising. kind: stable is many times faster on runs that rise already."""
+def sorted_unique(numbers: Ints, kind: Literal["quicksort", "stable"] = "quicksort") -> Ints:
+    """Each number once, ascending. kind: stable is many times faster on sorted runs."""
     numbers = np.sort(numbers, kind=kind)
     keep = np.ones(len(numbers), bool)
     np.not_equal(numbers[1:], numbers[:-1], out=keep[1:])
     return numbers[keep]
 
 
-def places_of(rising: Ints, numbers: Ints) -> Ints:
-    """np.searchsorted, in rising order of the numbers: many times faster on large arrays."""
+def fast_searchsorted(ascending: Ints, numbers: Ints) -> Ints:
+    """np.searchsorted in ascending order of the numbers: many times faster on large arrays."""
     flat = numbers.reshape(-1)
     order = np.argsort(flat)
     at = np.empty(len(flat), np.int64)
-    at[order] = np.searchsorted(rising, flat[order])
+    at[order] = np.searchsorted(ascending, flat[order])
     return at.reshape(numbers.shape)
