@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,43 +58,69 @@ def line_chart(
     bottom, top: limits of the y axis, None for those of the lines. bands: lower and upper limits
     of a line, float64 [N] each, by its name. size: width and height.
     """
-    bands, (width, plain) = bands or {}, size
-    rows = _legend(list(curves), width - LEFT)
-    height = plain + (len(rows) - 1) * LINE
+    bands, (width, plain_height) = bands or {}, size
+    legend = _legend(list(curves), width - LEFT)
+    height = plain_height + (len(legend) - 1) * LINE
     image = Image.new("RGB", (width, height), WHITE)
     draw = ImageDraw.Draw(image)
     xs = np.concatenate([x for x, _ in curves.values()])
     ys = np.concatenate(
         [*(y for _, y in curves.values()), *(y for band in bands.values() for y in band)]
     )
-    left, right = float(xs.min()), float(xs.max())
-    right = right if right > left else left + 1
     low = float(ys.min()) if bottom is None else bottom
-    high = top or float(ys.max())
-    high = high if high > low else low + 1.0
-    above = height - plain + TOP
-    across, up = width - LEFT - RIGHT, plain - TOP - BOTTOM
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        return LEFT + (x - left) / (right - left) * across, above + (high - y) / (high - low) * up
-
+    x_range = _non_empty(float(xs.min()), float(xs.max()))
+    y_range = _non_empty(low, top or float(ys.max()))
+    axes = _Axes(x_range, y_range, height - plain_height + TOP, width, height)
     for number, name in enumerate(curves):
         if name in bands:
             x, (lower, upper) = curves[name][0], bands[name]
             edge = [*zip(x, lower, strict=True), *zip(x[::-1], upper[::-1], strict=True)]
-            _shade(image, [at(a, b) for a, b in edge], COLORS[number % len(COLORS)])
-    step, ticks = _ticks(low, high)
-    for tick in ticks:
-        start, end = at(left, tick), at(right, tick)
-        draw.line((start, end), GRAY)
-        draw.text((4, start[1] - 6), _tick(tick, step), BLACK)
-    step, ticks = _ticks(left, right)
-    for tick in ticks:
-        draw.text((at(tick, 0)[0], height - BOTTOM + 8), _tick(tick, step), BLACK, anchor="ma")
+            _shade(image, [axes.place(a, b) for a, b in edge], COLORS[number % len(COLORS)])
+    axes.draw(draw)
     draw.text((LEFT, 6), title, BLACK)
     for number, (x, y) in enumerate(curves.values()):
-        points: Sequence[tuple[float, float]] = [at(a, b) for a, b in zip(x, y, strict=True)]
-        draw.line(list(points), COLORS[number % len(COLORS)], 2)
+        points = [axes.place(a, b) for a, b in zip(x, y, strict=True)]
+        draw.line(points, COLORS[number % len(COLORS)], 2)
+    _draw_legend(draw, legend)
+    return image
+
+
+def _non_empty(low: float, high: float) -> tuple[float, float]:
+    return low, high if high > low else low + 1
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The ranges of x and y, and the pixels that they cover: from above, the top of the y axis."""
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    above: int
+    width: int
+    height: int
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        (left, right), (low, high) = self.x_range, self.y_range
+        across, up = self.width - LEFT - RIGHT, self.height - BOTTOM - self.above
+        return (
+            LEFT + (x - left) / (right - left) * across,
+            self.above + (high - y) / (high - low) * up,
+        )
+
+    def draw(self, draw: ImageDraw.ImageDraw) -> None:
+        """Horizontal lines, and the numbers of both axes."""
+        step, ticks = _ticks(*self.y_range)
+        for tick in ticks:
+            start, end = (self.place(x, tick) for x in self.x_range)
+            draw.line((start, end), GRAY)
+            draw.text((4, start[1] - 6), _tick(tick, step), BLACK)
+        step, ticks = _ticks(*self.x_range)
+        for tick in ticks:
+            place = self.place(tick, 0)[0], self.height - BOTTOM + 8
+            draw.text(place, _tick(tick, step), BLACK, anchor="ma")
+
+
+def _draw_legend(draw: ImageDraw.ImageDraw, rows: list[list[str]]) -> None:
     number = 0
     for line, row in enumerate(rows):
         place = LEFT
@@ -102,7 +128,6 @@ def line_chart(
             draw.text((place, 22 + line * LINE), name, COLORS[number % len(COLORS)])
             place += 16 + int(draw.textlength(name))
             number += 1
-    return image
 
 
 def _ticks(low: float, high: float) -> tuple[float, list[float]]:

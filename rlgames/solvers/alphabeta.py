@@ -137,10 +137,7 @@ class AlphaBeta:
     def _negamax(
         self, own: int, occupied: int, threats: int, alpha: int, beta: int, depth: int
     ) -> int:
-        """The fail-soft value of a position in which the seat to move has no immediate win.
-
-        threats: the cells that would complete a line of the other seat.
-        """
+        """The fail-soft value without an immediate win. threats: winning cells of the other."""
         self.positions += 1
         if not self.positions % CHECK_EVERY:
             self._check_limits()
@@ -159,9 +156,8 @@ class AlphaBeta:
         if not candidates:
             return -1
         key = self._key(own, occupied)
-        proven = self._proven.get(key)
-        if proven is not None:
-            return proven
+        if key in self._proven:
+            return self._proven[key]
         entry = self._zero.get(key)
         if entry is not None and entry[0] >= depth:
             bound = entry[1]
@@ -172,8 +168,7 @@ class AlphaBeta:
         if depth <= 0:
             self._reached_horizon = True
             return 0
-        first_alpha, best = alpha, -1
-        other = own ^ occupied
+        first_alpha, best, other = alpha, -1, own ^ occupied
         for _, move, new_threats in self._ordered(own, candidates, free):
             value = -self._negamax(other, occupied | move, new_threats, -beta, -alpha, depth - 1)
             if value > best:
