@@ -122,7 +122,7 @@ def color_of(picture, marks, row, column):
     """Of the middle of a cell's lower edge, which no mark or number covers."""
     size = (picture.width - 2 * pictures.MARGIN) // len(marks[0])
     x = pictures.MARGIN + column * size + size // 2
-    return picture.getpixel((x, pictures.TITLE_HEIGHT_HEIGHT + row * size + size - size // 6))
+    return picture.getpixel((x, pictures.TITLE_HEIGHT + row * size + size - size // 6))
 
 
 @pytest.mark.parametrize("name", ["battleship", "tictactoe", "connect4", "salvo"])
@@ -159,7 +159,7 @@ def test_arrows_show_the_likeliest_direction():
     picture = pictures.draw_position(
         game, state, 0, "", ActionOverlay(weights, [""] * 4, is_distribution=True)
     )
-    middle = (pictures.TITLE_HEIGHT_HEIGHT + picture.height - pictures.MARGIN) // 2
+    middle = (pictures.TITLE_HEIGHT + picture.height - pictures.MARGIN) // 2
     right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
     assert right[2] < left[2] - 30
 
