@@ -20,27 +20,27 @@ from rlgames.sweeps.sweep import Sweep
 
 
 def main() -> None:
-    """Its words are its sweep's directory, its number, and plugins= of the sweep."""
-    threading.Thread(target=_end_with_whoever_started_this, daemon=True).start()
+    """The words are the sweep's directory, the number of the job, and plugins= of the sweep."""
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
     plugins.load_plugins(words)
-    sys.exit(_done(Sweep.read(Path(directory)), int(number)))
+    sys.exit(_run(Sweep.read(Path(directory)), int(number)))
 
 
-def _end_with_whoever_started_this() -> None:
-    """Its end, however it comes, closes our standard input, and so it tells us to save and end."""
+def _exit_with_parent() -> None:
+    """Save and exit once the parent process closes our standard input, or exits itself."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _done(sweep: Sweep, number: int) -> int:
-    """Train or go on; the exit code. Whatever goes wrong is told in a line, and in train.log."""
+def _run(sweep: Sweep, number: int) -> int:
+    """Train or resume; the exit code. An error is reported in a line, and in train.log."""
     path = sweep.path(number)
     try:
         if sweep.status(number) == "done":
             return 0
-        if sweep.status(number) == "broken off":
+        if sweep.status(number) == "unfinished":
             return resume_command(path, [])
         return train_config(from_plain(sweep.jobs[number].config | {"out": str(path)}))
     except Interrupted as stop:
@@ -51,13 +51,13 @@ def _done(sweep: Sweep, number: int) -> int:
         _note(path, error.error)
         return report_error(error, False)
     except Exception as error:
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _note(path, f"{traceback.format_exc()}{told}")
-        return report_error(ConfigError(told, f"{path}/train.log shows where"), False, 3)
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        _note(path, f"{traceback.format_exc()}{text}")
+        return report_error(ConfigError(text, f"{path}/train.log shows where"), False, 3)
 
 
 def _note(path: Path, text: str) -> None:
-    """Add to the log of a run that has ended; where that fails, the error stands in the output."""
+    """Append to train.log after the run has ended; the error is printed in any case."""
     with contextlib.suppress(OSError):
         path.mkdir(exist_ok=True)
         with open(path / "train.log", "a", encoding="utf-8") as file:

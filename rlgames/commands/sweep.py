@@ -14,20 +14,20 @@ from rlgames.training.components import check_components
 
 
 def sweep_command(words: list[str]) -> int:
-    """Check every job, then run them all; the exit code.
+    """Check all jobs, then run them; the exit code.
 
     Raises ConfigError before anything is written, and Interrupted.
     """
-    own, launcher, rest = _apart(words)
-    cfg = load_config("sweep", own)
+    sweep_words, launcher, rest = _split(words)
+    cfg = load_config("sweep", sweep_words)
     launchers.check_launcher(launcher)
     out = [str(parse_overrides([word])[0].value()) for word in rest if word.startswith("out=")]
     rest = [word for word in rest if not word.startswith("out=")]
     directory = Path(out[-1]) if out else None
     if directory and (directory / "run.json").exists():
-        raise ConfigError(f"{directory} already holds a run", "name another out=")
+        raise ConfigError(f"{directory} already holds a run", "choose another out=")
     if directory and (directory / MANIFEST).exists():
-        hint = f"name another out=, or go on with it: rlgames resume {directory}"
+        hint = f"choose another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{directory} already holds a sweep", hint)
     sweep = Sweep(directory or Path("outputs") / "sweeps" / "…", words, launcher)
     if "hparams_search" in cfg:
@@ -40,12 +40,12 @@ def sweep_command(words: list[str]) -> int:
         sweep.search = hparam_search.plan_search(cfg.hparams_search, cfg.objective, base)
     else:
         if cfg.objective is not None:
-            raise ConfigError("objective= needs something to search", "as in hparams_search=tpe")
+            raise ConfigError("objective= needs a search", "add hparams_search=tpe")
         for overrides, job in launchers.load_sweep("train", rest):
             check_components(job)
             sweep.jobs.append(Job(overrides, to_plain(job)))
     if cfg.dry_run:
-        return _listed(sweep)
+        return _print_plan(sweep)
     sweep.directory = directory or make_run_directory(Path("outputs") / "sweeps")
     sweep.directory.mkdir(parents=True, exist_ok=True)
     sweep.write()
@@ -53,19 +53,19 @@ def sweep_command(words: list[str]) -> int:
 
 
 def resume_sweep(directory: Path, words: list[str]) -> int:
-    """Run what is not done of a sweep, by the launcher that the words name; the exit code.
+    """Run the unfinished jobs of a sweep with the launcher that the words name; the exit code.
 
     Raises ConfigError and Interrupted.
     """
-    own, launcher, rest = _apart(words)
+    sweep_words, launcher, rest = _split(words)
     if any(not word.startswith("plugins=") for word in rest):
-        raise ConfigError(f"{rest[0]} has no place beside a sweep", "its jobs are as they were")
-    cfg = load_config("sweep", [*own, *rest])
+        raise ConfigError(f"{rest[0]} cannot change the jobs of a sweep", "omit it")
+    cfg = load_config("sweep", [*sweep_words, *rest])
     sweep = Sweep.read(directory)
     if "hparams_search" in cfg or cfg.objective is not None:
-        raise ConfigError("a sweep searches as it began", "name neither again")
+        raise ConfigError("a resumed sweep keeps its search", "omit hparams_search= and objective=")
     launchers.check_launcher(launcher)
-    for number in sweep.left:
+    for number in sweep.unfinished:
         needed = sweep.jobs[number].config.get("plugins") or []
         if needed != list(cfg.plugins):
             listed = f"plugins=[{','.join(map(str, needed))}]"
@@ -74,8 +74,8 @@ def resume_sweep(directory: Path, words: list[str]) -> int:
                 f"name them yourself if you trust them: rlgames resume {directory} {listed}",
             )
     if cfg.dry_run:
-        return _listed(sweep)
-    # Only what is typed is ever handed to a launcher, some of which run commands.
+        return _print_plan(sweep)
+    # A launcher receives only typed words, because some launchers run commands.
     sweep.launcher = launcher
     return _run(sweep, rest)
 
@@ -84,28 +84,28 @@ def _run(sweep: Sweep, words: list[str]) -> int:
     options = [word for word in words if word.startswith("plugins=")]
     with sweep.owned() as interrupts:
         if sweep.search is None:
-            sweep.launch(sweep.left, options, interrupts)
+            sweep.launch(sweep.unfinished, options, interrupts)
         else:
             from rlgames.sweeps.hparam_search import Search
 
             search = Search(sweep)
             search.run(options, interrupts)
-            search.tell()
-    return sweep.tell()
+            search.print_best()
+    return sweep.report()
 
 
-def _listed(sweep: Sweep) -> int:
-    sweep.list_left()
+def _print_plan(sweep: Sweep) -> int:
+    sweep.print_unfinished()
     if sweep.search is not None:
         more = sweep.search["trials"] - len(sweep.jobs)
         space = " ".join(sweep.search["space"])
-        print(f"{more} trials to come, by {sweep.search['objective']}, over {space}")
+        print(f"{more} more trials, by {sweep.search['objective']}, over {space}")
     return 0
 
 
-def _apart(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+def _split(words: list[str]) -> tuple[list[str], list[str], list[str]]:
     """The words for the sweep, for Hydra's launcher, and for the jobs."""
-    own: list[str] = []
+    sweep_words: list[str] = []
     launcher: list[str] = []
     rest: list[str] = []
     for word in words:
@@ -114,22 +114,24 @@ def _apart(words: list[str]) -> tuple[list[str], list[str], list[str]]:
             launcher.append(word)
         elif name.startswith(("hydra.", "hydra/", "+hydra", "~hydra")):
             raise ConfigError(
-                f"{word} has no place here", "of Hydra's own there is hydra/launcher= and its keys"
+                f"{word} is not supported here", "only hydra/launcher= and its keys are"
             )
         elif name.split(".")[0] in SWEEP.key_names - TRAIN.key_names:
-            own.append(word)
+            sweep_words.append(word)
         else:
             rest.append(word)
-    return own, launcher, rest
+    return sweep_words, launcher, rest
 
 
 def _space(preset: list[str], words: list[str]) -> dict[str, str]:
-    """What to search over, by key: the preset's, and all words that name several values; a word
-    that names one fixes its key."""
+    """The search space, by key: the preset's ranges, and all words with several values.
+
+    A word with a single value fixes its key.
+    """
     typed = {word.partition("=")[0]: word for word in words}
-    space = {word.partition("=")[0]: word for word in preset}
-    found = {name: word for name, word in space.items() if name not in typed}
-    found |= {name: word for name, word in typed.items() if launchers.is_sweep(word)}
-    if not found:
-        raise ConfigError("there is nothing to search over", "as in: lr=interval(0.001,0.01)")
-    return found
+    ranges = {word.partition("=")[0]: word for word in preset}
+    space = {name: word for name, word in ranges.items() if name not in typed}
+    space |= {name: word for name, word in typed.items() if launchers.is_sweep(word)}
+    if not space:
+        raise ConfigError("the search space is empty", "add a range, as in lr=interval(0.001,0.01)")
+    return space

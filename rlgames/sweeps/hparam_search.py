@@ -1,7 +1,7 @@
-"""A search for hyper-parameters: a sweep whose jobs Optuna proposes, some at a time.
+"""A hyper-parameter search: a sweep whose jobs Optuna proposes, a batch at a time.
 
-What Optuna knows lies in a file of the sweep's directory, trial n being job n. A trial's figure is
-read from its job's files, so that a search which was killed goes on as if it had not been.
+Optuna's study is a file in the sweep's directory; trial n is job n. The value of a trial is read
+from the files of its job, so a resumed search proposes the same trials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STORAGE = "optuna.db"
 
 
 def import_optuna() -> Any:
-    """The module; raises ConfigError where it is not installed."""
+    """Optuna; raises ConfigError where it is not installed."""
     try:
         import optuna  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -34,10 +34,10 @@ def import_optuna() -> Any:
 
 
 def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -> dict[str, Any]:
-    """What a manifest keeps of a search.
+    """The settings of a search, as the manifest stores them.
 
-    settings: of hparams_search. objective: a final figure, None for what the best checkpoint of a
-    run is chosen by. base: the config of all jobs.
+    settings: of hparams_search. objective: a final metric, None for the one that selects the best
+    checkpoint. base: the config of all jobs.
     Raises ConfigError for a space or an objective that does not fit the base.
     """
     for word in settings.space:
@@ -46,7 +46,7 @@ def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -
         node = OmegaConf.select(base, parent) if parent else base
         known = isinstance(node, DictConfig) and last in node and parent != "game"
         if not known or isinstance(node[last], DictConfig):
-            hint = "hparams_search.space=[] leaves the preset's keys out"
+            hint = "hparams_search.space=[] omits the keys of the preset"
             raise ConfigError(f"{name}= cannot be searched over", hint)
         for value in kind.get("choices") or (kind["low"], kind["high"]):
             _with(base, {name: value})
@@ -54,13 +54,13 @@ def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -
     name = (objective or evaluator.best_by).removeprefix("final/")
     if name not in evaluator.metric_names:
         hint = nearest(name, list(evaluator.metric_names))
-        raise ConfigError(f"objective={objective} is no final figure of {base.game.name}", hint)
-    told = {"objective": f"final/{name}", "minimize": evaluator.lower_is_better(name)}
-    return to_plain(settings) | told | {"base": to_plain(base)}
+        raise ConfigError(f"objective={objective} is not a final metric of {base.game.name}", hint)
+    target = {"objective": f"final/{name}", "minimize": evaluator.lower_is_better(name)}
+    return to_plain(settings) | target | {"base": to_plain(base)}
 
 
 def _with(base: DictConfig, values: dict[str, Any]) -> DictConfig:
-    """The base with other values, checked."""
+    """The checked base with other values."""
     cfg = OmegaConf.create(to_plain(base))
     for name, value in values.items():
         OmegaConf.update(cfg, name, value)
@@ -68,7 +68,7 @@ def _with(base: DictConfig, values: dict[str, Any]) -> DictConfig:
 
 
 class Search:
-    """Goes on with the search of a sweep. Raises ConfigError for a manifest that makes no sense."""
+    """The search of a sweep. Raises ConfigError for a manifest without a valid search."""
 
     def __init__(self, sweep: Sweep) -> None:
         self.sweep, self.optuna = sweep, import_optuna()
@@ -81,7 +81,7 @@ class Search:
             self.base = from_plain(settings["base"])
             direction = "minimize" if settings["minimize"] else "maximize"
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"{sweep.directory} has no search to go on with ({error})") from None
+            raise ConfigError(f"{sweep.directory} has no valid search ({error})") from None
         path = sweep.directory.absolute() / STORAGE
         try:
             self.study = self.optuna.create_study(
@@ -90,18 +90,20 @@ class Search:
                 direction=direction,
                 load_if_exists=True,
             )
-        except Exception as error:  # of whichever library
+        except Exception as error:  # SQLAlchemy's, SQLite's or Optuna's
             raise ConfigError(f"{path} cannot be read ({type(error).__name__})") from None
 
     def run(self, options: list[str], interrupts: Interrupts) -> None:
-        """Run trials until there are enough, each one that is left over once. options: as for
-        Sweep.launch."""
+        """Run trials until there are enough, and each unfinished one once more.
+
+        options: as for Sweep.launch.
+        """
         tried: set[int] = set()
         while True:
-            running = self._settle()
+            running = self._report_results()
             batch = [number for number in running if number not in tried][: self.parallel]
-            while len(batch) < self.parallel and self._asked() < self.trials:
-                batch.append(self._asked())
+            while len(batch) < self.parallel and self._num_trials() < self.trials:
+                batch.append(self._num_trials())
                 self._suggest(self.study.ask())
             if not batch:
                 return
@@ -109,27 +111,27 @@ class Search:
             tried.update(batch)
             self.sweep.launch(batch, options, interrupts)
 
-    def tell(self) -> None:
-        """Say which trial was the best."""
+    def print_best(self) -> None:
+        """Print the best trial."""
         states = (self.optuna.trial.TrialState.COMPLETE,)
         if self.study.get_trials(deepcopy=False, states=states):
             best = self.study.best_trial
             words = " ".join(self.sweep.jobs[best.number].overrides)
             print(f"best: job {best.number}, {self.objective} {best.value:.4f}: {words}")
 
-    def _asked(self) -> int:
+    def _num_trials(self) -> int:
         return len(self.study.get_trials(deepcopy=False))
 
-    def _settle(self) -> list[int]:
-        """Tell Optuna what has come of the trials under way; those that are not done."""
+    def _report_results(self) -> list[int]:
+        """Report the results of the running trials to Optuna; the numbers of those not done."""
         state = self.optuna.trial.TrialState
-        left = []
+        unfinished = []
         for trial in self.study.get_trials(deepcopy=False, states=(state.RUNNING,)):
-            # Whoever asked may have been killed before all was suggested or written.
+            # The process may have been killed between the proposal and the manifest.
             if trial.number >= len(self.sweep.jobs):
                 self._suggest(self.optuna.trial.Trial(self.study, trial._trial_id))
             if self.sweep.status(trial.number) != "done":
-                left.append(trial.number)
+                unfinished.append(trial.number)
                 continue
             results = read_run(self.sweep.path(trial.number)).get("results") or {}
             value = results.get(self.objective.removeprefix("final/"))
@@ -137,11 +139,14 @@ class Search:
                 self.study.tell(trial.number, value)
             else:
                 self.study.tell(trial.number, state=state.FAIL)
-        return left
+        return unfinished
 
     def _suggest(self, trial: Any) -> None:
-        """Give a trial its values, and the sweep its job. Chance depends on seed and number only,
-        so that no interruption changes what is tried next."""
+        """Propose the values of a trial, and add its job to the sweep.
+
+        The sampler is seeded by the seed and the number of the trial alone, so that an interruption
+        does not change later trials.
+        """
         seed = (self.seed * 1_000_003 + trial.number) % 2**32
         samplers = self.optuna.samplers
         kinds = {"tpe": samplers.TPESampler, "random": samplers.RandomSampler}
@@ -152,7 +157,7 @@ class Search:
 
     @staticmethod
     def _value(trial: Any, name: str, kind: dict[str, Any]) -> Any:
-        if "choices" in kind:  # as text, as Optuna keeps no lists
+        if "choices" in kind:  # as text, because Optuna stores no lists
             choices = [json.dumps(choice) for choice in kind["choices"]]
             return json.loads(trial.suggest_categorical(name, choices))
         suggest = trial.suggest_int if isinstance(kind["low"], int) else trial.suggest_float

@@ -1,6 +1,6 @@
-"""One job of a sweep: what a launcher of Hydra calls, which watches over the job's process.
+"""One job of a sweep: a launcher of Hydra calls run_job, which supervises the job's process.
 
-Launchers import this file in their workers, so that nothing heavy is imported when it is loaded.
+Launchers import this file in their workers, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
 
 STOP_FILE = "stop"
-"""While a sweep's directory has a file of this name, its jobs save and end, and none begins."""
+"""While a sweep's directory has a file of this name, its jobs save and exit, and none starts."""
 
 
 def this_process() -> str:
-    """This process, as other hosts see it."""
+    """The host and the PID of this process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def run_job(cfg: Any) -> None:
-    """Do what is left of a job. cfg: as conf/job.yaml.
+    """Run or resume a job. cfg: as conf/job.yaml.
 
-    It has a process of its own: whatever ends that leaves the launcher and the other jobs alone.
+    It runs in its own process, whose end affects neither the launcher nor the other jobs.
     """
     path, owner = Path(cfg.directory), str(cfg.owner)
     if owner == this_process():
-        _watched(cfg, path, owner, None)
+        _supervise(cfg, path, owner, None)
         return
     if threading.current_thread() is threading.main_thread():
-        # Ctrl-C reaches all processes of a terminal; the sweep tells its jobs itself.
+        # Ctrl-C reaches all processes of a terminal; the sweep stops its jobs itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(Interrupted), Interrupts() as interrupts, interrupts.shielded():
-        _watched(cfg, path, owner, interrupts)
+        _supervise(cfg, path, owner, interrupts)
 
 
-def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -> None:
-    """Start the job's process, have it save and end where it should, and wait for it.
+def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -> None:
+    """Start the job's process and wait for it; make it save and exit when the sweep stops.
 
-    The job is named by its directory in the sweep's, whose name begins with its number.
-    interrupts: of a worker, which leaves what its job prints in the job's output.log.
+    cfg.job is the name of the job's directory, which starts with its number.
+    interrupts: those of a worker, whose job prints to its output.log; None in the sweep's process.
     """
 
-    def over() -> bool:
-        told = interrupts is not None and interrupts.pending is not None
-        return told or (sweep / STOP_FILE).exists() or not _alive(owner)
+    def must_stop() -> bool:
+        is_interrupted = interrupts is not None and interrupts.pending is not None
+        return is_interrupted or (sweep / STOP_FILE).exists() or not _is_alive(owner)
 
-    if over():
+    if must_stop():
         return
     number, path = str(cfg.job).partition("_")[0], sweep / str(cfg.job)
-    told = printable(f"job {number}, in {path}")
-    sys.stdout.write(f"{told}\n")  # whole, beside those of others
+    line = printable(f"job {number}, in {path}")
+    sys.stdout.write(f"{line}\n")  # in one piece, as other jobs write too
     sys.stdout.flush()
     words = [str(sweep), number, *map(str, cfg.options)]
     with contextlib.ExitStack() as stack:
@@ -70,7 +70,7 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
         assert process.stdin is not None
         try:
             while process.poll() is None:
-                if over():
+                if must_stop():
                     process.stdin.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.2)
@@ -82,9 +82,9 @@ def _watched(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -
 
 
 def start_process(words: list[str], output: IO[str] | None) -> subprocess.Popen[bytes]:
-    """The job's process, which saves and ends when its standard input is closed.
+    """Start the job's process, which saves and exits when its standard input is closed.
 
-    output: what it writes to, None for where this process does.
+    output: its standard output, None for that of this process.
     """
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "rlgames.cli.job_worker", *words],
@@ -92,12 +92,12 @@ def start_process(words: list[str], output: IO[str] | None) -> subprocess.Popen[
         stdout=output,
         stderr=subprocess.STDOUT if output else None,
         env={"OMP_NUM_THREADS": "1", **os.environ},
-        start_new_session=True,  # out of the terminal's reach, which would tell it twice
+        start_new_session=True,  # so that the terminal sends it no second signal
     )
 
 
-def _alive(owner: str) -> bool:
-    """Whether the sweep's process is there, as far as can be seen from this host."""
+def _is_alive(owner: str) -> bool:
+    """Whether the sweep's process exists; assumed on another host."""
     host, _, number = owner.rpartition(":")
     if host != socket.gethostname():
         return True

@@ -1,4 +1,4 @@
-"""Sweeps as Hydra knows them: words that name several values, and the launchers that run jobs."""
+"""Hydra's part of a sweep: overrides with several values, and the launchers that run jobs."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], Dict
 
 
 def is_sweep(word: str) -> bool:
-    """Whether a word names several values."""
-    return any(found.is_sweep_override() for found in parse_overrides([word]))
+    """Whether an override names several values."""
+    return any(override.is_sweep_override() for override in parse_overrides([word]))
 
 
 def parse_range(word: str) -> tuple[str, dict[str, Any]]:
-    """The key of a word that names several values, and its choices, or low, high and log.
+    """The key of an override with several values, and its choices, or low, high and log.
 
-    Raises ConfigError for any other word.
+    Raises ConfigError for any other override.
     """
     parser = OverridesParser.create()
     try:
-        found = parser.parse_override(word)
-        name, value = found.key_or_group, found.value()
+        override = parser.parse_override(word)
+        name, value = override.key_or_group, override.value()
         if isinstance(value, IntervalSweep):
             low, high = value.start, value.end
             if low is None or high is None or not low < high or ("log" in value.tags and low <= 0):
                 raise ValueError
             return name, {"low": low, "high": high, "log": "log" in value.tags}
-        texts = list(found.sweep_string_iterator())
+        texts = list(override.sweep_string_iterator())
     except (HydraException, ValueError):
-        raise ConfigError(f"{word!r} names no range", "as in lr=interval(0.001,0.01)") from None
+        raise ConfigError(f"{word!r} is not a range", "as in lr=interval(0.001,0.01)") from None
     return name, {"choices": [parser.parse_override(f"{name}={text}").value() for text in texts]}
 
 
 def check_launcher(words: list[str]) -> None:
-    """Raises ConfigError for a launcher that is not here, and for settings that it has not."""
+    """Raises ConfigError for a launcher that is not installed, and for settings that it lacks."""
     for word in words:
         group, _, name = word.partition("=")
         if group == "hydra/launcher" and name not in LAUNCHERS:
@@ -69,28 +69,28 @@ def check_launcher(words: list[str]) -> None:
         try:
             compose("job", words, return_hydra_config=True)
         except COMPOSE_ERRORS as error:
-            told = str(error).splitlines()[0]
+            message = str(error).splitlines()[0]
             for name, extra in LAUNCHERS.items():
-                if f"hydra/launcher/{name}'" in told:
+                if f"hydra/launcher/{name}'" in message:
                     raise ConfigError(
                         f"hydra/launcher={name} is not installed", f"pip install 'rlgames[{extra}]'"
                     ) from None
-            raise ConfigError(told) from None
+            raise ConfigError(message) from None
 
 
 def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
-    """Have Hydra's launcher call task, of a module that its workers can import, for each job.
+    """Let Hydra's launcher call a task, which its workers must be able to import, for each job.
 
-    words: of conf/job.yaml. Raises what the launcher raises.
+    words: overrides of conf/job.yaml. Raises what the launcher raises.
     """
-    before, typed = dict(os.environ), sys.argv
-    sys.argv = [typed[0], "-m", *words]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # or else it exits
-    # Workers see the modules that this process sees.
+    environment, arguments = dict(os.environ), sys.argv
+    sys.argv = [arguments[0], "-m", *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra exits
+    # Workers import from the same places as this process.
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
         main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
     finally:
-        sys.argv = typed
+        sys.argv = arguments
         os.environ.clear()
-        os.environ.update(before)
+        os.environ.update(environment)
