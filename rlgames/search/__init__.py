@@ -1,1 +1,1 @@
-"""Better choices by looking ahead."""
+"""Tree search around a player."""

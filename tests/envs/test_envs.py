@@ -24,7 +24,7 @@ def some_legal(mask):
 
 
 def played(envs, steps, seed=1):
-    """What each step of random legal play told: rewards, terminations and observations."""
+    """The rewards, terminations and observations of each step of random legal play."""
     _, info = envs.reset(seed=seed)
     for _ in range(steps):
         seen, reward, terminated, truncated, info = envs.step(some_legal(info["action_mask"]))
@@ -46,14 +46,14 @@ def played(envs, steps, seed=1):
         pytest.param("Game", {"game": "salvo", "aim": "sequential"}, marks=pytest.mark.slow),
     ],
 )
-def test_gymnasium_finds_nothing_wrong(name, keys):
+def test_gymnasium_check_env_passes(name, keys):
     env = gymnasium.make(f"rlgames/{name}-v0", **keys)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped)
 
 
-def test_a_batch_plays_as_one_game_does():
+def test_a_batch_of_one_plays_like_a_single_game():
     one = gymnasium.make("rlgames/2048-v0").unwrapped
     many = gymnasium.make_vec("rlgames/2048-v0", num_envs=1)
     assert many.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
@@ -68,7 +68,7 @@ def test_a_batch_plays_as_one_game_does():
         assert not terminated
 
 
-def test_a_game_that_is_over_begins_anew_with_the_next_step():
+def test_a_finished_game_restarts_with_the_next_step():
     envs = gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=50)
     over = np.zeros(50, dtype=bool)
     ended = 0
@@ -115,7 +115,7 @@ def test_an_opponent_has_the_other_seat(seat):
     assert rewards.min() == -1
 
 
-def test_an_illegal_action_changes_nothing_and_costs():
+def test_an_illegal_action_changes_nothing_and_is_penalized():
     env = gymnasium.make("rlgames/Battleship-v0", illegal=-0.5)
     env.reset(seed=0)
     before, _, _, _, info = env.step(0)
@@ -130,7 +130,7 @@ def test_an_illegal_action_changes_nothing_and_costs():
     assert info["action_mask"].all()
 
 
-def test_what_is_handed_out_may_be_changed():
+def test_returned_arrays_may_be_changed():
     env = gymnasium.make("rlgames/TicTacToe-v0").unwrapped
     seen, info = env.reset(seed=0)
     seen[:], info["action_mask"][:] = 9, 0
@@ -150,12 +150,12 @@ def test_what_is_handed_out_may_be_changed():
         ({"lr": 0.1}, "lr"),
     ],
 )
-def test_bad_keys_are_refused(keys, hint):
+def test_invalid_keys_are_refused(keys, hint):
     with pytest.raises(ConfigError, match=hint):
         gymnasium.make("rlgames/TicTacToe-v0", **keys)
 
 
-def test_a_game_played_alone_has_one_seat():
+def test_a_game_for_one_has_one_seat():
     for keys in ({"seat": 2}, {"opponent": "random"}):
         with pytest.raises(ConfigError, match="alone"):
             gymnasium.make("rlgames/2048-v0", **keys)
@@ -167,7 +167,7 @@ def test_a_game_played_alone_has_one_seat():
     "keys", [{"game": "tictactoe"}, {"game": "salvo_duel", "board": 3, "ships": [2, 1]}]
 )
 @pytest.mark.filterwarnings("ignore:Observation:UserWarning")
-def test_pettingzoo_finds_nothing_wrong(keys, capsys):
+def test_pettingzoo_api_test_passes(keys, capsys):
     pytest.importorskip("pettingzoo")
     from pettingzoo.test import api_test, seed_test
 
@@ -177,7 +177,7 @@ def test_pettingzoo_finds_nothing_wrong(keys, capsys):
     seed_test(lambda: env(**keys), num_cycles=10)
 
 
-def test_pettingzoo_pays_both_seats():
+def test_pettingzoo_rewards_both_seats():
     pytest.importorskip("pettingzoo")
     from rlgames.envs.pettingzoo_env import env
 
@@ -200,7 +200,7 @@ def test_pettingzoo_pays_both_seats():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True])
-def test_ppo_of_others_learns_salvo(masked):
+def test_ppo_of_stable_baselines3_learns_salvo(masked):
     """Stable-Baselines3's PPO on a small board: far fewer turns than random play needs."""
     sb3 = pytest.importorskip("stable_baselines3")
     make = sb3.PPO

@@ -53,7 +53,7 @@ def test_compiled_code_plays_the_same_games(threads):
     "game", [KInARow(6, 7, 4, True), KInARow(3, 3, 3, False), Battleship(4, 4, [4])]
 )
 @in_a_fork
-def test_compiled_code_shows_the_same(game):
+def test_compiled_observations_are_the_same(game):
     compile.MIN_COMPILED_BATCH = 8
     rng = torch.Generator().manual_seed(0)
     fast = with_compiled_observe(game, rng)
@@ -68,7 +68,7 @@ def test_compiled_code_shows_the_same(game):
         assert torch.equal(fast.observe(public), game.observe(public))
 
 
-def test_without_a_compiler_one_line_says_so(monkeypatch):
+def test_a_missing_compiler_is_reported_in_one_line(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(ConfigError, match="no no-such-compiler"):
         with_compiled_observe(KInARow(3, 3, 3, False), torch.Generator())

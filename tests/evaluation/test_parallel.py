@@ -1,4 +1,4 @@
-"""Long evaluations are played in shares, by as many processes as there are threads."""
+"""Long evaluations are played in shards, by as many processes as there are threads."""
 
 import errno
 import multiprocessing
@@ -22,7 +22,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import sampled_by_game
 
 GAMES = 2 * 8 * BATCHES_PER_SHARD + 5
-"""Of batches of 8 games: two whole shares and a bit."""
+"""With batches of 8 games: two whole shards and a bit."""
 
 
 def collect(game, players, threads, seating=None):
@@ -51,7 +51,7 @@ def test_the_number_of_threads_changes_nothing(game):
     assert len(results.turns) == GAMES
 
 
-def test_every_game_has_its_own_seats_and_stream():
+def test_shards_have_their_own_seats_and_random_streams():
     game = KInARow(3, 3, 3, False)
     seating = torch.randint(2, (GAMES, 1)).repeat(1, 2)
     seating[:, 1] = 1 - seating[:, 0]
@@ -65,22 +65,22 @@ def test_every_game_has_its_own_seats_and_stream():
     assert any(not torch.equal(a, b) for a, b in zip(first[:8], first[8:], strict=True))
 
 
-class Counting(Random):
-    """Counts how often it is asked."""
+class CountingPlayer(Random):
+    """Counts its calls."""
 
     is_stateful = True
-    asked = 0
+    num_calls = 0
 
     def choose(self, state, rng):
-        self.asked += 1
+        self.num_calls += 1
         return super().choose(state, rng)
 
 
-def test_who_counts_does_so_here():
+def test_stateful_players_play_in_this_process():
     game = KInARow(3, 3, 3, False)
-    player = Counting(game)
+    player = CountingPlayer(game)
     collect(game, [player], 3)
-    assert player.asked > 9
+    assert player.num_calls > 9
 
 
 class Failing(Random):
@@ -89,29 +89,29 @@ class Failing(Random):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_goes_wrong_is_told_wherever_it_was(threads):
+def test_exceptions_of_players_are_raised_here(threads):
     game = KInARow(3, 3, 3, False)
     with pytest.raises(ArithmeticError, match="no move"):
         collect(game, [Failing(game)], threads)
     assert not multiprocessing.active_children()
 
 
-class Strange(Exception):
-    """Cannot be told to another process."""
+class Unpicklable(Exception):
+    """Cannot be sent to another process."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
 
 
-class Odd(Random):
+class RaisesUnpicklable(Random):
     def choose(self, state, rng):
-        raise Strange("this", "that")
+        raise Unpicklable("this", "that")
 
 
-def test_what_cannot_be_pickled_is_told_by_its_message():
+def test_unpicklable_exceptions_keep_their_message():
     game = KInARow(3, 3, 3, False)
-    with pytest.raises(RuntimeError, match="Strange: this and that"):
-        collect(game, [Odd(game)], 2)
+    with pytest.raises(RuntimeError, match="Unpicklable: this and that"):
+        collect(game, [RaisesUnpicklable(game)], 2)
 
 
 class Killed(Random):
@@ -119,7 +119,7 @@ class Killed(Random):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_process_that_is_killed_is_missed():
+def test_a_killed_process_is_reported():
     game = KInARow(3, 3, 3, False)
     with pytest.raises(RuntimeError, match="was killed"):
         collect(game, [Killed(game)], 2)
@@ -134,7 +134,7 @@ def ended(pid):
 
 
 def test_forks_end_when_their_parent_is_killed(tmp_path):
-    """Also while they tell what no pipe has room for."""
+    """Also while they write more than a pipe holds."""
 
     def share(number):
         (tmp_path / str(os.getpid())).touch()
@@ -154,7 +154,7 @@ def test_forks_end_when_their_parent_is_killed(tmp_path):
         time.sleep(0.05)
 
 
-def test_where_there_is_no_room_for_a_fork_that_is_said(monkeypatch):
+def test_a_fork_that_fails_is_reported(monkeypatch):
     def no_room():
         raise OSError(errno.EAGAIN, "no room")
 
@@ -169,7 +169,7 @@ class Waiting(Random):
         time.sleep(100)
 
 
-def test_an_interruption_ends_all_of_them():
+def test_an_interruption_ends_all_forks():
     game = KInARow(3, 3, 3, False)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Players: legal, seeded, blind to what is hidden; and each one's own rule."""
+"""Players: legal, seeded, without hidden information; and the rule of each."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ from rlgames.rollouts.play import collect_games
 
 
 def every_pair():
-    """Each scripted player with each game that it says it plays."""
+    """Each scripted player with each game that it plays."""
     names = [
         name for name, part in REGISTRY["player"].items() if part.make and name != "human"
     ]  # it has tests of its own
@@ -44,7 +44,7 @@ PAIRS = list(every_pair())
 
 
 class Checked(Player):
-    """Passes on to a player what it may see, and checks what it makes of it."""
+    """Passes positions on to a player and checks its actions and probabilities."""
 
     def __init__(self, game, player):
         self.game, self.player = game, player
@@ -65,7 +65,7 @@ class Checked(Player):
 
 
 @pytest.mark.parametrize(("game", "player"), PAIRS)
-def test_players_are_legal_seeded_and_tell_their_probabilities(game, player):
+def test_actions_are_legal_and_seeded_and_match_the_probabilities(game, player):
     checked = Checked(game, player)
     (one, _), (other, _) = (collect_games(game, [checked], 20, rng(3)) for _ in range(2))
     assert torch.equal(one.action, other.action)
@@ -74,14 +74,14 @@ def test_players_are_legal_seeded_and_tell_their_probabilities(game, player):
         assert torch.equal(first, player.choose(one.state, rng(5)))
 
 
-def test_every_game_has_a_player_beside_the_random_one():
+def test_every_game_has_a_player_besides_random():
     names = [str(param.id) for param in PAIRS]
     for name in options("game"):
         assert sum(text.endswith(f" plays {name}") for text in names) >= 2
 
 
 @pytest.mark.parametrize("rules", [(3, 3, 3, False), (6, 7, 4, True), (4, 5, 3, True)])
-def test_win_or_block_wins_if_it_can_and_stops_a_win_if_it_must(rules):
+def test_win_or_block_wins_if_possible_and_else_blocks(rules):
     game = KInARow(*rules)
     moves, _ = collect_games(game, [Random(game)], 200, rng(1))
     player = WinOrBlock(game)
@@ -148,7 +148,7 @@ def test_corner_prefers_down_then_left():
         assert game.action_to_string(None, 0, int(action[0])) == expected
 
 
-def test_density_on_listed_layouts_shoots_the_likeliest_cell():
+def test_density_on_listed_layouts_shoots_at_the_likeliest_cell():
     game = Battleship(3, 3, [2, 1])
     moves, _ = collect_games(game, [Random(game)], 30, rng(2))
     layouts = game.layouts()
@@ -162,7 +162,7 @@ def test_density_on_listed_layouts_shoots_the_likeliest_cell():
         assert int(count[action[row]]) == int(count.max())
 
 
-def test_density_takes_about_as_few_shots_by_samples_as_by_the_list():
+def test_density_needs_about_as_many_shots_with_samples_as_with_all_layouts():
     exact, sampled = Battleship(5, 5, [3, 2]), Battleship(5, 5, [3, 2])
     sampled.posterior._listed, sampled.posterior.exact = None, False
     found = [
@@ -173,7 +173,7 @@ def test_density_takes_about_as_few_shots_by_samples_as_by_the_list():
     assert abs(found[0].mean - found[1].mean) < 0.6
 
 
-def test_hunt_target_shoots_beside_hits_and_in_line():
+def test_hunt_target_shoots_next_to_hits_and_in_line():
     game = Battleship(4, 4, [3])
     one_hit = game.parse("   A B C D\n 1 . . . .\n 2 . x . .\n 3 . . . .\n 4 . . . .")
     two_hits = game.parse("   A B C D\n 1 . . . .\n 2 . x x .\n 3 . . . .\n 4 . . . .")
@@ -189,7 +189,7 @@ def test_hunt_target_shoots_beside_hits_and_in_line():
     assert shots(nothing) == {"A1", "C1", "B2", "D2", "A3", "C3", "B4", "D4"}
 
 
-def test_players_say_which_games_are_not_theirs():
+def test_players_refuse_other_games():
     for player, game in (("corner", "tictactoe"), ("win_or_block", "2048"), ("density", "2048")):
         cfg = compose.load_config("eval", [f"player={player}", f"game={game}"])
         sitting_at = build_game(cfg)
@@ -197,7 +197,7 @@ def test_players_say_which_games_are_not_theirs():
             build_player(cfg.player, cfg, sitting_at)
 
 
-def test_both_seats_are_told_apart():
+def test_results_are_counted_by_seat():
     """The first player always wins this game: a line of 1."""
     game = KInARow(2, 2, 1, False)
     found = evaluate(game, Random(game), EvaluationSettings(100), rng(), Random(game))
@@ -208,7 +208,7 @@ def test_both_seats_are_told_apart():
     assert float(found.turns.mean) == 1
 
 
-def test_results_of_random_tic_tac_toe_lie_within_the_interval():
+def test_results_of_random_tic_tac_toe_match_theory():
     game = KInARow(3, 3, 3, False)
     player = Random(game)
     found = evaluate(game, player, EvaluationSettings(40_000, batch=1000), rng(4), player)
@@ -232,7 +232,7 @@ def test_a_single_game_has_a_finite_interval():
     assert (one.mean, one.low, one.high, one.median) == (7, 7, 7, 7)
 
 
-def test_tiles_reached_are_counted_from_the_final_boards():
+def test_tile_rates_are_those_of_the_final_boards():
     game = Game2048(3, 3)
     found = evaluate(game, Random(game), EvaluationSettings(500), rng(5))
     most = 2 ** found.state.tiles.amax(1).long()

@@ -1,4 +1,4 @@
-"""What every registered game must do, whatever its rules; no game is named here."""
+"""The contract that every registered game must follow; no game is named here."""
 
 from dataclasses import fields, replace
 from functools import cache
@@ -105,14 +105,14 @@ def test_games_conform(one, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_revealed_is_the_same_through_a_game(name):
+def test_hidden_hits_never_change(name):
     hidden_hits_never_change(make_game(f"game={name}"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(text=st.text(alphabet=" .oxXOab+#|123ABC,:\n-", max_size=80))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_other_texts_are_refused(name, text):
+def test_invalid_boards_are_refused(name, text):
     game = make_game(f"game={name}")
     try:
         found = game.parse(text)
@@ -123,7 +123,7 @@ def test_other_texts_are_refused(name, text):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_hidden_truth_is_out_of_reach(name):
+def test_hidden_fields_cannot_be_read(name):
     game = make_game(f"game={name}")
     public = game.public(game.initial(2, torch.Generator()))
     for hidden in [f.name for f in fields(type(public)) if getattr(public, f.name) is HIDDEN]:
@@ -134,7 +134,7 @@ def test_the_hidden_truth_is_out_of_reach(name):
 
 
 class Peeking(KInARow):
-    """A row that depends on its neighbours."""
+    """A row depends on other rows."""
 
     def observe(self, state):
         return super().observe(state) * (state.turn.sum() % 2)
@@ -146,13 +146,13 @@ class Endless(KInARow):
         return replace(after, done=torch.zeros_like(after.done))
 
 
-class Begun(KInARow):
+class FinishedAtStart(KInARow):
     def initial(self, batch, rng):
         state = super().initial(batch, rng)
         return replace(state, done=torch.rand(batch, generator=rng) < 0.3)
 
 
-class Greedy(KInARow):
+class UnequalScores(KInARow):
     def apply_action(self, state, action):
         return replace(super().apply_action(state, action), score=state.score + 1)
 
@@ -163,19 +163,19 @@ class Misread(KInARow):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
-        (Begun, "before its first move"),
+        (FinishedAtStart, "before its first move"),
         (Endless, "exceeds"),
-        (Greedy, "do not sum to zero"),
+        (UnequalScores, "do not sum to zero"),
         (Misread, "is read from"),
         (Peeking, "rows"),
     ],
 )
-def test_a_game_that_breaks_the_contract_is_found_out(kind, told):
-    with pytest.raises(AssertionError, match=told) as found:
+def test_games_that_break_the_contract_fail(kind, message):
+    with pytest.raises(AssertionError, match=message) as error:
         check(kind(3, 3, 3, False))
-    assert any(one.__name__ in found.value.__notes__[0] for one in CHECKS)
+    assert any(one.__name__ in error.value.__notes__[0] for one in CHECKS)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

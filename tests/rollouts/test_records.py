@@ -1,4 +1,4 @@
-"""Recorded games: what was written is read back, and damage is told, not suffered."""
+"""Recorded games: what is written is read back, and damage is reported."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def assert_sound(found):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_was_written_is_read_back(name, tmp_path):
+def test_written_games_are_read_back(name, tmp_path):
     path = tmp_path / "games"
     game, rules = make_game_and_rules(f"game={name}")
     moves, results = record(path, f"game={name}")
@@ -113,7 +113,7 @@ def test_each_line_is_plain_json_with_the_moves_of_one_game(name, tmp_path):
             assert "\n" in move["position"] or game.spec.observation[1] == 1
 
 
-def test_further_games_are_appended(tmp_path):
+def test_games_are_appended(tmp_path):
     path = tmp_path / "games"
     first, _ = record(path, f"game={DAMAGED}", games=3, seed=1)
     before = path.read_text(encoding="utf-8")
@@ -132,7 +132,7 @@ def test_an_empty_file_becomes_a_record(tmp_path):
     assert len(read(path).trajectories) == len(moves)
 
 
-def test_empty_lines_are_passed_over(tmp_path, undamaged):
+def test_empty_lines_are_ignored(tmp_path, undamaged):
     path = tmp_path / "games"
     whole = reads_or_names(path, undamaged, 0)
     spaced = reads_or_names(path, [undamaged[0], "", *undamaged[1:3], "   ", *undamaged[3:], ""], 0)
@@ -140,7 +140,7 @@ def test_empty_lines_are_passed_over(tmp_path, undamaged):
     assert torch.equal(whole.trajectories.game, spaced.trajectories.game)
 
 
-def test_games_that_show_more_than_the_board_are_read_back_or_not_written(tmp_path):
+def test_boards_that_cannot_be_read_back_are_not_written(tmp_path):
     path, words = tmp_path / "games", ("game=battleship", "show=[sunk]")
     try:
         moves, _ = record(path, *words)
@@ -187,7 +187,7 @@ def test_games_of_other_rules_are_refused(tmp_path):
         b"\x00" * 5000,
     ],
 )
-def test_a_file_that_is_no_record_is_refused(data, tmp_path):
+def test_files_that_are_not_records_are_refused(data, tmp_path):
     path = tmp_path / "games"
     path.write_bytes(data)
     with pytest.raises(BadRecord, match="games"):
@@ -198,7 +198,7 @@ def test_a_file_that_is_no_record_is_refused(data, tmp_path):
         assert path.read_bytes() == data
 
 
-def test_no_file_a_folder_and_a_record_without_games_are_refused(tmp_path, undamaged):
+def test_missing_files_folders_and_empty_records_are_refused(tmp_path, undamaged):
     with pytest.raises(BadRecord, match="is not a file"):
         read(tmp_path / "missing")
     with pytest.raises(BadRecord, match="is not a file"):
@@ -209,7 +209,7 @@ def test_no_file_a_folder_and_a_record_without_games_are_refused(tmp_path, undam
         read(path)
 
 
-def test_a_file_that_is_too_large_is_not_read(tmp_path, undamaged, monkeypatch):
+def test_a_file_that_is_too_large_is_refused(tmp_path, undamaged, monkeypatch):
     path = tmp_path / "games"
     path.write_text("\n".join(undamaged) + "\n")
     monkeypatch.setattr(records, "MAX_FILE_BYTES", 100)
@@ -222,7 +222,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, undamaged, monkeypatch):
 
 @often
 @given(data=st.data())
-def test_a_line_that_was_cut_off_is_named(data, tmp_path, undamaged):
+def test_an_incomplete_line_is_named(data, tmp_path, undamaged):
     number = data.draw(st.integers(2, len(undamaged)))
     line = undamaged[number - 1]
     cut = line[: data.draw(st.integers(1, len(line) - 1))]
@@ -291,7 +291,7 @@ def test_values_of_other_types_are_named_or_read_as_legal_moves(data, tmp_path, 
 @pytest.mark.parametrize(
     "wanted", ["score", "final", "moves", "position", "move", "seat", "gain", "player"]
 )
-def test_what_is_missing_is_named(wanted, tmp_path, undamaged):
+def test_a_missing_key_is_named(wanted, tmp_path, undamaged):
     game = json.loads(undamaged[1])
     del (game if wanted in game else game["moves"][-1])[wanted]
     path = tmp_path / "games"
@@ -316,7 +316,7 @@ def test_what_is_missing_is_named(wanted, tmp_path, undamaged):
         ("gain", True),
     ],
 )
-def test_values_that_only_look_like_numbers_or_lists_are_named(key, word, tmp_path, undamaged):
+def test_values_that_resemble_numbers_or_lists_are_named(key, word, tmp_path, undamaged):
     game = json.loads(undamaged[1])
     (game if key in game else game["moves"][0])[key] = word
     lines = [undamaged[0], json.dumps(game), *undamaged[2:]]
@@ -370,7 +370,7 @@ def test_odd_positions_and_moves_are_named(key, word, tmp_path, undamaged):
     "padding",
     [pytest.param(0, id="near the start"), pytest.param(100_000, id="further on")],
 )
-def test_bytes_that_are_no_text_are_named(padding, tmp_path, undamaged):
+def test_bytes_that_are_not_utf8_are_named(padding, tmp_path, undamaged):
     path = tmp_path / "games"
     good = ("\n".join(undamaged[:2]) + " " * padding + "\n").encode()
     path.write_bytes(good + undamaged[2].encode().replace(b"moves", b"mo\xff\xfes") + b"\n")
@@ -378,7 +378,7 @@ def test_bytes_that_are_no_text_are_named(padding, tmp_path, undamaged):
         read(path)
 
 
-def test_a_game_written_after_a_line_that_was_cut_off_has_its_own_line(tmp_path, undamaged):
+def test_a_game_after_an_incomplete_line_has_its_own_line(tmp_path, undamaged):
     path = tmp_path / "games"
     path.write_text("\n".join(undamaged)[:-5])
     record(path, f"game={DAMAGED}", games=1)
@@ -399,7 +399,7 @@ def test_a_game_written_after_a_line_that_was_cut_off_has_its_own_line(tmp_path,
         ),
     ],
 )
-def test_what_the_rules_do_not_allow_is_named(change, told, tmp_path, undamaged):
+def test_violations_of_the_rules_are_named(change, told, tmp_path, undamaged):
     game = json.loads(undamaged[2])
     change(game)
     path = tmp_path / "games"
@@ -442,7 +442,7 @@ def test_records_of_every_game_survive_random_damage(name, tmp_path):
         assert found.trajectories.game.max() < len(found.final_states.score)
 
 
-def test_nothing_in_a_record_is_ever_run(tmp_path, undamaged, monkeypatch):
+def test_nothing_in_a_record_is_executed(tmp_path, undamaged, monkeypatch):
     """Text that would run as Python, a pickle or a shell command stays text."""
     trace = tmp_path / "trace"
     monkeypatch.chdir(tmp_path)

@@ -63,7 +63,7 @@ def test_scores_are_those_of_a_slow_recursion(plies, least):
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (3, 1)])
-def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
+def test_a_search_to_the_end_finds_the_exact_optimum(shape):
     """Without any values: what the moves themselves gain."""
     game = Game2048(*shape)
     search = Expectimax(game, agent_of(game), ExpectimaxSettings(plies=20))
@@ -76,7 +76,7 @@ def test_to_the_end_of_every_game_it_comes_to_the_exact_optimum(shape):
     assert float((probability * best).sum()) == pytest.approx(optimum, rel=1e-6)
 
 
-def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
+def test_finished_rows_and_batches_in_chunks(monkeypatch):
     game = Game2048(2, 2)
     moves, results = collect_games(game, [Random(game)], 30, rng())
     state = type(moves.state).cat([moves.state, results.state])
@@ -87,7 +87,7 @@ def test_a_row_that_is_over_and_a_batch_in_parts(monkeypatch):
     assert game.legal_action_mask(state).gather(1, whole[:, None]).all()
 
 
-def test_what_does_not_fit_is_refused():
+def test_unsuitable_players_and_games_are_refused():
     game = Game2048(2, 2)
     with pytest.raises(ValueError, match="policy=ntuple"):
         Expectimax(game, Random(game), ExpectimaxSettings())
@@ -98,7 +98,7 @@ def test_what_does_not_fit_is_refused():
         Expectimax(other.game, other, ExpectimaxSettings())
 
 
-def test_it_has_the_discount_that_the_run_learnt_with():
+def test_the_discount_is_that_of_the_run():
     game = Game2048(2, 2)
     cfg = load_config("eval", ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config("train", ["game=2048", "reward.discount=0.7"]).reward

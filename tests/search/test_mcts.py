@@ -1,4 +1,4 @@
-"""Tree search: agrees with minimax, never knows more than was seen, beats what guides it."""
+"""Tree search: agrees with minimax, uses only what is visible, beats the player it is built on."""
 
 import json
 import re
@@ -85,7 +85,7 @@ def test_every_board_of_tic_tac_toe_is_played_perfectly(boards):
 
 
 @pytest.mark.slow
-def test_the_fading_bonus_forgets_good_moves_unless_it_is_huge(boards):
+def test_the_dedieu_amar_bonus_misses_good_moves_unless_it_is_huge(boards):
     """Its sum over visits is finite in effect: as for 2048, weights of about 1 are too small."""
     assert plays_best(boards, 5, {**THOROUGH, "rule": "dedieu_amar", "c_puct": 1.0})
     assert not plays_best(boards, 5, {**THOROUGH, "rule": "dedieu_amar", "c_puct": 30.0})
@@ -161,7 +161,7 @@ class OneMind(Player):
         return self.player.choose(state[first], generator)[where]
 
 
-def test_the_hidden_truth_changes_nothing():
+def test_hidden_information_does_not_affect_the_search():
     game = Battleship(4, 4, [4])
     layouts, _ = game.openings(100)
     state = game.public(game.apply_action(layouts, torch.zeros(len(layouts), dtype=torch.int64)))
@@ -173,7 +173,7 @@ def test_the_hidden_truth_changes_nothing():
 
 
 @pytest.mark.slow
-def test_battleship_is_played_well_and_never_better_than_can_be():
+def test_battleship_is_played_well_and_never_better_than_optimal():
     game = Battleship(4, 4, [4])
     search = OneMind(game, Mcts(game, Random(game), MctsSettings(simulations=100)))
     means = [
@@ -183,7 +183,7 @@ def test_battleship_is_played_well_and_never_better_than_can_be():
     assert sum(means) / len(means) < 7.5
 
 
-def test_a_tree_promises_no_more_than_what_is_seen_allows():
+def test_values_use_only_visible_information():
     """One ship of one cell among three: 2 turns. Who knew it after the first shot: 5/3."""
     game = Battleship(1, 3, [1])
     state = game.public(game.initial(20, rng()))
@@ -194,7 +194,7 @@ def test_a_tree_promises_no_more_than_what_is_seen_allows():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", options("game"))
-def test_search_beats_what_guides_it(name):
+def test_search_beats_the_player_it_is_built_on(name):
     game = make_small_game(name)
     random = Random(game)
     search = Mcts(game, random, MctsSettings(simulations=64))
@@ -214,7 +214,7 @@ def test_search_beats_what_guides_it(name):
     "settings", one_in(2, [{}, {"rule": "dedieu_amar", "depth": 2}, {"leaf": "value"}])
 )
 @pytest.mark.parametrize("name", options("game"))
-def test_visits_add_up_and_are_legal_and_seeded(name, settings):
+def test_visits_add_up_are_legal_and_depend_on_the_seed_only(name, settings):
     game = make_small_game(name)
     state = some_states(game)
     search = with_network(game, simulations=21, rollout=3, **settings)
@@ -229,7 +229,7 @@ def test_visits_add_up_and_are_legal_and_seeded(name, settings):
     assert torch.equal(action[~state.done], (visits + quality).argmax(1))
 
 
-def test_rows_are_searched_each_by_itself(monkeypatch):
+def test_rows_are_searched_independently(monkeypatch):
     """Where nothing is left to chance a row's choice does not depend on its neighbours."""
     state = some_states(CONNECT4, 30)
     live = state[(~state.done).nonzero()[:, 0]]
@@ -243,7 +243,7 @@ def test_rows_are_searched_each_by_itself(monkeypatch):
         assert torch.allclose(value, quality[rows], atol=1e-5)
 
 
-def test_small_2048_is_played_almost_as_well_as_can_be():
+def test_small_2048_is_played_almost_optimally():
     game = Game2048(2, 2)
     graph = Graph(game, 60, 1 << 30)
     keys = torch.cat([layer.keys for layer in graph.layers.values()])
@@ -261,51 +261,51 @@ def test_small_2048_is_played_almost_as_well_as_can_be():
     assert 0.99 * best < found <= best
 
 
-def test_descents_side_by_side_share_out_as_one_after_the_other():
+def test_parallel_simulations_choose_like_sequential_ones():
     """One node, four actions alike but for their probabilities: a bonus of P / (1 + N)."""
     game = Game2048(2, 2)
-    forest = SearchTree(1, 50, 4, torch.device("cpu"))
-    forest.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
+    tree = SearchTree(1, 50, 4, torch.device("cpu"))
+    tree.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
     search = Mcts(game, Random(game), MctsSettings(rule="dedieu_amar"))
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    together = search._select(forest, root, bounds.expand(12, 2)).tolist()
+    together = search._select(tree, root, bounds.expand(12, 2)).tolist()
     alone = []
     for _ in range(12):
-        action = search._select(forest, root[:1], bounds)
+        action = search._select(tree, root[:1], bounds)
         alone.append(int(action))
-        forest.back_up(action, torch.tensor([0.5]))
+        tree.back_up(action, torch.tensor([0.5]))
     assert together == alone
 
 
-def test_luck_in_one_visit_does_not_draw_all_descents_under_way():
+def test_a_lucky_visit_does_not_attract_all_parallel_simulations():
     game = Game2048(2, 2)
-    forest = SearchTree(1, 50, 4, torch.device("cpu"))
-    forest.prior[0] = 0.25
-    forest.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    tree = SearchTree(1, 50, 4, torch.device("cpu"))
+    tree.prior[0] = 0.25
+    tree.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
     search = Mcts(game, Random(game), MctsSettings(c_puct=2.0))
     root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    count = torch.bincount(search._select(forest, root, bounds.expand(12, 2)), minlength=4)
+    count = torch.bincount(search._select(tree, root, bounds.expand(12, 2)), minlength=4)
     assert int(count[0]) == int(count.max()) < 12
     assert (count > 0).all()
 
 
-def test_children_are_found_again_and_equal_ones_are_one():
-    forest = SearchTree(3, 2000, 4, torch.device("cpu"))
+def test_children_are_found_again_and_equal_children_are_merged():
+    tree = SearchTree(3, 2000, 4, torch.device("cpu"))
     node = torch.arange(3).repeat_interleave(800)
     action, outcome = torch.arange(2400) % 4, torch.randint(-(2**62), 2**62, (2400,))
-    child, new = forest.find_or_add_child(node, action, outcome)
+    child, new = tree.find_or_add_child(node, action, outcome)
     assert new.all()
     assert sorted(child.tolist()) == list(range(3, 2403))
-    again, new = forest.find_or_add_child(node.flip(0), action.flip(0), outcome.flip(0))
+    again, new = tree.find_or_add_child(node.flip(0), action.flip(0), outcome.flip(0))
     assert not new.any()
     assert torch.equal(again.flip(0), child)
     twice = torch.tensor([0, 0, 1])
-    child, new = forest.find_or_add_child(child[twice], action[twice], outcome[twice])
+    child, new = tree.find_or_add_child(child[twice], action[twice], outcome[twice])
     assert new.tolist() == [True, False, True]
     assert child[0] == child[1] != child[2]
 
 
-def test_the_value_head_counts_in_the_games_own_units():
+def test_the_value_head_is_scaled_to_the_units_of_the_game():
     """Scores were learnt at a hundredth: a leaf is worth its score so far and 100 values more."""
     game = Game2048(2, 2)
     node = load_config("eval", ["player=random", "game=2048", "search=mcts"]).search
@@ -365,7 +365,7 @@ def test_searching_players_need_no_run(rlgames):
     assert not report["exact"]
 
 
-def test_searches_that_cannot_be_are_refused_in_one_line(rlgames):
+def test_invalid_searches_are_refused_in_one_line(rlgames):
     for words, hint in (
         (["search=mcts", "search.leaf=value"], "value head"),
         (["search=mcts", "search.simulation=8"], "search.simulations"),
@@ -387,13 +387,13 @@ def test_searches_that_cannot_be_are_refused_in_one_line(rlgames):
         (["opponent_search=mcts", "game=2048"], "alone"),
     ],
 )
-def test_what_does_not_fit_a_search_is_refused(words, hint):
+def test_unsuitable_players_and_games_are_refused(words, hint):
     with pytest.raises(ConfigError, match=hint):
         package.evaluate(None, ["player=random", "game=tictactoe", *words])
 
 
 @pytest.mark.slow
-def test_a_person_plays_against_a_search_and_is_shown_what_it_looked_at(tmp_path):
+def test_a_person_plays_against_a_search_and_sees_its_visits(tmp_path):
     words = ["play", "game=tictactoe", "search=mcts", "search.simulations=200", "seed=1"]
     done = subprocess.run(
         [sys.executable, "-m", "rlgames", *words],
