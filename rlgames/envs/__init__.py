@@ -5,18 +5,14 @@
 
 import gymnasium
 
-NAMES = {
-    "Battleship": "battleship",
-    "Salvo": "salvo",
-    "2048": "2048",
-    "TicTacToe": "tictactoe",
-    "Connect4": "connect4",
-    "SalvoDuel": "salvo_duel",
-}
+from rlgames.config.registry import REGISTRY
+
+IDS = {part.gym_id: name for name, part in REGISTRY["game"].items() if part.gym_id}
+"""By the name in a Gymnasium id: the game."""
 
 MODULE = f"{__name__}.gymnasium_env"
 
-for name, game in {**NAMES, "Game": None}.items():  # Game-v0 takes game=NAME, also of a plugin
+for name, game in {**IDS, "Game": None}.items():  # Game-v0 takes game=NAME, also of a plugin
     gymnasium.register(
         f"rlgames/{name}-v0",
         entry_point=f"{MODULE}:GameEnv",
