@@ -7,7 +7,8 @@ import torch
 from omegaconf import DictConfig
 from rich.console import Console, RenderableType
 
-from rlgames.config.compose import load_config, to_plain
+from rlgames.config.checks import to_plain
+from rlgames.config.compose import load_config
 from rlgames.factory import components
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner

@@ -20,6 +20,7 @@ import pytest
 from processes import Forked, Process
 
 from rlgames.cli import main
+from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.sweeps import jobs
 
@@ -145,7 +146,7 @@ def test_shown_commands_exist_and_compose(document):
         for words in commands(block):
             if words[0] != "rlgames" or "--help" in words:
                 continue
-            assert words[1] in main.COMMANDS, words
+            assert words[1] in COMMANDS, words
             has_plugins = any(word.startswith("plugins=") for word in words)
             if words[1] in ("train", "solve") and not {"-m"} & {*words} and not has_plugins:
                 load_config(words[1], [main.quote_text(word) for word in words[2:]])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rlgames.cli.training import resume_command, train_config
 from rlgames.config import plugins
-from rlgames.config.compose import from_plain
+from rlgames.config.checks import from_plain
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted
 from rlgames.sweeps.sweep import Sweep

@@ -165,7 +165,7 @@ def _is_path(word: str) -> bool:
 
 def quote_text(word: str) -> str:
     """An override as Hydra reads it: a text is quoted, whatever characters are in it."""
-    from rlgames.config.compose import quoted
+    from rlgames.config.overrides import quoted
 
     name, equals, value = word.partition("=")
     value = value.strip() if name == "state" else value

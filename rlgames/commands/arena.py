@@ -10,7 +10,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from rlgames.commands.run_config import config_for_run
 from rlgames.config import catalogue, plugins
-from rlgames.config.compose import load_config, to_plain
+from rlgames.config.checks import to_plain
+from rlgames.config.compose import load_config
 from rlgames.config.registry import TRAINING_ONLY_PLAYERS
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.rng import make_generator

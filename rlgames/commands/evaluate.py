@@ -14,18 +14,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.commands.watch import frames
-from rlgames.config.compose import to_plain
+from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts
 from rlgames.evaluation.compile import with_compiled_observe
-from rlgames.evaluation.evaluate import (
-    Evaluation,
-    EvaluationSettings,
-    evaluate,
-    random_play_mean,
-)
+from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate, random_play_mean
 from rlgames.factory.agents import build_player, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.config.compose import load_config, to_plain
+from rlgames.config.checks import to_plain
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
 from rlgames.factory.agents import load_agent, trained_config

@@ -9,7 +9,7 @@ import torch
 from omegaconf import OmegaConf
 
 from rlgames.commands.run_config import config_for_run
-from rlgames.config.compose import to_plain
+from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable

@@ -9,7 +9,8 @@ from omegaconf import DictConfig
 
 from rlgames.commands.run_config import drop_training_overrides
 from rlgames.config import plugins
-from rlgames.config.compose import from_plain, load_config, to_plain
+from rlgames.config.checks import from_plain, to_plain
+from rlgames.config.compose import load_config
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint

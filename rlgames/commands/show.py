@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlgames.commands.run_config import config_for_run, game_and_player
 from rlgames.commands.watch import probabilities
-from rlgames.config.compose import to_plain
+from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import BoardView

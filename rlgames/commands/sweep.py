@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rlgames.config.checks import to_plain
 from rlgames.config.command_schemas import SWEEP, TRAIN
-from rlgames.config.compose import load_config, parse_overrides, to_plain
+from rlgames.config.compose import load_config
+from rlgames.config.overrides import parse_overrides
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import make_run_directory
 from rlgames.sweeps import launchers

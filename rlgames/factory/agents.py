@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from rlgames.config.compose import from_plain, sanitize_errors
+from rlgames.config.checks import from_plain, sanitize_errors
 from rlgames.config.registry import REGISTRY, load_part
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games import board
+from rlgames.games import board as games_board
 from rlgames.games.fleets import SAMPLES, Fleet, FleetGame, encode_cells, sunk_ships
 from rlgames.games.game import HIDDEN, ExactSolver, Spec, State
 from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential
@@ -261,21 +261,23 @@ class Battleship(FleetGame[BattleshipState]):
             raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
         return (state.ships > 0)[:, None]
 
-    def boards(self, state: BattleshipState, row: int, reveal: bool = False) -> list[board.Board]:
+    def boards(
+        self, state: BattleshipState, row: int, reveal: bool = False
+    ) -> list[games_board.Board]:
         shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
         ships = (state.ships[row] > 0).tolist() if reveal else [False] * self.num_cells
         marks = [
             "x" if h else "o" if s else "+" if a else "#" if ship else "."
             for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
         ]
-        return [board.split(marks, self.columns)]
+        return [games_board.split(marks, self.columns)]
 
     def action_cells(self, state: BattleshipState, row: int) -> Tensor:
         return self.salvos.cells & ~state.shot[row]
 
     @property
-    def board_format(self) -> board.BoardFormat:
-        return board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
+    def board_format(self) -> games_board.BoardFormat:
+        return games_board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
 
     def parse_all(self, texts: Sequence[str]) -> BattleshipState:
         if "sunk" in self.show or "first_hit" in self.show:
@@ -299,7 +301,7 @@ class Battleship(FleetGame[BattleshipState]):
 
     def _parse_marks(self, text: str) -> list[str]:
         """The marks of the cells. Raises ValueError if no game can have as many of each."""
-        (marks,) = board.read(text, self.board_format, ".ox+")
+        (marks,) = games_board.read(text, self.board_format, ".ox+")
         hits, aimed = marks.count("x"), marks.count("+")
         shots = hits + marks.count("o")
         if hits > self.ship_cells:
@@ -314,7 +316,7 @@ class Battleship(FleetGame[BattleshipState]):
         cells = (self.salvos.cells[action] & ~state.shot[row]).nonzero()[:, 0].tolist()
         if self.rows == 1:
             return " ".join(map(str, cells))
-        return " ".join(board.cell_name(cell, self.columns) for cell in cells)
+        return " ".join(games_board.cell_name(cell, self.columns) for cell in cells)
 
     def _start(self, ships: Tensor) -> BattleshipState:
         batch, device = len(ships), ships.device

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames.games import board
+from rlgames.games import board as games_board
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.slide_tables import MAX_TABLED_LENGTH, ComputedSlides, TabledSlides
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
@@ -213,16 +213,18 @@ class Game2048(Game[Game2048State]):
         down_is, right_is = steps
         return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
 
-    def boards(self, state: Game2048State, row: int, reveal: bool = False) -> list[board.Board]:
-        return [board.split([MARKS[e] for e in state.tiles[row].tolist()], self.columns)]
+    def boards(
+        self, state: Game2048State, row: int, reveal: bool = False
+    ) -> list[games_board.Board]:
+        return [games_board.split([MARKS[e] for e in state.tiles[row].tolist()], self.columns)]
 
     @property
-    def board_format(self) -> board.BoardFormat:
-        return board.BoardFormat(self.rows, self.columns, width=4)
+    def board_format(self) -> games_board.BoardFormat:
+        return games_board.BoardFormat(self.rows, self.columns, width=4)
 
     def parse_all(self, texts: Sequence[str]) -> Game2048State:
         possible = MARKS[: self.num_cells + 2]
-        boards = [board.read(text, self.board_format, possible)[0] for text in texts]
+        boards = [games_board.read(text, self.board_format, possible)[0] for text in texts]
         exponents = torch.tensor([[EXPONENTS[mark] for mark in marks] for marks in boards])
         return self.from_exponents(exponents.view(-1, self.rows, self.columns))
 

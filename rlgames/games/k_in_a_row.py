@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rlgames.games import board
+from rlgames.games import board as games_board
 from rlgames.games.bit_layout import BitLayout
 from rlgames.games.game import ExactSolver, Game, Spec, State
 from rlgames.games.symmetry import board_symmetries
@@ -218,7 +218,9 @@ class KInARow(Game[KInARowState]):
         cells = self.symmetries()
         return cells[:, : self.columns] if self.gravity else cells
 
-    def boards(self, state: KInARowState, row: int, reveal: bool = False) -> list[board.Board]:
+    def boards(
+        self, state: KInARowState, row: int, reveal: bool = False
+    ) -> list[games_board.Board]:
         cells = self.cells(state[row : row + 1])[0].tolist()
         return [[[".XO"[cell] for cell in line] for line in cells]]
 
@@ -228,11 +230,11 @@ class KInARow(Game[KInARowState]):
         return self.layout.contains(self.layout.lowest_empty_cells(state.occupied[row]))
 
     @property
-    def board_format(self) -> board.BoardFormat:
+    def board_format(self) -> games_board.BoardFormat:
         if not self.gravity:
             return super().board_format
         numbers = [str(column + 1) for column in range(self.columns)]
-        return board.BoardFormat(self.rows, self.columns, below=numbers)
+        return games_board.BoardFormat(self.rows, self.columns, below=numbers)
 
     def parse_all(self, texts: Sequence[str]) -> KInARowState:
         sides = torch.tensor([self._parse_stones(text) for text in texts])
@@ -246,7 +248,7 @@ class KInARow(Game[KInARowState]):
 
     def _parse_stones(self, text: str) -> tuple[int, int]:
         """The stones of the seat to move and of the other, as bits."""
-        (marks,) = board.read(text, self.board_format, ".XO")
+        (marks,) = games_board.read(text, self.board_format, ".XO")
         bits = self.layout.cell_bits.tolist()
         first, second = (
             sum(bit for bit, mark in zip(bits, marks, strict=True) if mark == side) for side in "XO"
@@ -255,7 +257,7 @@ class KInARow(Game[KInARowState]):
         if counts[0] - counts[1] not in (0, 1):
             raise ValueError(f"{counts[0]} X and {counts[1]} O: the seats did not take turns")
         if self.gravity:
-            by_column = zip(*board.split(marks, self.columns), strict=True)
+            by_column = zip(*games_board.split(marks, self.columns), strict=True)
             if any("." in "".join(column).lstrip(".") for column in by_column):
                 raise ValueError("a stone floats above an empty cell")
         return (first, second) if counts[0] == counts[1] else (second, first)
@@ -263,7 +265,7 @@ class KInARow(Game[KInARowState]):
     def action_to_string(self, state: KInARowState, row: int, action: int) -> str:
         if self.gravity:
             return str(action + 1)
-        return board.cell_name(action, self.columns)
+        return games_board.cell_name(action, self.columns)
 
 
 def tictactoe(board: int, line: int) -> KInARow:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rlgames.games import board
+from rlgames.games import board as games_board
 from rlgames.games.fleets import SAMPLES, Fleet, FleetGame, encode_cells, sunk_ships
 from rlgames.games.game import HIDDEN, Spec, State
 from rlgames.games.state import count_boards
@@ -189,7 +189,9 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
     def hidden_hits(self, state: SalvoDuelState) -> Tensor:
         return state.ships.flip(1) > 0
 
-    def boards(self, state: SalvoDuelState, row: int, reveal: bool = False) -> list[board.Board]:
+    def boards(
+        self, state: SalvoDuelState, row: int, reveal: bool = False
+    ) -> list[games_board.Board]:
         """The target board and the own board."""
         seat = int(state.current_seat[row])
         shot, hit = state.shot[row].tolist(), state.hit[row].tolist()
@@ -203,7 +205,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             (LETTERS[ship - 1].upper() if s else LETTERS[ship - 1]) if ship else "o" if s else "."
             for s, ship in zip(shot[1 - seat], own, strict=True)
         ]
-        return [board.split(marks, self.columns) for marks in (target_marks, own_marks)]
+        return [games_board.split(marks, self.columns) for marks in (target_marks, own_marks)]
 
     def caption(self, state: SalvoDuelState, row: int) -> str:
         seat, afloat = int(state.current_seat[row]), state.afloat[row].tolist()
@@ -220,7 +222,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         seat, turn, afloat = _parse_caption(caption)
         letters = LETTERS[: len(self.fleet)]
         own_alphabet = ".o" + letters + letters.upper()
-        target, own = board.read(boards, self.board_format, ".ox+", own_alphabet)
+        target, own = games_board.read(boards, self.board_format, ".ox+", own_alphabet)
         ships = [letters.index(mark.lower()) + 1 if mark not in ".o" else 0 for mark in own]
         shot = [[mark in "ox" for mark in target], [mark == "o" or mark.isupper() for mark in own]]
         hit = [[mark == "x" for mark in target], [mark.isupper() for mark in own]]
@@ -259,7 +261,7 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
             raise ValueError("the number of ships afloat does not fit the boards")
 
     def action_to_string(self, state: SalvoDuelState, row: int, action: int) -> str:
-        return board.cell_name(action, self.columns)
+        return games_board.cell_name(action, self.columns)
 
     def _start(self, ships: Tensor) -> SalvoDuelState:
         batch, device = len(ships), ships.device

@@ -12,7 +12,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames.config.compose import check_config, from_plain, to_plain
+from rlgames.config.checks import check_config, from_plain, to_plain
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.signals import Interrupts
 from rlgames.runs.files import read_run

@@ -16,7 +16,8 @@ from omegaconf import DictConfig
 
 from rlgames.config.catalogue import conf_dir
 from rlgames.config.command_schemas import LAUNCHERS
-from rlgames.config.compose import COMPOSE_ERRORS, hydra_words, load_config, parse_overrides
+from rlgames.config.compose import COMPOSE_ERRORS, load_config
+from rlgames.config.overrides import hydra_words, parse_overrides
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import ConfigError, nearest
 

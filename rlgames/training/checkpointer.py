@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlgames.config.compose import to_plain
+from rlgames.config.checks import to_plain
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, Tree, restore_weights
 from rlgames.runs.run_log import RunLog
 from rlgames.training.state import TrainingState

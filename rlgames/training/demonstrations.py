@@ -10,7 +10,7 @@ import torch
 from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames.config.compose import to_plain
+from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game

@@ -11,7 +11,7 @@ import filelock
 from omegaconf import DictConfig
 
 from rlgames.config import plugins
-from rlgames.config.compose import sanitize_errors, to_plain, to_yaml
+from rlgames.config.checks import sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts

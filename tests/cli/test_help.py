@@ -14,8 +14,9 @@ from rlgames.cli.help import command_help, overview
 from rlgames.commands import listing
 from rlgames.config import catalogue, command_schemas, registry
 from rlgames.config.catalogue import conf_dir
+from rlgames.config.checks import to_plain
 from rlgames.config.command_schemas import COMMANDS
-from rlgames.config.compose import load_config, to_plain
+from rlgames.config.compose import load_config
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow

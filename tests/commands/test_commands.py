@@ -11,8 +11,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rlgames as package
 from rlgames.config.catalogue import options
+from rlgames.config.checks import from_plain, to_plain
 from rlgames.config.command_schemas import TRAIN
-from rlgames.config.compose import from_plain, load_config, to_plain
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps import jobs
 

@@ -15,8 +15,9 @@ from markers import one_in
 import rlgames as package
 from rlgames.config import catalogue, registry
 from rlgames.config.catalogue import options
+from rlgames.config.checks import to_plain
 from rlgames.config.command_schemas import COMMANDS
-from rlgames.config.compose import load_config, to_plain
+from rlgames.config.compose import load_config
 from rlgames.runs.checkpoint import Checkpoint
 
 MINE = '''

@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlgames.evaluation.parallel import (
-    BATCHES_PER_SHARD,
-    ShardedGames,
-    _map_in_forks,
-)
+from rlgames.evaluation.parallel import BATCHES_PER_SHARD, ShardedGames, _map_in_forks
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random

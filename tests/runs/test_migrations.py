@@ -11,7 +11,7 @@ import pytest
 import torch
 from helpers import rng
 
-from rlgames.config.compose import from_plain, to_plain
+from rlgames.config.checks import from_plain, to_plain
 from rlgames.factory.agents import load_agent
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_run

@@ -10,7 +10,8 @@ from markers import one_in, quick
 
 import rlgames as package
 from rlgames.cli import main
-from rlgames.config.compose import load_config, to_plain
+from rlgames.config.checks import to_plain
+from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.factory.components import build_game

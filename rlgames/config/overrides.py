@@ -1,0 +1,100 @@
+"""Command-line overrides: as typed, as Hydra reads them, and parsed."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import OverrideParseException
+
+from rlgames.config.catalogue import (
+    conf_dir,
+    options,
+    valid_options,
+)
+from rlgames.config.command import Group
+from rlgames.config.command_schemas import CONFIGS
+from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS
+from rlgames.config.suggestions import unknown_option
+from rlgames.core.errors import ConfigError, nearest
+
+
+def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
+    """The words as Hydra reads them.
+
+    Numbers that name an option are quoted (game=2048), and a player may be the path of a run.
+    """
+    words: list[str] = []
+    for word in overrides:
+        name, equals, value = word.partition("=")
+        if name in PLAYER_KEYS and equals:
+            words += _player_words(name, value, command)
+        elif name in SHARED_GROUPS and equals:
+            words.append(f"{SHARED_GROUPS[name]}@{word}")
+        elif name in REGISTRY or name == "experiment":
+            words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
+        else:
+            words.append(word)
+    return words
+
+
+def _choices(value: str) -> list[str]:
+    return [part.strip("'\" ") for part in value.split(",")]
+
+
+def _player_words(name: str, value: str, command: str) -> list[str]:
+    """The words for player=, opponent= and the like: an option of the group, or a run's path."""
+    group = name if name == "player" else f"player@{name}"
+    if value in ("run", "null", ""):
+        raise ConfigError(f"{name}={value} names nobody", f"write {name}=PATH, or a player's name")
+    if all(choice in options("player") for choice in _choices(value)):
+        return [f"{group}={value}"]
+    path = value.strip("'\"")
+    if not os.path.exists(path):  # Path.exists raises for names that are too long
+        one = next((part for part in _choices(value) if os.path.exists(part)), None)
+        if one is not None:
+            raise ConfigError(
+                f"{name}={value}: a sweep over players takes names, and {one} is a run",
+                f"sweep once more with {name}={one}",
+            )
+        from rlgames.core.errors import nearest_directory
+
+        group_of_key = {each.name: each for each in CONFIGS[command].groups}.get(name, Group(name))
+        names = [player for player in valid_options(group_of_key) if player != "run"]
+        raise ConfigError(
+            f"no player is called {value!r}, and there is no run there",
+            nearest_directory(path) or nearest(value, names),
+        )
+    return [f"{group}=run", f"{name}.path={quoted(path)}"]
+
+
+def quoted(text: str) -> str:
+    """Any text as one value for Hydra, whatever characters are in it."""
+    # To Hydra a backslash means itself, but before a quote.
+    return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
+
+
+def parse_overrides(words: list[str]) -> list[Override]:
+    """The words taken apart; raises ConfigError for what is not key=value with a known option."""
+    try:
+        parsed = OverridesParser.create().parse_overrides(words)
+    except OverrideParseException as error:
+        raise ConfigError(
+            f"cannot read {error.override!r}", "write key=value, with quotes around odd characters"
+        ) from None
+    groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
+    for override in parsed:
+        name, line = override.key_or_group, override.input_line
+        if name.startswith("hydra"):
+            continue
+        if override.is_delete() or override.is_add() or override.is_force_add():
+            raise ConfigError(
+                f"{line}: keys cannot be added or removed", f"write {name}=value for a known key"
+            )
+        if name in groups and not override.is_sweep_override():
+            value = str(override.value())
+            if value not in options(name) and value != "None":
+                raise unknown_option(name, value, options(name))
+    return parsed
