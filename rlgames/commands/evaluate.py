@@ -30,7 +30,7 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs.directory import write_atomically
-from rlgames.solvers.graph import exact_results, exploitability
+from rlgames.solvers.exploitability import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
 DEFAULT_GAMES = 2000

@@ -11,12 +11,9 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
-from rlgames.config.catalogue import (
-    kind_of,
-    range_in_words,
-)
+from rlgames.config.catalogue import kind_of, range_in_words
 from rlgames.config.command_schemas import CONFIGS, TRAIN
-from rlgames.config.legacy import with_legacy_defaults
+from rlgames.config.legacy_defaults import with_legacy_defaults
 from rlgames.config.plugins import plugins_override
 from rlgames.config.registry import options_of, schema_of
 from rlgames.config.schema import defaults

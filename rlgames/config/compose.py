@@ -17,11 +17,7 @@ from omegaconf.errors import InterpolationResolutionError
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from rlgames.config import catalogue
-from rlgames.config.catalogue import (
-    conf_dir,
-    option_file,
-    options,
-)
+from rlgames.config.catalogue import conf_dir, option_file, options
 from rlgames.config.checks import check_config
 from rlgames.config.command import PrimaryConfig
 from rlgames.config.command_schemas import CONFIGS, TRAIN

@@ -9,11 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from rlgames.config.catalogue import (
-    conf_dir,
-    options,
-    valid_options,
-)
+from rlgames.config.catalogue import conf_dir, options, valid_options
 from rlgames.config.command import Group
 from rlgames.config.command_schemas import CONFIGS
 from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlgames.evaluation.evaluate import Evaluation
-from rlgames.solvers.graph import exploitability
+from rlgames.solvers.exploitability import exploitability
 
 if TYPE_CHECKING:
     from rlgames.training.evaluator import Evaluator

@@ -15,7 +15,8 @@ from rlgames.players.exact import GraphPlayer, exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import play_games
 from rlgames.solvers.budget import OutOfBudget
-from rlgames.solvers.graph import Graph, exact_results, exploitability
+from rlgames.solvers.exploitability import exact_results, exploitability
+from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_optimum
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)

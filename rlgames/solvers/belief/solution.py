@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rlgames.solvers.belief.backward_induction import value_all
 from rlgames.solvers.belief.rules import Bools, Digits, Floats, Ints, Rules
-from rlgames.solvers.belief.sweep import value_all
+from rlgames.solvers.belief.backward_induction import value_all
 from rlgames.solvers.belief.tables import ShotResults, Table, sorted_unique
 from rlgames.solvers.budget import Budget
 
