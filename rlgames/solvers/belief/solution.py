@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from rlgames.solvers.belief.backward_induction import value_all
 from rlgames.solvers.belief.rules import Bools, Digits, Floats, Ints, Rules
-from rlgames.solvers.belief.backward_induction import value_all
 from rlgames.solvers.belief.tables import ShotResults, Table, sorted_unique
 from rlgames.solvers.budget import Budget
 
