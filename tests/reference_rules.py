@@ -1,15 +1,15 @@
-"""Rule books: the rules of the games, one position at a time, in plain Python.
+"""Reference rules: the games, one position at a time, in plain Python.
 
-They are slow and they share nothing with `rlgames`, so that the batched games can be held
-against them.
+They are slow and share no code with `rlgames`, so that the batched games can be tested against
+them.
 """
 
 
 class RuleBook:
     """One game from its start to its end.
 
-    done: the game is over. mover: the seat to act. turn: turns finished since the start.
-    score: what each seat has gained since the start.
+    done: the game is over. current_seat: the seat to act. turn: turns finished since the start.
+    score: what each seat has scored since the start.
     """
 
     seats = 1
@@ -25,7 +25,7 @@ class RuleBook:
         raise NotImplementedError
 
     def play(self, action, chance=None):
-        """Make a legal move; chance is what happens after it, where the game leaves any to it."""
+        """Make a legal move; chance is what happens after it, in games of chance."""
         raise NotImplementedError
 
     def _check(self, action):
@@ -34,7 +34,7 @@ class RuleBook:
 
 
 class LinesBook(RuleBook):
-    """Two seats place stones by turns; whoever first has `line` in a row wins.
+    """Two seats take turns to place stones; the first to have `line` in a row wins.
 
     Without gravity an action is an empty cell, row by row from the top; with gravity it is a
     column, and the stone falls to the lowest empty cell of it. Cells hold None, 0 or 1.
@@ -97,7 +97,7 @@ class SlideBook(RuleBook):
     """2048: one seat slides all tiles, equal tiles merge, and chance adds a tile.
 
     Actions: 0 up, 1 right, 2 down, 3 left. Cells hold the value of a tile, 0 for none. The
-    board starts empty: `place` puts tiles on it.
+    board starts empty; `place` puts tiles on it.
     """
 
     def __init__(self, rows, columns):
@@ -201,10 +201,10 @@ class SalvoBook(RuleBook):
 
 
 class DuelBook(RuleBook):
-    """Salvo for two: a turn has as many shots as the mover has ships afloat when it starts.
+    """Salvo for two: a turn has as many shots as its seat has ships afloat when it starts.
 
     fleets: for each seat the ships it owns, each a set of cells counted row by row from the
-    top. The mover aims at one cell of the other's board after another; all shots of a turn
+    top. The seat aims at one cell of the other's board after another; all shots of a turn
     land together at its end, and then the other seat moves.
     """
 
