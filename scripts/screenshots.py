@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
-from tensorboard import program  # type: ignore[import-untyped]
+from tensorboard import program
 
 from rlgames.cli import live_view, progress
 from rlgames.runs.files import read_metrics

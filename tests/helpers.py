@@ -13,7 +13,6 @@ from rlgames.factory import components
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner
 from rlgames.players.player import Agent
-from rlgames.policies.policy import Policy
 
 SMALL_RULES = {
     "battleship": ["board=6", "ships=[2]"],
@@ -28,24 +27,24 @@ def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def make_game(*overrides: str) -> Game[Any]:
+def make_game(*overrides: str) -> Any:
     """The game of a config, such as `game=2048 board=3`."""
     return components.build_game(load_config("solve", list(overrides)))
 
 
-def make_game_and_rules(*overrides: str) -> tuple[Game[Any], dict[str, Any]]:
+def make_game_and_rules(*overrides: str) -> tuple[Any, dict[str, Any]]:
     """The same, with the config's rules as records of games store them."""
     cfg = load_config("solve", list(overrides))
     return components.build_game(cfg), to_plain(cfg)["game"]
 
 
-def make_small_game(name: str) -> Game[Any]:
+def make_small_game(name: str) -> Any:
     return make_game(f"game={name}", *SMALL_RULES.get(name, []))
 
 
 def make_learner(
     game: Game[Any], *overrides: str, seeds: tuple[int, int] = (3, 4)
-) -> tuple[Policy, Learner]:
+) -> tuple[Any, Any]:
     """The policy and the learner of a training config, for this game.
 
     seeds: of the policy's weights and of the learner.
@@ -54,9 +53,7 @@ def make_learner(
     return agent.policy, learner
 
 
-def make_agent(
-    *overrides: str, seeds: tuple[int, int] = (3, 4)
-) -> tuple[Game[Any], Agent, Learner]:
+def make_agent(*overrides: str, seeds: tuple[int, int] = (3, 4)) -> tuple[Any, Any, Any]:
     """The game of a training config, its agent and its learner."""
     cfg = load_config("train", list(overrides))
     game = components.build_game(cfg)

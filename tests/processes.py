@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+from typing import Any
 
 import torch
 
@@ -216,7 +217,7 @@ def final_state(directory):
 
 def flat(tree, prefix=""):
     """The leaves of a tree by path, except times."""
-    leaves = {}
+    leaves: dict[Any, Any] = {}
     for name, value in tree.items():
         if isinstance(value, dict):
             leaves |= flat(value, f"{prefix}{name}/")

@@ -45,7 +45,7 @@ class LinesBook(RuleBook):
     def __init__(self, rows, columns, line, gravity):
         super().__init__()
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
-        self.cells = [[None] * columns for _ in range(rows)]
+        self.cells: list[list[int | None]] = [[None] * columns for _ in range(rows)]
 
     def legal_action_mask(self):
         if self.done:
@@ -214,7 +214,8 @@ class DuelBook(RuleBook):
         super().__init__()
         self.area = rows * columns
         self.fleets = [[set(ship) for ship in fleet] for fleet in fleets]
-        self.shot = [set(), set()]  # by seat: the cells of the other's board it has shot at
+        # By seat: the cells of the other's board it has shot at.
+        self.shot: list[set[int]] = [set(), set()]
         self.action_cells = []  # cells the mover has aimed at in this turn
         self.shots = self._shots()
 

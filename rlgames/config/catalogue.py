@@ -14,7 +14,7 @@ from inspect import get_annotations
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from rlgames.config.command import Group
 from rlgames.config.command_schemas import COMMANDS, CONFIGS

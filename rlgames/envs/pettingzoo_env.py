@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
-from pettingzoo import AECEnv  # type: ignore[import-untyped]
-from pettingzoo.utils import wrappers  # type: ignore[import-untyped]
+from pettingzoo import AECEnv
+from pettingzoo.utils import wrappers
 
 from rlgames.core.errors import ConfigError
 from rlgames.envs.batched_env import make_config

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tensorboard.compat.proto.event_pb2 import (  # type: ignore[import-untyped]
+from tensorboard.compat.proto.event_pb2 import (
     Event,
     SessionLog,
 )
-from tensorboard.summary.writer.record_writer import (  # type: ignore[import-untyped]
+from tensorboard.summary.writer.record_writer import (
     RecordWriter,
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from rlgames.config.command_schemas import TRAIN
 from rlgames.core.untrusted import checked_int, parse_json

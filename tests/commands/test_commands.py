@@ -1,6 +1,7 @@
 """The commands as a person types them, in processes of their own."""
 
 import json
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -206,7 +207,7 @@ FITTING = {
 
 def every_file():
     """For every option of every group the words that it needs; two that need each other once."""
-    found = {}
+    found: dict[Any, Any] = {}
     for group in TRAIN.group_names:
         for option in options(group):
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]

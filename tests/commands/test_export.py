@@ -1,6 +1,7 @@
 """A run's network as an ONNX file."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -60,7 +61,7 @@ def test_an_exported_network_gives_the_same_scores(words, tmp_path):
     run = trained(tmp_path, *words)
     path = package.export_onnx(run)
     assert path == run / "policy.onnx"
-    agent = load_agent(run)
+    agent: Any = load_agent(run)
     moves, _ = collect_games(agent.game, [Random(agent.game)], 7, torch.Generator().manual_seed(4))
     session = onnxruntime.InferenceSession(path)
     for count in (1, 2, len(moves)):

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_students_t():
 
 def by_hand(directory):
     """Mean, half an interval and number of runs by settings, from the files and the table T."""
-    groups = {}
+    groups: dict[Any, Any] = {}
     for path in directory.iterdir():
         cfg = yaml.safe_load((path / "config.yaml").read_text())
         del cfg["out"], cfg["seed"]
@@ -318,7 +319,7 @@ def test_curves_are_means_over_seeds(sweep, typed, tmp_path):
     assert means[2].half == pytest.approx(T[1] * math.sqrt(8 / 2), 1e-4)
     assert "curves: my curves.png" in reported(typed, "sweep", "curves=my curves.png")
     with Image.open(tmp_path / "my curves.png") as picture:
-        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
+        colours: Any = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
     # A line for each lr and a band, which shines through, and the optimum.
     assert {(31, 119, 180), (214, 95, 14), (44, 140, 60)} <= colours
     assert any(r > 180 and 200 < g < 235 and b > 230 for r, g, b in colours)

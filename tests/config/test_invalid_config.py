@@ -1,6 +1,9 @@
 """Configs that cannot be: refused in one line, before anything starts; odd paths work."""
 
 import json
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -120,19 +123,16 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         settings = components.arguments(cfg.policy)
         settings.pop("canonical")
         network = load_part("policy", cfg.policy.name)
-        counted = count_parameters(
-            lambda network=network, game=game, settings=settings: network(
-                game, value=True, rng=torch.Generator(), **settings
-            )
-        )
+        make = partial(network, game, value=True, rng=torch.Generator(), **settings)
+        counted = count_parameters(make)
         assert counted == sum(weight.numel() for weight in made.parameters()), words
 
 
 def test_a_control_groups_limit_counts(monkeypatch):
     texts = {"/proc/meminfo": "MemAvailable: 1000 kB\n"}
     texts |= {"/sys/fs/cgroup/memory.max": "700000\n", "/sys/fs/cgroup/memory.current": "200000\n"}
-    monkeypatch.setattr(memory.Path, "read_text", lambda path: texts[str(path)])
-    monkeypatch.setattr(memory.Path, "exists", lambda path: str(path) in texts)
+    monkeypatch.setattr(Path, "read_text", lambda path: texts[str(path)])
+    monkeypatch.setattr(Path, "exists", lambda path: str(path) in texts)
     assert free_memory() == 500_000
     texts["/sys/fs/cgroup/memory.max"] = "max\n"
     assert free_memory() == 1_024_000
@@ -153,7 +153,7 @@ def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
     game = KInARow(3, 3, 3, False, "tictactoe")
     rng = torch.Generator().manual_seed(0)
     policy, sampling = components.build_policy(cfg, game, rng), components.build_sampling(cfg)
-    learner = components.build_learner(cfg, game, policy, sampling, rng)
+    learner: Any = components.build_learner(cfg, game, policy, sampling, rng)
     epochs = cfg.learner.epochs
     every = torch.arange(moves)
     found = [every[part] for part in learner._parts(moves, torch.device("cpu"))]

@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from rlgames.config import catalogue, registry
-from rlgames.config.command_schemas import TrainConfig
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
+from rlgames.config.training_schemas import TrainConfig
 
 
 def keys_of_group(group):

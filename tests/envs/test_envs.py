@@ -1,6 +1,7 @@
 """The games as environments of Gymnasium and PettingZoo."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_a_finished_game_restarts_with_the_next_step():
 def test_rewards_are_those_of_the_config_group():
     """Of Battleship's three: all hits, as they fall; -1 a turn; hits less what chance would hit."""
     keys = {"board": 5, "ships": [2], "num_envs": 1}
-    found = {}
+    found: dict[Any, Any] = {}
     for reward in ("turns", "score", "hits"):
         envs = gymnasium.make_vec("rlgames/Battleship-v0", reward=reward, **keys)
         envs.reset(seed=2)

@@ -2,6 +2,7 @@
 
 import random
 from itertools import chain
+from typing import Any
 
 import pytest
 import torch
@@ -132,7 +133,8 @@ def play_slides(game, state, moves):
     for numbers in moves:
         chosen = choose(books, [number[0] for number in numbers], 4)
         state = game.apply_action(state, torch.tensor(chosen))
-        slid, chances, uniform = [], [], []
+        slid, uniform = [], []
+        chances: list[tuple[Any, int] | None] = []
         for book, action, (_, where, what) in zip(books, chosen, numbers, strict=True):
             if book.done:
                 slid.append(book.cells)

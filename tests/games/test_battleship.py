@@ -83,7 +83,9 @@ def test_random_games_follow_the_rule_book(rules):
     )
     for row in range(40):
         ships = set(start.ships[row].nonzero()[:, 0].tolist())
-        shot, aimed, turns, hits = set(), [], 0, 0
+        shot: set[int] = set()
+        aimed: list[int] = []
+        turns = hits = 0
         for i in (moves.game == row).nonzero()[:, 0].tolist():
             left = game.num_cells - len(shot)
             assert hits < len(ships)
@@ -255,8 +257,8 @@ def test_moves_are_read_as_people_write_them():
     with pytest.raises(ValueError, match="not a legal move"):
         Game2048(4, 4).parse_action(tiles, 0, "u", exact=True)
     sets = Battleship(4, 4, [2], 2)
-    state = sets.initial(1, rng())
-    assert sets.parse_action(state, 0, "B1 A1") == sets.parse_action(state, 0, "a1 b1")
+    start = sets.initial(1, rng())
+    assert sets.parse_action(start, 0, "B1 A1") == sets.parse_action(start, 0, "a1 b1")
 
 
 @pytest.mark.parametrize(("rows", "columns", "line"), [(6, 7, 4), (4, 5, 3), (7, 3, 3), (2, 16, 2)])

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -96,7 +97,7 @@ def test_all_layouts_are_drawn_equally_often(rows, columns, ships):
     drawn = sample_layouts(rows, columns, ships, 20_000, rng(1))
     assert drawn.shape == (20_000, rows * columns)
     unique, count = drawn.unique(dim=0, return_counts=True)
-    found = Counter()
+    found: Counter[Any] = Counter()
     for layout, times in zip(unique, count.tolist(), strict=True):
         parts = by_number(layout, ships)
         assert [len(part) for part in parts] == ships
@@ -299,7 +300,8 @@ def test_sampled_probabilities_are_those_of_fleets_found_by_trying(rows, columns
     expected = torch.tensor([count[cell] / len(possible) for cell in range(rows * columns)])
     sampled = Posterior(rows, columns, ships)
     assert not sampled.exact
-    found = sampled.occupancy(*board_of(rows * columns, shot, hit), 20_000, rng(25))[0]
+    shots, hits = board_of(rows * columns, shot, hit)
+    found = sampled.occupancy(shots, hits, 20_000, rng(25))[0]
     assert float((found - expected).abs().max()) < 0.03
     assert float(found.sum()) == pytest.approx(sum(ships), rel=1e-5)
     assert found[hit].tolist() == pytest.approx([1] * len(hit))
@@ -324,7 +326,8 @@ def test_sampled_draws_are_as_often_each_fleet_found_by_trying(rows, columns, sh
 
 
 def test_ships_of_equal_length_have_either_number_as_often():
-    drawn = Posterior(2, 3, [2, 2]).sample(*torch.zeros(2, 4000, 6, dtype=torch.bool), 8, rng(27))
+    nothing = torch.zeros(4000, 6, dtype=torch.bool)
+    drawn = Posterior(2, 3, [2, 2]).sample(nothing, nothing, 8, rng(27))
     parts = [by_number(layout, [2, 2]) for layout in drawn]
     earlier = sum(min(first) < min(second) for first, second in parts)
     assert_as_often([earlier, 4000 - earlier], [2000, 2000])

@@ -4,6 +4,7 @@ import itertools
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -220,10 +221,10 @@ def test_games_that_were_answered_alike_look_alike():
     state, _ = game.openings(10_000)
     state = state[(state.ships[:, 0] == state.ships[0, 0]).all(1)]
     assert len(state) == len(all_fleets(2, 3, [2, 1]))
-    told = [()] * len(state)
+    told: list[tuple[str, ...]] = [()] * len(state)
     for cell in (0, 4, 1, 5):
         state = game.apply_action(state, torch.full((len(state),), cell))
-        alike = {}
+        alike: dict[Any, Any] = {}
         for row in range(len(state)):
             answers = [
                 state.hit[row].tolist(),

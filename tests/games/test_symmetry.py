@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from rlgames.policies.conv import Conv
 from rlgames.policies.embedding import Embedding, board_lines
 from rlgames.policies.mlp import Mlp
 
-GAMES = {
+GAMES: dict[str, tuple[Any, int]] = {
     "tic-tac-toe": (KInARow(3, 3, 3, False), 8),
     "rectangle without gravity": (KInARow(3, 4, 3, False), 4),
     "Connect 4": (KInARow(6, 7, 4, True), 2),
@@ -83,7 +84,7 @@ def test_a_game_on_transformed_boards_goes_on_as_the_game_does(name):
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
 def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
     game, count = GAMES[name]
-    made = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
+    made: dict[str, Any] = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng()}
     network = (
         Mlp(game, [16], bias=True, **made)
         if policy == "mlp"
@@ -98,7 +99,7 @@ def test_a_canonical_network_scores_transformed_boards_alike(name, policy):
         )
     planes, symmetry = game.observe(state), symmetries.sample(16, rng(5))
 
-    class Transformed(type(game)):
+    class Transformed(type(game)):  # type: ignore[misc]
         def observe(self, _):
             return symmetries.transform_planes(planes, symmetry)
 
@@ -145,7 +146,12 @@ def test_lines_that_are_turned_into_each_other_share_a_table():
 
 def test_an_embedding_reads_each_line_by_its_own_cells():
     game = Game2048(2, 3)
-    made = {"activation": "relu", "init": "orthogonal", "value": False, "rng": rng()}
+    made: dict[str, Any] = {
+        "activation": "relu",
+        "init": "orthogonal",
+        "value": False,
+        "rng": rng(),
+    }
     network = Embedding(game, 4, 5, [8], **made)
     state = game.from_exponents(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
     content = (network.inputs(game, state).flatten(1).double() @ network._strides).long()[0]

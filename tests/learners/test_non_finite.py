@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -144,7 +145,7 @@ def test_a_non_finite_weight_stops_before_the_step(name):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop", "rmsprop_per_matrix"])
 def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
-    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
+    net: Any = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
     made = make_optimizer(optimizer, net, 0.1, 0.9)
     descend(made, net(torch.ones(4, 3)).square().mean(), 0.1, 1.0)
     before = weights_of(net)

@@ -1,6 +1,7 @@
 """The log-odds of a hit: against a loop, exact posteriors and what a finished game reveals."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -42,13 +43,15 @@ def test_the_loss_counts_each_open_cell_of_each_position_once(game):
     learner.policy = policy = Scores(game.spec.actions)
     moves, results = collect_games(game, [Random(game)], 6, rng(1))
     score = policy.all.tolist()
-    total = count = 0
+    total, count = 0.0, 0
+    states: Any = moves.state
+    finals: Any = results.state
     for row in range(len(moves)):
-        ships = results.state.ships[moves.game[row]]
+        ships = finals.ships[moves.game[row]]
         ships = ships[1 - moves.seat[row]] if game.spec.seats == 2 else ships
         shot, _ = game.shots_and_hits(moves.state[row : row + 1])
         for cell in range(game.num_cells):
-            if not shot[0, cell] and not moves.state.aimed[row, cell]:
+            if not shot[0, cell] and not states.aimed[row, cell]:
                 chance = 1 / (1 + math.exp(-score[cell]))
                 total -= math.log(chance if ships[cell] else 1 - chance)
                 count += 1
@@ -63,14 +66,16 @@ def test_cells_already_shot_at_have_no_gradient():
     )
     learner.policy = Scores(4)
     moves, results = collect_games(game, [Random(game)], 5, rng(1))
+    states: Any = moves.state
+    finals: Any = results.state
     truth = game.hidden_hits(results.state).float()
     for row in range(len(moves)):
         learner.policy.zero_grad()
         learner.loss(moves, torch.tensor([row]), truth).backward()
         taught = learner.policy.all.grad
-        shot = moves.state.shot[row]
+        shot = states.shot[row]
         assert (taught[shot] == 0).all()
-        ships = results.state.ships[moves.game[row]] > 0
+        ships = finals.ships[moves.game[row]] > 0
         assert torch.equal(taught[~shot] < 0, ships[~shot])
 
 
@@ -95,8 +100,9 @@ def test_scores_become_the_exact_posterior(words, games):
     moves, _ = collect_games(game, [Agent(game, agent.policy, Argmax())], 300, rng(6))
     with torch.no_grad():
         chance = agent.policy.scores(game, moves.state)[0].sigmoid()
-    exact = game.posterior.occupancy(moves.state.shot, moves.state.hit, 0, rng())
-    open_ = ~moves.state.shot
+    states: Any = moves.state
+    exact = game.posterior.occupancy(states.shot, states.hit, 0, rng())
+    open_ = ~states.shot
     error = (chance - exact)[open_].abs()
     assert float((exact[open_] - exact[open_].mean()).abs().mean()) > 0.15
     assert float(error.mean()) < 0.03

@@ -1,6 +1,7 @@
 """Advantages, optimizers, networks by stage and how sure a policy is: against naive loops."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from rlgames.rewards import Reward, discounted_returns, generalized_advantage
 from rlgames.rollouts.play import GamePool, collect_games
 from rlgames.sampling import distance_to_certainty
 
-GAMES = {
+GAMES: dict[str, tuple[Any, str]] = {
     "slide": (Game2048(2, 3), "score_delta"),
     "duel of lines": (KInARow(3, 3, 3, False), "outcome"),
     "turns of three shots": (Battleship(4, 4, [4, 2], 3, "sequential"), "turns"),

@@ -117,7 +117,7 @@ def test_every_baseline_learns_to_shoot_at_the_ship(baseline):
     )
 
     agent = Agent(game, policy, Stochastic())
-    first = game.openings(10)[0][[0] * 64]
+    first = game.openings(10)[0][torch.zeros(64, dtype=torch.int64)]
     for step in range(60):
         moves, results = collect_games(
             game, [agent], 64, rng(step), initial_states=lambda *_: first
@@ -179,7 +179,7 @@ def taught_table(game, *words):
 def test_td_walks_back_through_each_seats_boards_as_hickman_does():
     game = KInARow(3, 3, 3, gravity=False)
     policy, taught = taught_table(game, "game=tictactoe", "reward=hickman", "lr=0.35")
-    values = {}
+    values: dict[str, float] = {}
     for seed in range(60):
         moves, results = collect_games(game, [Random(game)], 1, rng(seed))
         taught.update(moves, results, 0.0)
@@ -187,7 +187,7 @@ def test_td_walks_back_through_each_seats_boards_as_hickman_does():
             game.render(game.apply_action(moves.state[i : i + 1], moves.action[i : i + 1]), 0)
             for i in range(len(moves))
         ]
-        first = float(results.score[0, 0])
+        first = int(results.score[0, 0])
         paid = {1: (1, 0), -1: (0, 1), 0: (0.1, 0.5)}[first]
         for seat in (0, 1):
             target = paid[seat]

@@ -1,6 +1,7 @@
 """Windows of games: what is played on, what is begun anew, what is learnt from an open game."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,9 @@ from rlgames.training.run import train
 
 def windows(opened, plies, games):
     """Windows until so many games are over: each game's moves as rows of (board, action, gain)."""
-    played, under_way, scores = [], [], []
+    played: list[Any] = []
+    under_way: list[Any] = []
+    scores = []
     while len(played) < games:
         moves, results = opened.collect(plies)
         assert moves.num_games == len(results.state)
@@ -49,7 +52,7 @@ def told(moves):
 
 def whole(game, player, games, **more):
     moves, results = collect_games(game, [player], games, rng(), **more)
-    played = [[] for _ in range(games)]
+    played: list[list[Any]] = [[] for _ in range(games)]
     for number, row in zip(moves.game.tolist(), told(moves), strict=True):
         played[number].append(row)
     return played, results.score[:, 0].tolist()
@@ -176,10 +179,10 @@ def test_restarts_are_one_move_from_an_unfinished_game():
 def test_a_restart_does_not_end_at_once():
     """In 2048 on 2x2 a random move often is the last; then the position itself is begun with."""
     game = Game2048(2, 2)
-    opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=400)
+    opened: Any = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(), batch=400)
     opened.run(12)
     before = set(map(tuple, opened.state.tiles[~opened.state.done].tolist()))
-    new = restarting_from_pool(opened, 1.0)(0, 2000, opened.rng)
+    new: Any = restarting_from_pool(opened, 1.0)(0, 2000, opened.rng)
     assert not new.done.any()
     assert game.is_valid(new).all()
     stayed = [tuple(tiles) in before for tiles in new.tiles.tolist()]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -154,9 +155,10 @@ def test_density_on_listed_layouts_shoots_at_the_likeliest_cell():
     layouts = game.layouts()
     player = Density(game, 10)
     assert player.deterministic
-    action = player.choose(moves.state, rng())
+    states: Any = moves.state
+    action = player.choose(states, rng())
     for row in range(len(moves)):
-        shot, hit = moves.state.shot[row], moves.state.hit[row]
+        shot, hit = states.shot[row], states.hit[row]
         agree = layouts[((layouts & shot) == hit).all(1)]
         count = agree.sum(0).masked_fill(shot, -1)
         assert int(count[action[row]]) == int(count.max())
@@ -234,7 +236,7 @@ def test_a_single_game_has_a_finite_interval():
 
 def test_tile_rates_are_those_of_the_final_boards():
     game = Game2048(3, 3)
-    found = evaluate(game, Random(game), EvaluationSettings(500), rng(5))
+    found: Any = evaluate(game, Random(game), EvaluationSettings(500), rng(5))
     most = 2 ** found.state.tiles.amax(1).long()
     for tile, share in found.tile_rates.items():
         assert share.count == int((most >= int(tile)).sum())

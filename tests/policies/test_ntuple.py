@@ -1,6 +1,7 @@
 """N-tuple networks: what they add up, how their values move, how well they play."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -46,7 +47,7 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
     for row, board in enumerate(exponents.flatten(1).clamp(max=marks - 1).tolist()):
         total, first = 0.0, 0
         for each in tuples:
-            least = {}
+            least: dict[Any, Any] = {}
             for view in views:
                 seen = view.flatten()[each].tolist()
                 number = sum(board[cell] * marks**n for n, cell in enumerate(seen))
@@ -210,7 +211,7 @@ def test_value_updates_equal_a_slow_loop(rates):
         places = torch.randint(0, len(values), (5, 3), generator=rng(step))
         error = torch.randn(5, generator=rng(100 + step))
         shared.update(places, error, 0.3)
-        asked = {}
+        asked: dict[Any, Any] = {}
         for row, each in zip(error.tolist(), places.tolist(), strict=True):
             for place in each:
                 asked.setdefault(place, []).append(row / 3)
@@ -244,9 +245,9 @@ def test_windows_with_optimistic_init_play_2x2_optimally():
 def expecting(game, *words, backup="expected", policy=None):
     """A network of the whole board, whose learner takes exact means over the dice; or another
     learner for one that there is."""
-    words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", *words]
-    words += ["learner=td", f"learner.backup={backup}", "lr=1"]
-    cfg = load_config("train", words)
+    overrides = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", *words]
+    overrides += ["learner=td", f"learner.backup={backup}", "lr=1"]
+    cfg = load_config("train", overrides)
     policy = build_policy(cfg, game, rng()) if policy is None else policy
     return policy, build_learner(cfg, game, policy, build_sampling(cfg), rng())
 

@@ -1,6 +1,7 @@
 """Values: features of boards, expectations over chance, least squares, targets of Q-learning."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -207,7 +208,7 @@ def remembered(game, *words, games=12, seed=9):
     return policy, taught, moves, results
 
 
-KINDS = {
+KINDS: dict[str, tuple[Any, list[str]]] = {
     "one seat": (Game2048(2, 2), ["game=2048", "reward=score", "board=2"]),
     "two seats": (KInARow(3, 3, 3, False), ["game=tictactoe", "reward=outcome"]),
     "two seats, gains": (
@@ -281,8 +282,8 @@ def test_replay_buffer_has_the_latest_moves_and_next_states():
     replay = ReplayBuffer(40)
     added = []
     for seed, games in enumerate((3, 5, 2, 20, 4)):
-        policy_free, _ = collect_games(game, [Random(game)], games, rng(seed))
-        moves = policy_free
+        moves, _ = collect_games(game, [Random(game)], games, rng(seed))
+        states: Any = moves.state
         order = torch.arange(len(moves))
         later = [
             next((j for j in range(i + 1, len(moves)) if moves.game[j] == moves.game[i]), None)
@@ -292,7 +293,7 @@ def test_replay_buffer_has_the_latest_moves_and_next_states():
         number = order + 1000.0 * seed
         replay.add(
             ReplayTransitions(
-                moves.state,
+                states,
                 moves.action,
                 number,
                 exists.float(),
@@ -300,12 +301,13 @@ def test_replay_buffer_has_the_latest_moves_and_next_states():
             )
         )
         added += [
-            (float(number[i]), moves.state.shot[i].tolist())
-            + ((moves.state.shot[j].tolist(),) if (j := later[i]) is not None else (None,))
+            (float(number[i]), states.shot[i].tolist())
+            + ((states.shot[j].tolist(),) if (j := later[i]) is not None else (None,))
             for i in range(len(moves))
         ]
         latest = {number: rest for number, *rest in added[-40:]}
-        drawn, after = replay.sample_transitions(500, rng(seed))
+        sample: Any = replay.sample_transitions(500, rng(seed))
+        drawn, after = sample
         assert len(replay) == len(latest)
         assert set(drawn.reward.tolist()) == set(latest)
         assert drawn.state.ships is HIDDEN
@@ -328,7 +330,7 @@ def test_q_learns_to_shoot_at_the_ship():
         "policy.layers=[8]", "lr=0.01", "learner.updates_per_batch=10", "learner.polyak_tau=0.1",
     )  # fmt: skip
     agent = Agent(game, policy, EpsilonGreedy(0.5))
-    first = game.openings(10)[0][[0] * 32]
+    first = game.openings(10)[0][torch.zeros(32, dtype=torch.int64)]
     for step in range(40):
         moves, results = collect_games(
             game, [agent], 32, rng(step), initial_states=lambda *_: first
@@ -451,7 +453,7 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
     cfg = load_config("train", words)
     game = build_game(cfg)
-    policy = build_policy(cfg, game, rng(3))
+    policy: Any = build_policy(cfg, game, rng(3))
     learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
     moves, reached = GamePool(game, [Random(game)], 12, rng(1)).collect(14)
     open_ = ~reached.state.done

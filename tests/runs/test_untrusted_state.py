@@ -6,6 +6,7 @@ import math
 import os
 import random
 import shutil
+from typing import Any
 
 import pytest
 import torch
@@ -93,6 +94,12 @@ def read_beyond_its_end(state):
 
 
 POOL = "collector/pool"
+
+
+def each(name: str, path: str, *values: Any) -> list[tuple[str, str, Any]]:
+    return [(name, path, value) for value in values]
+
+
 REFUSED = [
     ("plain", "progress", ...),
     ("plain", "progress", [1, 2]),
@@ -102,13 +109,13 @@ REFUSED = [
         ("plain", f"progress/{mark}", -5)
         for mark in ("games_played", "num_updates", "logged_at", "evaluated_at")
     ],
-    *[("plain", "progress/games_played", value) for value in (9, 8.0, "8", True, None, 10**30)],
-    *[("plain", "progress/saved_at", value) for value in (-2, 10**9, [1])],
-    *[("plain", "progress/best", value) for value in ([1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5)],
-    *[("plain", "progress/seconds", value) for value in (-1, math.nan, math.inf, "1", 10**400)],
+    *each("plain", "progress/games_played", 9, 8.0, "8", True, None, 10**30),
+    *each("plain", "progress/saved_at", -2, 10**9, [1]),
+    *each("plain", "progress/best", [1], [1, 2, 3], "ab", {"a": 1, "b": 2}, 5),
+    *each("plain", "progress/seconds", -1, math.nan, math.inf, "1", 10**400),
     ("plain", "progress/has_converged", "yes"),
-    *[("plain", "num_log_lines", value) for value in (-1, "3", 2.5, None, [])],
-    *[("plain", "metrics", value) for value in (..., [], 3)],
+    *each("plain", "num_log_lines", -1, "3", 2.5, None, []),
+    *each("plain", "metrics", ..., [], 3),
     ("plain", "metrics/sums", {"loss": 1.0}),
     ("plain", "metrics/sums", [["a", 1]]),
     *[
@@ -131,7 +138,7 @@ REFUSED = [
         for value in (reshaped, filled_with(math.nan), torch.Tensor.double, 3.0, None, "x")
     ],
     ("plain", "learner/optimizer/0/step", filled_with(-1.0)),
-    *[("plain", "generators", value) for value in ([], {}, None)],
+    *each("plain", "generators", [], {}, None),
     *[
         ("plain", "generators/play", value)
         for value in (
@@ -146,12 +153,12 @@ REFUSED = [
             *(filled_with(255), reshaped, torch.zeros((), dtype=torch.uint8)),
         )
     ],
-    *[("plain", "collector", value) for value in (..., [], {})],
-    *[("plain", "collector/clone_epochs_done", value) for value in (-1, "x", None)],
+    *each("plain", "collector", ..., [], {}),
+    *each("plain", "collector/clone_epochs_done", -1, "x", None),
     ("plain", "collector/pool", {"batch": 10**9}),
     ("plain", "collector/pool", [1]),
     ("table", "collector/pretraining", {"optimizer": {}}),
-    *[("plain", "players", value) for value in ([], {}, {"0": {"a": 1}}, {"0": 5})],
+    *each("plain", "players", [], {}, {"0": {"a": 1}}, {"0": 5}),
     ("table", "learner/values", []),
     ("past", "players/1/copies", {}),
     ("past", "players/1/copies", [1, 2]),
@@ -160,7 +167,7 @@ REFUSED = [
     ("past", "players/1/copies/0/progress", math.nan),
     ("past", "players/1/copies/0/policy/logits.bias", filled_with(math.nan)),
     ("past", "players/1/due", -5),
-    *[("dqn", "learner/buffer/num_added", value) for value in (-1, 10**6, 1.5, None)],
+    *each("dqn", "learner/buffer/num_added", -1, 10**6, 1.5, None),
     ("dqn", "learner/buffer/columns", {}),
     ("dqn", "learner/buffer/columns", [torch.zeros(3)]),
     ("dqn", "learner/buffer/columns/1", filled_with(7)),
@@ -185,13 +192,13 @@ REFUSED = [
     ("open", f"{POOL}/state/tiles", lambda tiles: tiles[:2]),
     ("open", f"{POOL}/state", {}),
     ("open", f"{POOL}/state", [1]),
-    *[("open", f"{POOL}/batch", value) for value in (0, -1, 1000, 3, 10**12, "4")],
-    *[("open", f"{POOL}/num_started", value) for value in (0, -1, 1.5, 10**30)],
+    *each("open", f"{POOL}/batch", 0, -1, 1000, 3, 10**12, "4"),
+    *each("open", f"{POOL}/num_started", 0, -1, 1.5, 10**30),
     *[
         ("open", f"{POOL}/game_index", value)
         for value in (filled_with(3), filled_with(-1), filled_with(10**9))
     ],
-    *[("open", f"{POOL}/ply", value) for value in (-1, "x", math.inf)],
+    *each("open", f"{POOL}/ply", -1, "x", math.inf),
     *[("sea", f"{POOL}/state/ships", filled_with(value)) for value in (0, 1, 9)],
     ("sea", f"{POOL}/state/shot", filled_with(True)),
     ("sea", f"{POOL}/state/hit", filled_with(True)),

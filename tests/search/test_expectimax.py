@@ -1,5 +1,7 @@
 """Expectimax: agrees with the solver and with a slow recursion."""
 
+from typing import Any
+
 import pytest
 import torch
 from helpers import rng
@@ -102,5 +104,5 @@ def test_the_discount_is_that_of_the_run():
     game = Game2048(2, 2)
     cfg = load_config("eval", ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
     reward = load_config("train", ["game=2048", "reward.discount=0.7"]).reward
-    search = build_search(cfg.search, game, agent_of(game), reward)
+    search: Any = build_search(cfg.search, game, agent_of(game), reward)
     assert (search.settings.plies, search.settings.discount) == (3, 0.7)

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -312,7 +313,7 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
     node.leaf = "value"
     reward = load_config("train", ["game=2048"]).reward
     player = with_network(game).player
-    search = build_search(node, game, player, reward)
+    search: Any = build_search(node, game, player, reward)
     assert (search.utility.value, search.settings.value_scale) == ("score", pytest.approx(100))
     for words in (
         ["reward=score", "reward.minus=random_turn"],

@@ -25,7 +25,8 @@ def some_positions(game, games=60, seed=1):
 
 @pytest.mark.parametrize("rules", one_in(2, map(list, RULES)))
 def test_best_columns_are_those_of_full_minimax(rules):
-    game = KInARow(*rules, gravity=True)
+    rows, columns, line = rules
+    game = KInARow(rows, columns, line, gravity=True)
     graph = Graph(game, 60, 2 << 30)
     solution = graph.solve([None, None])
     state = some_positions(game)
@@ -117,11 +118,11 @@ def test_a_full_board_is_a_draw():
 def test_a_table_that_is_dropped_changes_no_value(most, monkeypatch):
     monkeypatch.setattr(alphabeta, "CHECK_EVERY", 8)
     whole = AlphaBeta(4, 5, 4)
-    expected = [whole.search(*position, 60) for position in some_bits()]
+    expected = [whole.search(own, occupied, 60) for own, occupied in some_bits()]
     monkeypatch.setattr(alphabeta, "MAX_TABLE_ENTRIES", most)
     search = AlphaBeta(4, 5, 4)
-    for position, result in zip(some_bits(), expected, strict=True):
-        again = search.search(*position, 60)
+    for (own, occupied), result in zip(some_bits(), expected, strict=True):
+        again = search.search(own, occupied, 60)
         assert (again.value, again.is_proven) == (result.value, result.is_proven)
         # Which of the winning columns it finds first does depend on the table.
         assert again.value == 1 or again.columns == result.columns

@@ -3,6 +3,7 @@
 import itertools
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def naive(layouts, weights, shots):
         weight = sum(weights[i] for i in alive)
         best = math.inf
         for chosen in itertools.combinations(left, min(shots, len(left))):
-            groups = {}
+            groups: dict[Any, Any] = {}
             for i in alive:
                 groups.setdefault(ships[i] & set(chosen), []).append(i)
             later = sum(
@@ -217,7 +218,7 @@ def test_gives_up_within_its_budget():
 
 
 def test_tells_progress_and_can_be_interrupted():
-    found = []
+    found: list[Any] = []
     solution = solve(4, 4, [2], 2, progress=found.append)
     assert found == sorted(found)
     assert 0 <= found[-1] <= solution.states

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any
 
 import pytest
 from markers import quick
@@ -265,6 +266,7 @@ def test_nothing_that_a_manifest_names_is_imported_or_run(typed, tmp_path, whole
     assert resumed("plugins=[wicked]", jobs=with_plugin).returncode == 0
     assert (tmp_path / "marker").exists()
     assert resumed(launcher=["hydra/launcher=evil"]).returncode == 0
+    changes: dict[str, Any]
     for changes in ({"jobs": 3}, {"jobs": [{}]}, {"words": None}, {"search": 7}):
         said = resumed(**changes)
         assert said.returncode == 2

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from markers import quick, slow
 from processes import Process, final_state, metrics_without_times, run, same
+from safetensors.torch import save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rlgames.commands.resume import load_resumable
@@ -75,7 +76,7 @@ def killed_at(stage, count):
     """A function that makes the process kill itself at a stage of its count-th save."""
     saves = 0
     die = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-    save_file, sync, replace = checkpoint.save_file, checkpoint._sync, os.replace
+    sync, replace = checkpoint._sync, os.replace
 
     def save(tensors, path, header):
         nonlocal saves
@@ -101,8 +102,8 @@ def killed_at(stage, count):
             die()
 
     def prepare():
-        checkpoint.save_file, checkpoint._sync = save, synced
-        checkpoint.os.replace = renamed
+        vars(checkpoint).update(save_file=save, _sync=synced)
+        os.replace = renamed
 
     return prepare
 

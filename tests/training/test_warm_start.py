@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -307,12 +308,12 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     words = ["game=tictactoe", "games=40", "batch=20", "policy.layers=[8]", *TINY]
     run = package.train([*words, f"out={tmp_path}/a run=1 (é)".replace("out=", "out='") + "'"])
     tensors = Checkpoint.read(checkpoint_path(run)).policy
-    policy = build_components(load(*words, f"init_from={run}")).agent.policy
+    policy: Any = build_components(load(*words, f"init_from={run}")).agent.policy
     assert all(torch.equal(value, tensors[name]) for name, value in policy.state_dict().items())
-    other = build_components(load(*words)).agent.policy
+    other: Any = build_components(load(*words)).agent.policy
     assert not torch.equal(other.logits.weight, tensors["logits.weight"])
     # A value head is left out, or begins anew.
-    bare = build_components(
+    bare: Any = build_components(
         load(*words, f"init_from={run}", "learner=reinforce", "learner.baseline=none")
     ).agent.policy
     assert torch.equal(bare.logits.weight, tensors["logits.weight"])
@@ -321,7 +322,8 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
         [*words, "learner=behavior_cloning", "teacher=random", f"out={tmp_path}/cloned"]
     )
     policy = build_components(load(*words, f"init_from={cloned}")).agent.policy
-    assert torch.equal(policy.logits.weight, load_agent(cloned).policy.logits.weight)
+    clone: Any = load_agent(cloned)
+    assert torch.equal(policy.logits.weight, clone.policy.logits.weight)
     assert policy.has_value
     # So are those of the networks of a staged policy.
     words += ["policy=staged", "policy.by=turn", "policy.at=[3]"]
@@ -358,7 +360,7 @@ def rows(layouts):
 
 
 def test_training_never_plays_held_out_layouts(tmp_path):
-    parts = build_components(load(*SEA, "holdout=0.25"))
+    parts: Any = build_components(load(*SEA, "holdout=0.25"))
     cut = parts.collector.split
     met, kept = rows(cut.trained_on.ships), rows(cut.held_out.ships)
     everything = rows(parts.game.openings(10**6)[0].ships)
@@ -375,7 +377,8 @@ def test_training_never_plays_held_out_layouts(tmp_path):
 
 def test_the_seed_alone_decides_what_is_held_out():
     game = make_game("game=salvo")
-    first, again, other = (split_layouts(game, 0.2, seed) for seed in (0, 0, 1))
+    splits: list[Any] = [split_layouts(game, 0.2, seed) for seed in (0, 0, 1)]
+    first, again, other = splits
     assert torch.equal(first.held_out.ships, again.held_out.ships)
     assert not torch.equal(first.held_out.ships, other.held_out.ships)
     assert split_layouts(game, 0.0, 0) is None
