@@ -8,6 +8,7 @@ from helpers import make_game, rendered, rng
 
 from rlgames.config.catalogue import options
 from rlgames.drawing.terminal import BoardView
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 
 SMALL = {"battleship": ["ships=[3]"], "salvo": ["board=3", "ships=[2]"], "2048": ["board=3"]}
@@ -101,7 +102,7 @@ def test_the_likeliest_moves_add_up():
 
 
 def test_a_game_that_draws_no_board_is_shown_as_it_writes_itself():
-    class Spoken(type(make_game("game=tictactoe"))):
+    class Spoken(KInARow):
         def boards(self, state, row, reveal=False):
             return []
 

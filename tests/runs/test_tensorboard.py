@@ -4,6 +4,7 @@ import io
 import os
 import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_logging_starts_no_thread_and_patches_nothing(tmp_path):
 
 
 def test_an_error_is_reported_once_and_ends_logging(tmp_path):
-    warnings = []
+    warnings: list[str] = []
     with Interrupts() as interrupts:
         logger = TensorBoardLogger(tmp_path / "missing", 0, warnings.append, interrupts)
         logger.scalars(0, {"train/loss": 1.0})
@@ -109,6 +110,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
     assert len(gif) <= pictures.MAX_ANIMATION_BYTES
+    film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
         assert film.n_frames == min(len(moves) + 1, game_images.MAX_FRAMES)  # and how it ended
@@ -176,6 +178,7 @@ def test_nothing_hidden_shows_before_the_end():
     """In salvo_duel the other's moves would show their ships."""
     game = make_game("game=salvo_duel", *GAMES["salvo_duel"])
     (_, gif), moves = shown(game, players=[Random(game), Random(game)])
+    film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.n_frames == len(moves.by_player(0)) + 1
 
@@ -187,6 +190,7 @@ def test_a_run_shows_games_in_tensorboard(tmp_path):
     events = EventAccumulator(str(run), {"images": 0, "histograms": 0}).Reload()
     steps = [image.step for image in events.Images("game/animation")]
     assert steps == [10, 20, 30, 40]
+    film: Any
     with Image.open(io.BytesIO(events.Images("game/animation")[-1].encoded_image_string)) as film:
         assert (film.format, film.is_animated) == ("GIF", True)
     assert [spread.step for spread in events.Histograms("games/turns")] == [10, 20, 30, 40]
