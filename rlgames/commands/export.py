@@ -123,7 +123,7 @@ def _write(
 
 def _difference(policy: Network, inputs: Tensor, path: Path) -> float:
     """The greatest, over all outputs. Raises ConfigError for more than a rounding error."""
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
 
     found = onnxruntime.InferenceSession(path).run(None, {"inputs": inputs.numpy()})
     with torch.no_grad():

@@ -14,7 +14,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
-from yaml import YAMLError  # type: ignore[import-untyped]
+from yaml import YAMLError
 
 from rlgames.config import catalogue
 from rlgames.config.catalogue import conf_dir, option_file, options

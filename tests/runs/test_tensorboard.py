@@ -134,7 +134,7 @@ def test_the_likeliest_cell_is_the_darkest(name):
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
     overlay = ActionOverlay(weights, [*map(pictures.format_percent, weights)], is_distribution=True)
-    picture = pictures.draw_position(game, state, 0, "", overlay)
+    picture: Any = pictures.draw_position(game, state, 0, "", overlay)
     (marks,), aims = game.boards(state, 0), game.action_cells(state, 0)
     blue = {
         cell: color_of(picture, marks, *divmod(cell, len(marks[0])))[2]
@@ -158,7 +158,7 @@ def test_arrows_show_the_likeliest_direction():
     game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
-    picture = pictures.draw_position(
+    picture: Any = pictures.draw_position(
         game, state, 0, "", ActionOverlay(weights, [""] * 4, is_distribution=True)
     )
     middle = (pictures.TITLE_HEIGHT + picture.height - pictures.MARGIN) // 2
@@ -168,6 +168,7 @@ def test_arrows_show_the_likeliest_direction():
 
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
+    film: Any
     with Image.open(io.BytesIO(pictures.encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
     assert game_images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
