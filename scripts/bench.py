@@ -31,8 +31,8 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 
 @dataclass(frozen=True)
 class Part:
-    """A section of the page. table: makes it, told rounds=, and device= where on_gpu. rounds: as
-    many by default. peers: whether it needs the peers' environment."""
+    """A section of the page. table: makes it, given rounds=, and device= where on_gpu. rounds: the
+    default. peers: whether it needs the peers' environment."""
 
     table: Callable[..., str]
     rounds: int = 3
@@ -85,7 +85,7 @@ def run(name: str, rounds: int | None, device: str) -> int:
         if part.peers and not PEERS.exists():
             raise RuntimeError("the peers are not there: make bench-peers installs them")
         table = part.table(rounds=rounds or part.rounds, **words)
-    except Exception as error:  # told on the page; the other parts are measured
+    except Exception as error:  # reported on the page; the other parts are measured
         table, code = f"Not measured: {type(error).__name__}: {error}", 3
     print(f"\n{name}\n\n{table}\n", flush=True)
     if device == "cpu":

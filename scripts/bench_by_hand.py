@@ -21,7 +21,7 @@ LOOK_EVERY = 250
 
 
 def answer(case: int, seconds: float, until: float, units: int, seed: int) -> dict[str, Any]:
-    """Learn for so many seconds, or until all layouts take at most so many turns on average."""
+    """Learn for `seconds`, or until all layouts take at most `until` turns on average."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

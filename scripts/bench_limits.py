@@ -181,9 +181,9 @@ def _played(game: Game[Any]) -> Evaluation:
 def learning(machine: Machine) -> str:
     body = []
     for name, (games, words) in TRAININGS.items():
-        _, speed = _learnt(5 * games, words)
+        _, speed = _moves_learned(5 * games, words)
         (one, few), (three, more) = (
-            Counted.of(partial(_learnt, count * games, words)) for count in (1, 3)
+            Counted.of(partial(_moves_learned, count * games, words)) for count in (1, 3)
         )
         counted, moves = three.less(one), more[0] - few[0]
         operations = counted.flops / moves
@@ -212,8 +212,8 @@ def learning(machine: Machine) -> str:
     return rows(head, body)
 
 
-def _learnt(games: int, words: list[str]) -> tuple[float, float]:
-    """How many moves a training learnt from, and how many of them a second."""
+def _moves_learned(games: int, words: list[str]) -> tuple[float, float]:
+    """How many moves a training learned from, and how many per second."""
     own = [
         *words,
         f"games={games}",

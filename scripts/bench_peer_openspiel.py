@@ -1,6 +1,6 @@
 """Random play of whole games in OpenSpiel, one after another: by its own bots or from Python.
 
-No observations are worked out, as its random bots need none.
+No observations are computed, as its random bots need none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Random legal play in pgx, games that end begun anew, as one compiled scan over many steps.
+"""Random legal play in pgx as one compiled scan over many steps; finished games are reset.
 
-Every step works out the observations, and their sum is kept, or the compiler would leave them out.
+Every step computes the observations and adds them up, or the compiler would leave them out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMES = {"tictactoe": "tic_tac_toe", "connect4": "connect_four", "2048": "2048"}
 
 @cache
 def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Callable[[], None]:
-    """A call plays so many steps of a batch that goes on; it has been compiled and called once.
+    """A function that plays `steps` more steps of one batch, already compiled by one call.
 
     numbers: JAX's name of a kind of random numbers, "threefry2x32", its default, or "unsafe_rbg",
     the cheapest. nth: one of them a move is drawn, for the n-th legal one; otherwise `categorical`
@@ -59,7 +59,7 @@ def compiled(game: str, batch: int, steps: int, numbers: str, nth: bool) -> Call
 
 
 def answer(game: str, batch: int, moves: int, numbers: str, nth: bool) -> dict[str, Any]:
-    """Moves a second over about so many moves; all rows are live, and all their moves legal."""
+    """Moves per second over about `moves` moves; all rows are live, and all their moves legal."""
     steps = max(16, moves // batch)
     go_on = compiled(game, batch, steps, numbers, nth)
     start = time.perf_counter()

@@ -47,7 +47,7 @@ class Case:
 
 
 def answer(case: int, seconds: float, until: float, units: int, seed: int) -> dict[str, Any]:
-    """Learn for so many seconds, or until all layouts take at most so many turns on average."""
+    """Learn for `seconds`, or until all layouts take at most `until` turns on average."""
     torch: Any = importlib.import_module("torch")
     sb3: Any = importlib.import_module("stable_baselines3")
     callbacks: Any = importlib.import_module("stable_baselines3.common.callbacks")

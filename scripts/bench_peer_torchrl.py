@@ -1,4 +1,4 @@
-"""Random legal play in torchrl's tic-tac-toe, a batch of games, those that end begun anew."""
+"""Random legal play in torchrl's tic-tac-toe in one batch; finished games are reset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench_tools import serve
 
 
 def answer(game: str, batch: int, moves: int, threads: int) -> dict[str, Any]:
-    """Moves a second over about so many moves; the board is the observation, so that it is free."""
+    """Moves per second over about `moves` moves; the board is the observation, so it is free."""
     torch: Any = importlib.import_module("torch")
     torch.set_num_threads(threads)
     tensordict = importlib.import_module("tensordict").TensorDict

@@ -1,4 +1,4 @@
-"""Random legal play of whole games, new ones begun where others end, observations worked out.
+"""Random legal play of whole games, new ones begun where others end, with observations computed.
 
 Our side is `rlgames eval player=random player.observe=true`; its time includes the openings, and
 the end, when no new games are begun and fewer and fewer are left.
@@ -25,7 +25,7 @@ SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 
 COMPILED = {"connect4": 16384}
 """The games that compile=true is tried with, too, and from which batch on. Elsewhere it does not
-pay, and each measurement would compile anew."""
+pay, and each measurement would compile again."""
 
 FLEET = ["board=10", "ships=[5,4,3,3,2]", "shots=1"]
 GAMES = {

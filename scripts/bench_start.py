@@ -59,7 +59,7 @@ JOBS = {
     "training on 2048, 4 six-tuples": [*TRAIN, "experiment=2048_ntuple", "games=512"],
     "training on connect4, alphazero": [*TRAIN, "experiment=connect4_alphazero", "games=512"],
 }
-"""Commands whose peak of memory is told."""
+"""Commands whose peak memory is reported."""
 
 PEAK = """
 import resource, subprocess, sys

@@ -123,6 +123,6 @@ def serve(answer: Callable[..., dict[str, Any]]) -> None:
     for line in sys.stdin:
         try:
             results = answer(**json.loads(line))
-        except Exception as error:  # told to whoever asked
+        except Exception as error:  # reported to the caller
             results = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(results), file=out, flush=True)

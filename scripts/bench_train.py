@@ -26,7 +26,7 @@ NEAR = 1.05
 """Within 5 % of the optimum."""
 
 TIMES, LEAST = 25, 30.0
-"""The loop beside ours may take so many times as long to come near the optimum, and so many
+"""How many times as long as ours the plain loop may take to come near the optimum, and for how many
 seconds at least; where it does not get there the ratio is a lower bound."""
 
 UNITS = {1: 16, 2: 64}
@@ -123,7 +123,7 @@ def speed(words: list[str], seed: int = 0) -> float:
 
 
 def seconds_to(words: list[str], turns: float, seed: int) -> float:
-    """Until an evaluation took at most so many turns; those evaluations count, loading does not."""
+    """Seconds until an evaluation needs at most these turns, without the time to load."""
 
     def near(line: dict[str, float]) -> bool:
         return line.get("eval/turns", math.inf) <= turns

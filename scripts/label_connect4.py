@@ -1,4 +1,4 @@
-"""Makes connect4_positions.txt: positions of Connect 4, and what each move there comes to.
+"""Makes connect4_positions.txt: positions of Connect 4, and the exact result of each move.
 
 Positions come up in games of random moves that complete no line, and the mover cannot complete one
 either. Each is labelled by our own alpha-beta search where that is done within --seconds; otherwise
@@ -33,7 +33,7 @@ CLASSES = (
 HEAD = """\
 # Positions of Connect 4 from random moves, made by label_connect4.py; no mover wins at once.
 # Stage (up to 14, 28, 41 stones), level (up to 13, 28, 42 moves to the end), the columns played
-# from the start, what each column comes to for the mover (+ won, = drawn, - lost, . full), and who
+# from the start, the result of each column for the mover (+ won, = drawn, - lost, . full), and who
 # says so: ours, the search in rlgames/solvers/alphabeta.py, or bitbully, the solver of that name.
 """
 
@@ -42,7 +42,7 @@ Board = tuple[int, int]
 
 
 class Labels:
-    """What every move of a position comes to, for the mover, and how far away the end is."""
+    """The exact result of every move of a position, for the mover, and how far away the end is."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -108,7 +108,8 @@ def wins(board: Board, column: int) -> bool:
 
 
 def random_position(rng: random.Random, stones: int) -> tuple[list[int], Board] | None:
-    """So many random moves that complete no line; None where no more are left, or one can now."""
+    """A position after `stones` random moves that complete no line; None where none is left, or
+    where the mover can complete one."""
     board: Board = (0, 0)
     moves: list[int] = []
     while len(moves) < stones:

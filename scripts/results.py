@@ -76,7 +76,7 @@ def over(reports: list[dict[str, Any]], *path: str, digits: int = 2, times: floa
 
 
 def last_window(lines: list[dict[str, float]], key: str, games: int) -> float:
-    """The mean of a metric over the log lines of the last so many games."""
+    """The mean of a metric over the log lines of the last `games` games."""
     end = max(line["games"] for line in lines)
     figures = [line[key] for line in lines if key in line and line["games"] > end - games]
     return sum(figures) / len(figures)

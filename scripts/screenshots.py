@@ -96,7 +96,7 @@ DRAWN: dict[str, Callable[[Path, str], None]] = {
 
 
 def _wait_for(url: str, count: int) -> None:
-    """Until the list at url has so many items. Raises TimeoutError."""
+    """Wait until the list at url has `count` items. Raises TimeoutError."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         with urllib.request.urlopen(url) as answer:

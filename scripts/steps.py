@@ -70,7 +70,7 @@ class Step:
         path, start = self.path(out), time.perf_counter()
         path.parent.mkdir(parents=True, exist_ok=True)
         if self.words[0] == "train":
-            shutil.rmtree(path, ignore_errors=True)  # what was broken off
+            shutil.rmtree(path, ignore_errors=True)  # an interrupted run
         printed = path.with_name(path.name + ".log")
         with open(printed, "w", encoding="utf-8") as log:
             os.dup2(log.fileno(), 1)
@@ -146,10 +146,10 @@ def main(
     chosen = parser.parse_args()
     failed = False
     if not chosen.table:
-        wanted = [
+        requested = [
             step for step in every if not chosen.only or step.name.startswith(tuple(chosen.only))
         ]
-        failed = not run_all(wanted, chosen.out)
+        failed = not run_all(requested, chosen.out)
     write_section(RESULTS, mark, section(chosen.out))
     return 3 if failed else 0
 
@@ -163,16 +163,18 @@ def write_section(page: Path, mark: str, text: str) -> None:
     page.write_text(before + begin + text + end + after, encoding="utf-8")
 
 
-def run_all(wanted: list[Step], out: Path) -> bool:
+def run_all(requested: list[Step], out: Path) -> bool:
     """Run what is not done, long ones first, each after what it needs; whether all succeeded.
 
     Steps are forked from this process, which has loaded everything and computes nothing itself.
     """
     for module in ("commands.evaluate", "commands.solve", "cli.display", "training.run"):
         importlib.import_module(f"rlgames.{module}")
-    waiting = sorted((step for step in wanted if not step.done(out)), key=lambda step: -step.weight)
-    finished = {step.name for step in wanted if step.done(out)}
-    print(f"{len(finished)} of {len(wanted)} steps are done", flush=True)
+    waiting = sorted(
+        (step for step in requested if not step.done(out)), key=lambda step: -step.weight
+    )
+    finished = {step.name for step in requested if step.done(out)}
+    print(f"{len(finished)} of {len(requested)} steps are done", flush=True)
     start, failed = time.perf_counter(), 0
     running: dict[int, tuple[ForkProcess, Step, float]] = {}
     while True:

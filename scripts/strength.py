@@ -26,7 +26,7 @@ BEGUN = {
     "ramesh_case2_finetuned": "ramesh_case2_occupancy",
     "2048_3x3_finetuned": "2048_3x3_ntuple",
 }
-"""The runs that go on from the weights of others."""
+"""The runs that start from the weights of others."""
 
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 NAMES_2048 = {

@@ -1,8 +1,8 @@
 """How often players of Connect 4 throw away what they had, by stage of the game.
 
 A move loses value if it turns a won position into a drawn or lost one, or a drawn into a lost one;
-connect4_positions.txt tells what each move comes to. Prints a table in Markdown, or the counts with
-format=json. Usage, players and keys as in rlgames arena:
+connect4_positions.txt has the exact result of each move. Prints a table in Markdown, or the
+counts with format=json. Usage, players and keys as in rlgames arena:
 
     python scripts/value_losses.py random RUN RUN+mcts search.simulations=400 search.leaf=value
 """
@@ -30,7 +30,7 @@ WORTH = {"+": 1, "=": 0, "-": -1, ".": -2}
 
 @dataclass(frozen=True)
 class Positions:
-    """state: [B]. outcome: int64 [B, 7], what each column comes to. group: B names of classes."""
+    """state: [B]. outcome: int64 [B, 7], exact results by column. group: B names of classes."""
 
     state: KInARowState
     outcome: Tensor
