@@ -1,1 +1,1 @@
-"""What each command does, as functions; cli.py calls them and display.py shows the results."""
+"""The functions of the commands; the command line calls them and prints their results."""

@@ -1,4 +1,4 @@
-"""`rlgames arena`: several players, every one of them against every other."""
+"""`rlgames arena`: a round-robin tournament."""
 
 from __future__ import annotations
 
@@ -22,45 +22,47 @@ from rlgames.games.game import Game
 from rlgames.players.player import Player
 
 
-def arena_command(who: list[str], overrides: list[str]) -> dict[str, Any]:
-    """The cross table and the ratings; who: as in competitors."""
-    if len(who) < 2:
+def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
+    """The cross table and the ratings; contestants: as in competitors."""
+    if len(contestants) < 2:
         raise ConfigError(
-            "an arena needs two players or more", "as in: rlgames arena RUN random exact"
+            "an arena needs at least two players", "as in: rlgames arena RUN random exact"
         )
-    for place, word in enumerate(who):
-        if normpath(word) in map(normpath, who[:place]):
+    for index, word in enumerate(contestants):
+        if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
-    cfg, game, players = competitors(who, overrides)
+    cfg, game, players = competitors(contestants, overrides)
     rng = make_generator(cfg.seed, "eval", cfg.device)
-    found = compete(game, who, players, cfg.games, rng)
-    points = [[None if value != value else float(value) for value in row] for row in found.points]
+    result = compete(game, contestants, players, cfg.games, rng)
+    points = [[None if value != value else float(value) for value in row] for row in result.points]
     return {
         "game": to_plain(cfg)["game"],
         "games": cfg.games,
         "seed": cfg.seed,
         "players": [
             {
-                "name": who[one],
-                "elo": float(found.elo[one]),
-                "ci95": [float(found.low[one]), float(found.high[one])],
-                "points": points[one],
+                "name": contestants[number],
+                "elo": float(result.elo[number]),
+                "ci95": [float(result.low[number]), float(result.high[number])],
+                "points": points[number],
             }
-            for one in range(len(who))
+            for number in range(len(contestants))
         ],
     }
 
 
-def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[Any], list[Player]]:
-    """The config, the game and the players; who: names of players and paths of runs.
+def competitors(
+    contestants: list[str], overrides: list[str]
+) -> tuple[DictConfig, Game[Any], list[Player]]:
+    """The config, the game and the players; contestants: names of players and paths of runs.
 
-    A word that ends in +mcts stands for the player before it, looking ahead.
+    A word that ends in +mcts is the player before the plus sign, with that search.
     """
     overrides = plugins.load_plugins(overrides)
     names = [
         name for name in catalogue.options("player") if name not in ("run", *TRAINING_ONLY_PLAYERS)
     ]
-    parts = [_parts(word) for word in who]
+    parts = [_parts(word) for word in contestants]
     runs = [Path(word) for word, _ in parts if word not in names]
     for path in runs:
         if not path.exists():
@@ -72,9 +74,7 @@ def competitors(who: list[str], overrides: list[str]) -> tuple[DictConfig, Game[
     cfg = config_for_run("arena", runs[0] if runs else None, [*searches, *overrides])
     game = build_game(cfg).to(build_device(cfg))
     if game.spec.seats != 2:
-        raise ConfigError(
-            f"{game.spec.name} is played alone, so that nobody meets", "compare by rlgames eval"
-        )
+        raise ConfigError(f"{game.spec.name} is played alone", "compare players with rlgames eval")
     players = [
         build_player(_node(word, names), cfg, game, cfg.search if search else None)
         for word, search in parts

@@ -13,22 +13,22 @@ from rlgames.drawing.plots import Floats
 from rlgames.runs.files import finite_or_none, read_metrics
 from rlgames.runs.summary import Report, Row, SeedMean
 
-MOST = 8
-"""More curves than that nobody can tell apart."""
+MAX_CURVES = 8
+"""More curves in one picture cannot be told apart."""
 
 Curve = tuple[Floats, Floats]
 
 
-def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None:
+def draw(report: Report, rows: list[Row], path: Path, metric: str | None) -> None:
     """Write the curves of the first rows to a .png, with bands over the seeds of a row.
 
     Raises ConfigError for another name or an unknown metric, and OSError.
     """
     if path.suffix.lower() != ".png":
-        raise ConfigError(f"curves={path} is no picture", "it should end in .png")
-    lines = {run.path: _lines(run.path) for run in found.runs}
-    metrics = {name for own in lines.values() for line in own for name in line} - {"games"}
-    judged = [run.best_by for run in (*found.best, *found.runs) if run.best_by]
+        raise ConfigError(f"curves={path} is not a picture", "it should end in .png")
+    lines = {run.path: _lines(run.path) for run in report.runs}
+    metrics = {name for each in lines.values() for line in each for name in line} - {"games"}
+    judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
     if metric is None:
         metric = f"eval/{judged[0]}" if judged else "eval/points"
     if metric not in metrics:
@@ -39,27 +39,27 @@ def draw(found: Report, rows: list[Row], path: Path, metric: str | None) -> None
     drawn = []
     for row in rows:
         of_seeds = [[_points(lines[run.path], metric) for run in seed] for seed in row.by_seed]
-        each = [max(own, key=lambda curve: len(curve[0])) for own in of_seeds]
-        if each := [own for own in each if len(own[0])]:
+        longest = [max(seed, key=lambda curve: len(curve[0])) for seed in of_seeds]
+        if each := [curve for curve in longest if len(curve[0])]:
             drawn.append((row, each))
-    for row, each in drawn[:MOST]:
-        name = _label(row, found.keys, curves)
+    for row, each in drawn[:MAX_CURVES]:
+        name = _label(row, report.keys, curves)
         x, means = over_runs(each)
         y = np.array([mean.mean for mean in means])
         curves[name] = x, y
         if len(each) > 1:
             half = np.array([mean.half or 0.0 for mean in means])
             bands[name] = y - half, y + half
-    curves |= _references(found, metric, curves)
+    curves |= _references(report, metric, curves)
     title = f"{metric} over games" + (", mean and 95 % interval over seeds" if bands else "")
-    title += f", {MOST} of {len(drawn)}" if len(drawn) > MOST else ""
+    title += f", {MAX_CURVES} of {len(drawn)}" if len(drawn) > MAX_CURVES else ""
     path.write_bytes(plots.encode_png(plots.line_chart(title, curves, bottom=None, bands=bands)))
 
 
-def _references(found: Report, metric: str, curves: dict[str, Curve]) -> dict[str, Curve]:
+def _references(report: Report, metric: str, curves: dict[str, Curve]) -> dict[str, Curve]:
     """Random play and the optimum as flat lines, where all runs are of one game."""
-    known = [run for run in found.runs if run.results and metric == f"eval/{run.figure}"]
-    if not known or len({run.game for run in found.runs if run.config}) > 1:
+    known = [run for run in report.runs if run.results and metric == f"eval/{run.figure}"]
+    if not known or len({run.game for run in report.runs if run.config}) > 1:
         return {}
     places = np.concatenate([x for x, _ in curves.values()])
     ends = np.array([places.min(), places.max()])
@@ -71,10 +71,10 @@ def _references(found: Report, metric: str, curves: dict[str, Curve]) -> dict[st
 def over_runs(curves: list[Curve]) -> tuple[Floats, list[SeedMean]]:
     """The mean at every place where a run has a point, between its points on straight lines.
 
-    Each curve: x, rising, and y, float64 [N]. A run has no say outside its own x.
+    Each curve: x, rising, and y, float64 [N]. A run counts only within its range of x.
     """
-    x = np.unique(np.concatenate([own for own, _ in curves]))
-    each = [np.interp(x, own, y, left=np.nan, right=np.nan) for own, y in curves]
+    x = np.unique(np.concatenate([places for places, _ in curves]))
+    each = [np.interp(x, places, y, left=np.nan, right=np.nan) for places, y in curves]
     return x, [
         SeedMean.of([float(y) for y in column if y == y]) for column in zip(*each, strict=True)
     ]
@@ -90,17 +90,17 @@ def _lines(run: Path) -> list[dict[str, float]]:
 
 def _points(lines: list[dict[str, float]], metric: str) -> Curve:
     """A metric over games; where a number of games has several values, the last one counts."""
-    found: dict[float, float] = {}
+    values: dict[float, float] = {}
     for line in lines:
         games, value = finite_or_none(line["games"]), finite_or_none(line.get(metric))
         if games is not None and value is not None:
-            found[games] = value
-    x = sorted(found)
-    return np.array(x), np.array([found[games] for games in x])
+            values[games] = value
+    x = sorted(values)
+    return np.array(x), np.array([values[games] for games in x])
 
 
 def _label(row: Row, keys: list[str], taken: dict[str, Curve]) -> str:
-    """What tells a row from the others."""
+    """The settings that distinguish a row."""
     settings = row.first.settings
     words = [f"{key}={json_text(settings[key])}" for key in keys if key in settings]
     name = printable(" ".join(words).replace('"', "") or str(row.first.path))

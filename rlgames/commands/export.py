@@ -1,4 +1,4 @@
-"""`rlgames export`: a run's network as an ONNX file, which needs neither rlgames nor torch."""
+"""`rlgames export`: a run's network as an ONNX file that needs neither rlgames nor torch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rlgames.players.player import Random
 from rlgames.policies.policy import Network
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 
-NEAR = 1e-4
-"""Scores may differ by this much from torch's, and by this share of them."""
+TOLERANCE = 1e-4
+"""The absolute and the relative difference from torch's scores that is allowed."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     game, policy = agent.game.to("cpu"), agent.policy.to("cpu")
     trained = trained_config(run)
     if not isinstance(policy, Network):
-        taught = f"policy={trained.policy.name} learner={trained.learner.name}"
+        parts = f"policy={trained.policy.name} learner={trained.learner.name}"
         raise ConfigError(
-            f"{run} has no network whose scores could be exported: it has {taught}",
+            f"{run} has no network to export: it has {parts}",
             "mlp, conv, axial, embedding and staged are networks, of all learners but td_lambda",
         )
     folder = run if run.is_dir() else run.parent
     path = Path(cfg.out) if cfg.out else folder / "policy.onnx"
     outputs = ["scores", *(["value"] if policy.has_value else [])]
-    told = {
+    metadata = {
         "rlgames": version("rlgames"),
         "game": json_text(to_plain(trained.game)),
         "policy": json_text(to_plain(trained.policy)),
@@ -76,12 +76,12 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     inputs = _positions(game, policy)
     temporary = path.with_name(path.name + ".tmp")
     try:
-        _write(policy, inputs[:2], outputs, told, temporary)
-        found = _difference(policy, inputs, temporary)
+        _write(policy, inputs[:2], outputs, metadata, temporary)
+        difference = _difference(policy, inputs, temporary)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), found)
+    return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), difference)
 
 
 def print_export(exported: Exported) -> None:
@@ -94,7 +94,7 @@ def print_export(exported: Exported) -> None:
 
 
 def _positions(game: Game[Any], policy: Network) -> Tensor:
-    """What the network reads of some positions of random play."""
+    """The inputs of the network at some positions of random play."""
     games = GamePool(
         game, [Random(game)], UNLIMITED_GAMES, torch.Generator().manual_seed(0), batch=8
     )
@@ -103,7 +103,7 @@ def _positions(game: Game[Any], policy: Network) -> Tensor:
 
 
 def _write(
-    policy: Network, inputs: Tensor, outputs: list[str], told: dict[str, str], path: Path
+    policy: Network, inputs: Tensor, outputs: list[str], metadata: dict[str, str], path: Path
 ) -> None:
     batch = torch.export.Dim("batch")
     with _quiet():
@@ -117,28 +117,28 @@ def _write(
             verbose=False,
         )
     assert program is not None
-    program.model.metadata_props.update(told)
+    program.model.metadata_props.update(metadata)
     program.save(path)
 
 
 def _difference(policy: Network, inputs: Tensor, path: Path) -> float:
-    """The greatest, over all outputs. Raises ConfigError for more than a rounding error."""
+    """The largest difference over all outputs. Raises ConfigError beyond the tolerance."""
     import onnxruntime
 
-    found = onnxruntime.InferenceSession(path).run(None, {"inputs": inputs.numpy()})
+    outputs = onnxruntime.InferenceSession(path).run(None, {"inputs": inputs.numpy()})
     with torch.no_grad():
-        meant = [output for output in policy(inputs) if output is not None]
+        expected = [output for output in policy(inputs) if output is not None]
     difference = 0.0
-    for own, other in zip(meant, map(torch.from_numpy, found), strict=True):
-        if not torch.allclose(own, other, NEAR, NEAR):
-            raise ConfigError("the exported network gives other scores than torch")
-        difference = max(difference, float((own - other).abs().max()))
+    for output, exported in zip(expected, map(torch.from_numpy, outputs), strict=True):
+        if not torch.allclose(output, exported, TOLERANCE, TOLERANCE):
+            raise ConfigError("the exported network and torch give different scores")
+        difference = max(difference, float((output - exported).abs().max()))
     return difference
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out what the exporter says of itself."""
+    """Silence the messages of the exporter."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

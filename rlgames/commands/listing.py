@@ -1,4 +1,4 @@
-"""`rlgames games` and `rlgames experiments`: what there is, a line each."""
+"""`rlgames games` and `rlgames experiments`: lists of games and presets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from rlgames.core.text import columns, printable
 
 
 def games_command(words: list[str]) -> dict[str, Any]:
-    """What `rlgames games` says: each game's name, seats, goal, board by default, what it is, and
-    what `rlgames solve` reaches."""
+    """Each game with its seats, goal, default board, description and reach of `rlgames solve`."""
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import solver_reach
 
     load_config("games", words)
-    found = []
+    entries = []
     for name in catalogue.options("game"):
         game = build_game(load_config("solve", [f"game={name}"]))
         board = [
@@ -24,7 +23,7 @@ def games_command(words: list[str]) -> dict[str, Any]:
             for key in catalogue.keys_of("game", name)
             if "whole number" in key.kind and "${" not in key.default
         ]
-        found.append(
+        entries.append(
             {
                 "name": name,
                 "seats": game.spec.seats,
@@ -34,22 +33,24 @@ def games_command(words: list[str]) -> dict[str, Any]:
                 "about": catalogue.description("game", name),
             }
         )
-    return {"games": found}
+    return {"games": entries}
 
 
 def experiments_command(words: list[str]) -> dict[str, Any]:
-    """What `rlgames experiments` says: each preset's name, game, learner, policy and comment."""
+    """Each preset with its game, learner, policy and description."""
     load_config("experiments", words)
-    found = []
+    entries = []
     for name in catalogue.options("experiment"):
         chosen = catalogue.chosen_options("train", [f"experiment={name}"])
-        own = {group: chosen[group] for group in ("game", "learner", "policy")}
-        found.append({"name": name} | own | {"about": catalogue.description("experiment", name)})
-    return {"experiments": found}
+        groups = {group: chosen[group] for group in ("game", "learner", "policy")}
+        entries.append(
+            {"name": name} | groups | {"about": catalogue.description("experiment", name)}
+        )
+    return {"experiments": entries}
 
 
 def print_listing(report: dict[str, Any]) -> None:
     """Print either list as a table."""
-    (found,) = report.values()
-    rows = [[printable(str(value)) for value in item.values()] for item in found]
-    print("\n".join(columns([list(found[0]), *rows])))
+    (entries,) = report.values()
+    rows = [[printable(str(value)) for value in item.values()] for item in entries]
+    print("\n".join(columns([list(entries[0]), *rows])))

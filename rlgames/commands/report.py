@@ -1,4 +1,4 @@
-"""`rlgames report`: runs beside each other, from their files alone; nothing heavy is imported."""
+"""`rlgames report`: a comparison of runs from their files alone; nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rlgames.runs.index import find_runs, read_summary
 from rlgames.runs.summary import Report, Row, RunSummary, as_text
 
 REFERENCES = ("random", "optimal")
-"""Results that are no figures of the run, but what its figure is held against."""
+"""Results that are references for the figures of a run."""
 
 COLUMNS = ("status", "runs", "random", "optimal", "gap", "seconds", "run")
-"""What a row has beside its keys and its figures."""
+"""The columns of a report after its keys and its figures."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:
-    """A run whose config cannot be read is a row of its own."""
+    """One row per config or run; a run whose config cannot be read has its own row."""
     groups: dict[str, list[RunSummary]] = {}
     for run in runs:
         alike = {name: value for name, value in run.settings.items() if name != "seed"}
@@ -63,18 +63,18 @@ def _rows(runs: list[RunSummary], by: str) -> list[Row]:
 
 
 def _differing(runs: list[RunSummary], by: str) -> list[str]:
-    """The settings that have two values or more, among the runs that have them."""
+    """The settings with two or more values among the runs that have them."""
     values: dict[str, set[str]] = {}
     for run in runs:
         for name, value in run.settings.items() if run.config else ():
             values.setdefault(name, set()).add(as_text(value))
     return [
-        name for name, found in values.items() if len(found) > 1 and (name != "seed" or by == "run")
+        name for name, texts in values.items() if len(texts) > 1 and (name != "seed" or by == "run")
     ]
 
 
 def _figures(runs: list[RunSummary]) -> list[str]:
-    """Those by which a run is judged first; of the others those that are not always the same."""
+    """The figures that runs are judged by, then the others whose values differ."""
     first = dict.fromkeys(run.best_by for run in runs if run.best_by in run.results)
     values: dict[str, set[float]] = {}
     for run in runs:
@@ -86,7 +86,7 @@ def _figures(runs: list[RunSummary]) -> list[str]:
 
 
 def _best(rows: list[Row]) -> list[RunSummary]:
-    """Of each game the best run of the best row; rows: the best of each game first."""
+    """The best run of the best row of each game; rows: the best of each game first."""
     best: dict[str, RunSummary] = {}
     for row in rows:
         if row.first.config and not row.rank[0]:
@@ -95,34 +95,34 @@ def _best(rows: list[Row]) -> list[RunSummary]:
 
 
 def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> list[Row]:
-    """rows: the best first. Raises ConfigError for a column that there is not."""
+    """Sorted rows; rows: the best first. Raises ConfigError for an unknown column."""
     if sort == "best":
         return rows
     name = sort.removeprefix("-")
     names = [*keys, *figures, *COLUMNS]
     if name not in names:
-        raise ConfigError(f"sort={sort} is no column", nearest(name, ["best", *names]))
+        raise ConfigError(f"sort={sort} is not a column", nearest(name, ["best", *names]))
     values = {id(row): cell(row, name) for row in rows}
     known = [row for row in rows if values[id(row)] is not None]
 
     def key(row: Row) -> tuple[bool, float, str]:
         value = values[id(row)]
-        found = finite_or_none(value)
-        return found is None, found or 0.0, "" if found is not None else as_text(value)
+        number = finite_or_none(value)
+        return number is None, number or 0.0, "" if number is not None else as_text(value)
 
     known.sort(key=key, reverse=sort.startswith("-"))
     return known + [row for row in rows if values[id(row)] is None]
 
 
 def cell(row: Row, name: str) -> Any:
-    """What a row has in a column, None for nothing; of a figure its mean."""
-    own: dict[str, Callable[[], Any]] = {
+    """The value of a row in a column, None for none; the mean of a figure."""
+    getters: dict[str, Callable[[], Any]] = {
         "status": lambda: row.status,
         "runs": lambda: len(row.runs),
         "gap": lambda: row.gap,
         "seconds": lambda: row.seconds,
         "run": lambda: str(row.first.path),
     }
-    if name in own:
-        return own[name]()
+    if name in getters:
+        return getters[name]()
     return row.results[name].mean if name in row.results else row.first.settings.get(name)

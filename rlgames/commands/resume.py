@@ -1,4 +1,4 @@
-"""`rlgames resume`: go on with a run where it stopped."""
+"""`rlgames resume`: continue a run from its latest checkpoint."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from rlgames.runs.files import read_run
 def load_resumable(
     run: Path, overrides: list[str]
 ) -> tuple[DictConfig, Checkpoint, filelock.BaseFileLock | None]:
-    """The checked config to go on with, the checkpoint to go on from, and the run's lock, for the
-    first of several processes; a checkpoint that was read before could be another's past.
+    """The checked config and the checkpoint of a run, and its lock, for the first of several
+    processes. The lock comes first: another process could replace a checkpoint read before.
 
     Raises ConfigError for what differs from the run's training and may not, and BadCheckpoint.
     """
     if not run.is_dir():
-        raise ConfigError(f"{run} is no run's directory", "resume names the directory")
+        raise ConfigError(
+            f"{run} is not the directory of a run", "name the directory, not a checkpoint"
+        )
     overrides = plugins.load_plugins(overrides)
     lock = lock_directory(run) if distributed.rank() == 0 else None
     try:
@@ -39,42 +41,42 @@ def load_resumable(
 
 
 def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
-    found = _latest(run)
-    own = from_plain(found.config)
-    words = drop_training_overrides("resume", overrides, own)
-    given = to_plain(load_config("resume", words))
-    changed = {name: value for name, value in given.items() if value is not None}
-    cfg = from_plain(to_plain(own) | changed)
-    if cfg.games < found.games and not reason_finished(run, own, found):
+    checkpoint = _latest(run)
+    trained = from_plain(checkpoint.config)
+    words = drop_training_overrides("resume", overrides, trained)
+    typed = to_plain(load_config("resume", words))
+    changed = {name: value for name, value in typed.items() if value is not None}
+    cfg = from_plain(to_plain(trained) | changed)
+    if cfg.games < checkpoint.games and not reason_finished(run, trained, checkpoint):
         raise ConfigError(
-            f"games={cfg.games}, and {found.games:,} are played already",
-            f"games={own.games} is what the run was to have",
+            f"games={cfg.games} is too few: {checkpoint.games:,} games are already played",
+            f"the run has games={trained.games}",
         )
-    return cfg, found
+    return cfg, checkpoint
 
 
-def reason_finished(run: Path, cfg: DictConfig, found: Checkpoint) -> str:
-    """That a run has come to its end, where cfg wants no more of it; otherwise nothing."""
-    progress, played = found.state.get("progress"), found.games
+def reason_finished(run: Path, cfg: DictConfig, checkpoint: Checkpoint) -> str:
+    """Why a run is finished, unless cfg has more games; empty for an unfinished run."""
+    progress, played = checkpoint.state.get("progress"), checkpoint.games
     if read_run(run).get("status") != "done":
         return ""
     if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"
     longer = plugins.command_for_run("resume", run, list(cfg.plugins), f"games={2 * played}")
-    told = f"is finished, after {played:,} games, and this makes it longer: {longer}"
-    return told if cfg.games <= played else ""
+    text = f"is finished, after {played:,} games; extend it with: {longer}"
+    return text if cfg.games <= played else ""
 
 
 def _latest(run: Path) -> Checkpoint:
-    """Raises BadCheckpoint with what else could be done."""
+    """The latest checkpoint; raises BadCheckpoint with an alternative."""
     path = run / "checkpoints" / LATEST
     try:
-        found = Checkpoint.read(path)
+        checkpoint = Checkpoint.read(path)
     except BadCheckpoint as error:
-        kept = [*path.parent.glob("games_*.safetensors"), *path.parent.glob(BEST)]
-        newest = max(kept, key=lambda other: other.stat().st_mtime, default=None)
-        hint = f"a new run can begin with other weights: init_from={newest}" if newest else ""
+        checkpoints = [*path.parent.glob("games_*.safetensors"), *path.parent.glob(BEST)]
+        newest = max(checkpoints, key=lambda other: other.stat().st_mtime, default=None)
+        hint = f"start a new run from other weights: init_from={newest}" if newest else ""
         raise BadCheckpoint(error.error, hint) from None
-    if not found.state:
-        raise BadCheckpoint(f"{path} holds a policy only, and nothing to go on from")
-    return found
+    if not checkpoint.state:
+        raise BadCheckpoint(f"{path} holds a policy only and cannot be resumed")
+    return checkpoint

@@ -1,4 +1,4 @@
-"""The config of a command beside a run: the game is the run's, and may not differ; who plays."""
+"""The config of a command for a run, whose game may not differ; the players of a command."""
 
 from __future__ import annotations
 
@@ -36,43 +36,43 @@ def config_for_run(command: str, run: Path | None, overrides: list[str]) -> Dict
                 f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
             )
         return cfg
-    own = trained_config(run)
-    fixed = [f"game={own.game.name}"]
-    fixed += [f"{name}={json_text(value)}" for name, value in arguments(own.game).items()]
-    kept = drop_training_overrides(command, overrides, own)
-    if any(text.startswith("player=") for text in kept):
-        raise ConfigError("player= has no place beside a run", "leave one of the two out")
-    cfg = load_config(command, fixed + kept)
-    for name, value in own.game.items():
+    trained = trained_config(run)
+    fixed = [f"game={trained.game.name}"]
+    fixed += [f"{name}={json_text(value)}" for name, value in arguments(trained.game).items()]
+    remaining = drop_training_overrides(command, overrides, trained)
+    if any(text.startswith("player=") for text in remaining):
+        raise ConfigError("player= cannot be combined with a run", "omit one of the two")
+    cfg = load_config(command, fixed + remaining)
+    for name, value in trained.game.items():
         if cfg.game.get(name) != value:
-            trained = sanitized(value, 100)
+            trained_value = sanitized(value, 100)
             raise ConfigError(
-                f"{name}={cfg.game.get(name)} differs from the trained {name}={trained}",
+                f"{name}={cfg.game.get(name)} differs from the trained {name}={trained_value}",
                 "a run plays the game it was trained on",
             )
     return cfg
 
 
-def drop_training_overrides(command: str, overrides: list[str], own: DictConfig) -> list[str]:
-    """The overrides but for those that repeat a key which only training has.
+def drop_training_overrides(command: str, overrides: list[str], trained: DictConfig) -> list[str]:
+    """The overrides without those that repeat a training setting of the run.
 
-    Raises ConfigError naming all that differ.
+    Raises ConfigError that names all that differ.
     """
-    kept, wrong = [], []
+    remaining, wrong = [], []
     for text in overrides:
         name, _, value = text.partition("=")
         top = name.split(".")[0]
-        of_game = name in own.game and "game" not in CONFIGS[command].group_names
-        if not of_game and (top not in TRAIN.key_names or top in CONFIGS[command].key_names):
-            kept.append(text)
+        is_game_key = name in trained.game and "game" not in CONFIGS[command].group_names
+        if not is_game_key and (top not in TRAIN.key_names or top in CONFIGS[command].key_names):
+            remaining.append(text)
             continue
-        found = own.game.get(name) if of_game else OmegaConf.select(own, name)
-        current = found.get("name") if isinstance(found, DictConfig) else found
+        node = trained.game.get(name) if is_game_key else OmegaConf.select(trained, name)
+        current = node.get("name") if isinstance(node, DictConfig) else node
         if str(current) != value:
             wrong.append(f"{text} differs from the trained {name}={sanitized(current, 100)}")
     if wrong:
-        raise ConfigError(", ".join(wrong), "a run is used as it was trained; leave it out")
-    return kept
+        raise ConfigError(", ".join(wrong), "a run keeps its training settings; omit it")
+    return remaining
 
 
 def game_and_player(

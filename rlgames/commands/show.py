@@ -1,4 +1,4 @@
-"""`rlgames show`: one position, what a player thinks of it and what it is worth exactly."""
+"""`rlgames show`: one position, evaluated by a player and exactly."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rlgames.sampling import NonFiniteError
 from rlgames.search.mcts import Mcts
 from rlgames.solvers.position import PositionValue, solve_position
 
-LONGEST = 1 << 16
-"""No board is written in more characters."""
+MAX_BOARD_LENGTH = 1 << 16
+"""The largest number of characters in a board."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,14 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     """Evaluate a position, by a player and exactly.
 
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
-    exact}]}, the likeliest action first and null for what is not known. value: what the player
-    expects to come of the position, in units of its reward. score: what it thinks an action is
-    worth, where it values what moves lead to. exact: see solvers.position; unit: turns,
-    points or outcome.
+    exact}]}, the most likely action first and null for what is unknown. value: the return that the
+    player expects, in units of its reward. score: its value of an action, for a value function.
+    exact: see solvers.position.Exact. unit: turns, points or outcome.
     """
     cfg = config_for_run("show", run, overrides)
     game, player = game_and_player(cfg, run)
     game = game.to("cpu")
-    state = the_position(game, cfg.state)
+    state = parse_position(game, cfg.state)
     report = {
         "game": to_plain(cfg)["game"],
         "position": game.render(state, 0),
@@ -76,11 +75,13 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
             )
             value, scores = _opinion(game, player, state)
         except (NonFiniteError, ValueError) as error:
-            raise ConfigError(f"{report['player']} cannot tell: {sanitized(error)}") from None
+            raise ConfigError(
+                f"{report['player']} cannot evaluate it: {sanitized(error)}"
+            ) from None
     try:
         exact = solve_position(game, state, cfg.solve_seconds)
     except ValueError as error:
-        raise ConfigError(f"state= cannot be: {error}") from None
+        raise ConfigError(f"state= is impossible: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
     report["actions"] = _actions(game, state, likely, scores, exact)
     return ShownPosition(report, BoardView(game, state, likely, listed=False))
@@ -94,7 +95,7 @@ def _actions(
     exact: PositionValue | None,
 ) -> list[dict[str, Any]]:
     legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
-    found = [
+    actions = [
         {
             "action": game.action_to_string(state, 0, action),
             "probability": None if likely is None else float(likely[action]),
@@ -108,12 +109,12 @@ def _actions(
     def order(action: dict[str, Any]) -> tuple[float, float]:
         return -(action["probability"] or 0.0), fewer * (action["exact"] or 0.0)
 
-    return sorted(found, key=order)
+    return sorted(actions, key=order)
 
 
 @torch.no_grad()
 def _opinion(game: Game[Any], player: Player, state: State) -> tuple[float | None, Tensor | None]:
-    """What a player thinks that a position is worth, and its actions, float32 [A]."""
+    """A player's value of a position, and of its actions, float32 [A]; None where it has none."""
     if not isinstance(player, Agent):
         return None, None
     scores, value = player.policy.scores(player.game, state)
@@ -123,10 +124,10 @@ def _opinion(game: Game[Any], player: Player, state: State) -> tuple[float | Non
     return None if value is None else float(value[0]), None
 
 
-def the_position(game: Game[State], typed: str | None) -> State:
-    """The position that a person wrote, None: how the game begins.
+def parse_position(game: Game[State], typed: str | None) -> State:
+    """The position that a person typed; None: the start of the game.
 
-    Raises ConfigError for what is none.
+    Raises ConfigError for text that is not a position.
     """
     start = game.public(game.initial(1, torch.Generator().manual_seed(0)))
     if typed is None:
@@ -139,23 +140,23 @@ def the_position(game: Game[State], typed: str | None) -> State:
         why = sanitized(error)
     boards = game.boards(start, 0)
     rows = game.render(start, 0).splitlines()
-    if len(boards) == 1 and not game.caption(start, 0):  # its labels need not be typed
+    if len(boards) == 1 and not game.caption(start, 0):  # labels may be omitted
         rows = [" ".join(row) for row in boards[0]]
     example = " / ".join(" ".join(row.split()) for row in rows)
-    raise ConfigError(f"state= is no position: {why}", f"as in: state='{example}'")
+    raise ConfigError(f"state= is not a position: {why}", f"as in: state='{example}'")
 
 
 def _text(typed: str) -> str:
     """Lines, from a file (@FILE), standard input (-) or with / between them."""
     try:
         if typed == "-":
-            typed = sys.stdin.read(LONGEST + 1)
+            typed = sys.stdin.read(MAX_BOARD_LENGTH + 1)
         elif typed.startswith("@"):
             with open(typed[1:], encoding="utf-8") as file:
-                typed = file.read(LONGEST + 1)
+                typed = file.read(MAX_BOARD_LENGTH + 1)
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or "it is no text"
-        raise ConfigError(f"state={typed}: {told}", "name a file that holds a board") from None
-    if len(typed) > LONGEST:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigError(f"state={typed}: {reason}", "name a file that holds a board") from None
+    if len(typed) > MAX_BOARD_LENGTH:
         raise ConfigError("state= is too long for a board")
     return typed if "\n" in typed.strip() else re.sub(r"\s*/\s*", "\n", typed)
