@@ -114,12 +114,12 @@ def test_every_format_says_the_same(sweep, typed):
     told = reported(typed, "sweep")
     row = next(line for line in told.splitlines() if "0.2 " in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == cells
-    assert told.splitlines()[-1] == "the best: rlgames eval sweep/3"
+    assert told.splitlines()[-1] == "best run: rlgames eval sweep/3"
     told = reported(typed, "sweep", "format=markdown")
     lines = [line.strip("| ").split(" | ") for line in told.splitlines()[:4]]
     assert lines[0] == ["lr", "status", "runs", "turns", "optimal", "gap", "seconds", "run"]
     assert lines[2] == cells
-    assert told.splitlines()[-1] == "the best: `rlgames eval sweep/3`"
+    assert told.splitlines()[-1] == "best run: `rlgames eval sweep/3`"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
     assert float(rows[0]["turns"]) == mean
     assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
@@ -128,7 +128,7 @@ def test_every_format_says_the_same(sweep, typed):
 
 def test_the_best_run_is_evaluated_with_the_modules_it_needs(typed, tmp_path):
     write(tmp_path / "runs" / "mine", plugins=["mine", "own.parts"])
-    line = "the best: rlgames eval runs/mine plugins=[mine,own.parts]"
+    line = "best run: rlgames eval runs/mine plugins=[mine,own.parts]"
     assert reported(typed, "runs").splitlines()[-1] == line
     for odd in (["a b"], ["\x1b"], "mine", [], [3]):
         write(tmp_path / str(odd) / "run", plugins=odd)

@@ -203,7 +203,7 @@ def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     result = typed("resume", "run")
     assert result.returncode == 0
-    assert "is finished, after 40 games, and this makes it longer: rlgames" in result.stdout
+    assert "is finished, after 40 games; extend it with: rlgames" in result.stdout
     assert "nothing was changed" in result.stdout
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     result = typed("resume", "run", "games=56")
@@ -230,7 +230,7 @@ REFUSED = {
     "board=4": "board=4 differs from the trained board=3",
     "policy.layers=[9]": "policy.layers=[9] differs from the trained policy.layers=[8]",
     "lr=0.5": "lr=0.5 differs from the trained lr=0.002",
-    "games=8": "games=8, and 16 are played already; games=40 is what the run was to have",
+    "games=8": "games=8 is too few: 16 games are already played; the run has games=40",
     "device=cuda:9": "device=cuda:9 is not here; use device=",
     "sed=1": "no key is called 'sed' here",
     "gmes=50": "no key is called 'gmes' here; did you mean games?",
