@@ -269,7 +269,7 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     result = typed("resume", "run")
     assert result.returncode == 2
     assert "damaged: its content does not match its checksum" in result.stderr
-    assert "a new run can begin with other weights: init_from=run/checkpoints/" in result.stderr
+    assert "start a new run from other weights: init_from=run/checkpoints/" in result.stderr
     path.write_bytes(data)
     checkpoint = Checkpoint.read(path)
     with monkeypatch.context() as patched:
