@@ -22,7 +22,8 @@ ROOMS = [
     ["drawing", "sampling", "solvers", "policies"],
     ["players"],
     ["rollouts", "search"],
-    ["rewards", "reward_terms"],
+    ["reward_terms"],
+    ["rewards"],
     ["learners"],
     ["config"],
     ["runs"],
@@ -33,21 +34,9 @@ ROOMS = [
     ["commands"],
     ["cli"],
 ]
-"""Folders and files of the package from the ground up: one imports from its own level or below."""
+"""Folders and files of the package from the ground up: each imports from itself and from below."""
 
 MAX_TOP_LEVEL_FILES, MAX_FILE_LINES, MAX_FUNCTION_LINES = 8, 350, 50
-LONG_FILES = {
-    "cli/main.py",
-    "config/compose.py",
-    "training/run.py",
-}
-LONG_FUNCTIONS = {
-    "cli/main.py::run",
-    "commands/evaluate.py::evaluate_command",
-    "evaluation/evaluate.py::evaluate",
-    "training/collector.py::_check",
-}
-"""What is longer than that today."""
 
 
 def level(name):
@@ -77,7 +66,7 @@ def test_imports_point_one_way(path):
     for name in loaded(path):
         parts = name.split(".")
         if parts[0] == "rlgames":
-            assert level(parts[1]) <= level(own), f"{own} imports {name}"
+            assert parts[1] == own or level(parts[1]) < level(own), f"{own} imports {name}"
         if parts[0] == "rich":
             assert own in ("drawing", "cli")
         if parts[0] == "hydra":
@@ -103,7 +92,7 @@ def test_files_are_short():
         for path in PACKAGE.rglob("*.py")
     }
     long = {name: length for name, length in lengths.items() if length > MAX_FILE_LINES}
-    assert long.keys() <= LONG_FILES, long
+    assert not long
 
 
 def test_functions_are_short():
@@ -114,7 +103,7 @@ def test_functions_are_short():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     long = {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES}
-    assert long.keys() <= LONG_FUNCTIONS, long
+    assert not long
 
 
 def test_the_citation_names_the_version():

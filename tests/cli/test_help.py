@@ -190,7 +190,7 @@ def test_mistyped_words_are_answered_with_the_nearest(words, told, typed):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_words_beside_help_name_what_is_told(typed):
+def test_words_beside_help_select_what_it_explains(typed):
     shown = typed("train", "game=connect4", "learner=td", "batch=3", "--help").stdout
     assert shown == typed("help", "train", "game=connect4", "learner=td", "batch=3").stdout
     assert [line.split(":")[0] for line in shown.splitlines() if line[0:1].isalpha()] == [
@@ -243,7 +243,7 @@ def test_what_is_said_to_be_solvable_is_solved_and_nothing_else(game, told):
 
 
 @pytest.mark.parametrize("name", ["ramesh_case5", "fleet_salvo", "dedieu_amar_adp_cloning"])
-def test_an_experiment_is_listed_with_what_it_comes_to(name):
+def test_an_experiment_is_listed_with_its_settings(name):
     cfg = load_config("train", [f"experiment={name}"])
     now = catalogue.chosen_options("train", [f"experiment={name}"])
     assert now["experiment"] == name
@@ -255,7 +255,7 @@ def test_an_experiment_is_listed_with_what_it_comes_to(name):
             assert catalogue.as_typed(to_plain(cfg)[group][inner]) == value or "e" in value
 
 
-def test_parts_of_ones_own_are_told_and_listed(own_parts, typed):
+def test_registered_parts_are_explained_and_listed(own_parts, typed):
     shown = typed("train", "--help", *own_parts).stdout
     assert re.search("strip +stones on a strip of cells", shown)
     assert re.search("little +a small one", shown)

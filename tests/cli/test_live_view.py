@@ -68,7 +68,7 @@ def test_a_value_beyond_the_bounds_stays_inside():
     assert worse.heights(2) == [0, 1]
 
 
-def test_blocks_are_as_high_as_told():
+def test_blocks_have_the_height_that_is_reported():
     assert blocks([-1, 0, 0.5, 1], 1) == [" ▁▄█"]
     assert blocks([-1, 0, 0.5, 0.75, 1], 2) == ["   ▄█", " ▁███"]
     assert blocks([-1, 0, 0.5, 1], 1, ascii_only=True)[0].isascii()
@@ -80,7 +80,7 @@ def test_the_time_left_is_that_of_the_games_left():
     assert ProgressView(1000, 0.0).seconds_left(10.0) is None
 
 
-def test_everything_is_told():
+def test_the_live_view_shows_everything():
     text = drawn(VIEW, color_system=None)
     for told in (
         *("50 %", "1:40 left", "500 of 1,000 games", "1,234 games/s", "playing 50 %"),
@@ -152,7 +152,7 @@ class Told(Callback):
         self.directory = directory
 
 
-def test_an_onlooker_is_told_and_a_finished_run_can_be_looked_at(tmp_path):
+def test_a_callback_is_informed_and_a_finished_run_can_be_viewed(tmp_path):
     told = Told()
     cfg = load_config("train", [*WORDS, "games=200", f"out={tmp_path}/run"])
     trained = train(cfg, told)

@@ -74,7 +74,7 @@ def test_an_ascii_locale(tmp_path):
     assert done.stderr == b""
 
 
-def test_a_pipe_that_is_closed_ends_quietly_and_training_goes_on(tmp_path):
+def test_a_closed_pipe_ends_quietly_and_training_continues(tmp_path):
     def into_nothing(*words):
         reader, writer = os.pipe()
         os.close(reader)

@@ -76,7 +76,7 @@ def test_an_exported_network_gives_the_same_scores(words, tmp_path):
     assert json.loads(told["game"])["name"] == agent.game.spec.name
 
 
-def test_the_command_writes_where_it_is_told(typed, small, tmp_path):
+def test_the_command_writes_to_the_given_path(typed, small, tmp_path):
     done = typed("export", str(small), "out=a file (é).onnx")
     assert done.returncode == 0, done.stderr
     assert not done.stderr

@@ -187,7 +187,7 @@ def test_different_games_are_not_compared(tmp_path, typed):
     assert all(set(row["config"]) == {"board", "lr"} for row in found["rows"])
 
 
-def test_jobs_are_found_in_their_order(tmp_path):
+def test_jobs_are_listed_in_order(tmp_path):
     names = ["1_lr=0.1", "2", "9_x", "10_lr=0.2", "100", "b"]
     for name in names[::-1]:
         write(tmp_path / "sweep" / name)
@@ -233,7 +233,7 @@ def broken(folder):
     (folder / "loop").symlink_to(folder)
 
 
-def test_broken_runs_are_told_and_harm_nothing(tmp_path, typed):
+def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
     broken(tmp_path / "runs")
     write(tmp_path / "runs" / "good", turns=(4.5,))
     found = json.loads(reported(typed, "runs", "format=json", "curves=all.png"))
@@ -257,7 +257,7 @@ DONE = ["good", "bare", "yaml", "laughs", "nested", "odd", "huge"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_what_may_not_be_read_is_told(sweep, typed):
+def test_unreadable_paths_are_reported(sweep, typed):
     (sweep / "1").chmod(0)
     try:
         found = json.loads(reported(typed, "sweep", "format=json"))

@@ -50,7 +50,7 @@ def run(tmp_path_factory):
     return package.train([*words, f"out={tmp_path_factory.mktemp('show')}/run"])
 
 
-def test_who_sits_where_and_what_the_marks_mean_is_told(run, typed):
+def test_seats_and_marks_are_explained(run, typed):
     shown = typed("watch", str(run), "opponent=win_or_block", "games=2", "seed=1").stdout
     first, second = shown.split("turn 1, ")[1:]
     for game, names in ((first, [run, "win_or_block"]), (second, ["win_or_block", run])):

@@ -374,7 +374,7 @@ def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, t
     assert name not in registry.REGISTRY.get(group, {}) or name in ("turns", "self")
 
 
-def test_a_name_can_be_registered_anew_only_by_the_same_part(typed):
+def test_a_name_can_be_registered_again_only_by_the_same_part(typed):
     register_as("reward", "hasty", made="lambda game: 0")
     assert "reward=hasty is taken" in refused(typed("train", "plugins=[mine,other]"))
     del sys.modules["mine"]

@@ -39,7 +39,7 @@ GAMES = options("game")
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_every_board_is_found_and_no_line_is_too_long(name):
+def test_every_board_is_drawn_and_no_line_is_too_long(name):
     game = make_game(f"game={name}", *SMALL.get(name, ()))
     state, before = after(game, 3)
     board = BoardView(game, state, shares(game, state), game.public(before))

@@ -181,7 +181,7 @@ def test_posterior_shows_how_likely_each_cell_has_a_ship():
         Battleship(10, 10, [5, 4, 3, 3, 2], encoding="posterior")
 
 
-def test_random_gain():
+def test_expected_hits_of_a_random_shot():
     game = Battleship(4, 4, [4], 2, "joint")
     state = game.initial(1, rng())
     assert game.expected_random_score_delta(state, plies=True).tolist() == [4 / 16]

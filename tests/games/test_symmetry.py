@@ -34,7 +34,7 @@ GAMES: dict[str, tuple[Any, int]] = {
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_a_game_on_transformed_boards_goes_on_as_the_game_does(name):
+def test_a_game_on_transformed_boards_plays_like_the_game(name):
     """The transformed moves on transformed boards with the same hidden state."""
     game, count = GAMES[name]
     symmetries = Symmetries(game, "cpu")

@@ -177,7 +177,7 @@ def test_a_sweep_that_is_killed(whole, tmp_path):
 
 
 @pytest.mark.parametrize("number", quick([signal.SIGTERM, signal.SIGINT], signal.SIGTERM))
-def test_a_sweep_that_is_told_to_end(number, whole, tmp_path):
+def test_a_sweep_is_stopped_by_a_signal(number, whole, tmp_path):
     def tell():
         os.kill(os.getppid(), number)
         time.sleep(60)
@@ -278,7 +278,7 @@ SEARCH += ["lr=tag(log,interval(0.001,0.1))", "policy.layers=[4],[8]", "learner.
 
 
 @pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
-def test_a_search_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path):
+def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
     code, told = run(tmp_path, "train", "-m", *SEARCH, "out=whole", prepare=fork)
     assert code == 0, told
     assert told.splitlines()[-1] == "4 of 4 jobs done, in whole"
