@@ -213,7 +213,7 @@ def kind_of(schema: type, name: str) -> str:
 
 def range_in_words(low: float, high: float) -> str:
     """The range of a number, in words."""
-    lower_bound = "more than 0" if low == POSITIVE else f"at lower_bound {low:g}"
+    lower_bound = "more than 0" if low == POSITIVE else f"at least {low:g}"
     return f"{lower_bound} and at most {high if isinstance(high, int) else format(high, 'g')}"
 
 

@@ -23,11 +23,11 @@ from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
 
 REQUIRED_GROUPS = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
-"""Groups that every training has."""
+"""Groups that every training needs."""
 
 
 def check_config(command: str, config: DictConfig) -> DictConfig:
-    """The same config with every value converted to its declared type and inside its range."""
+    """The config with every value converted to its declared type and checked against its range."""
     result: dict[str, Any] = {}
     for group in CONFIGS[command].group_names:
         node = config.get(group)
@@ -51,24 +51,24 @@ def check_config(command: str, config: DictConfig) -> DictConfig:
 
 
 def typed_values(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
-    """A node's values as plain Python, converted and checked by a schema."""
+    """The values of a node as plain Python, converted and checked by a schema."""
     values: dict[str, Any] = {}
     merged = OmegaConf.structured(schema)
     for name in map(str, node):
-        sanitized = name if prefix in ("", "game") else f"{prefix}.{name}"
+        typed_key = name if prefix in ("", "game") else f"{prefix}.{name}"
         raw: Any = "${...}"  # for what names nothing
         try:
             raw = OmegaConf.to_container(OmegaConf.create({"v": node[name]}), resolve=True)
             raw = raw["v"] if isinstance(raw, dict) else raw
             if raw == "" or (isinstance(raw, str) and raw != raw.strip()):
-                raise ConfigError(f"{sanitized}={raw!r} is empty or has blanks around it")
+                raise ConfigError(f"{typed_key}={raw!r} is empty or has blanks around it")
             kind = kind_of(schema, name)
             # OmegaConf would take 3 for true and "01" for 1.
-            loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
-            odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
-            if kind and (loose or odd):
+            is_loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
+            is_odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
+            if kind and (is_loose or is_odd):
                 raise ConfigError(
-                    f"{sanitized}={raw} is not of the right kind", f"it should be {kind}"
+                    f"{typed_key}={raw} is not of the right kind", f"it should be {kind}"
                 )
             merged[name] = raw
             values[name] = to_plain(merged)[name]
@@ -78,15 +78,15 @@ def typed_values(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
             names = [item.name for item in fields(schema)]
             if name not in names:
                 dotted = "" if prefix in ("", "game") else f"{prefix}."
-                raise unknown_key(sanitized, [dotted + each for each in names]) from None
+                raise unknown_key(typed_key, [dotted + each for each in names]) from None
             raise ConfigError(
-                f"{sanitized}={raw} is not of the right kind",
+                f"{typed_key}={raw} is not of the right kind",
                 f"it should be {kind_of(schema, name)}",
             ) from None
     for item in fields(schema):
         if item.name in values:
-            sanitized = item.name if prefix in ("", "game") else f"{prefix}.{item.name}"
-            _check_range(sanitized, values[item.name], item.metadata)
+            typed_key = item.name if prefix in ("", "game") else f"{prefix}.{item.name}"
+            _check_range(typed_key, values[item.name], item.metadata)
     return values
 
 
@@ -115,7 +115,7 @@ def to_plain(config: DictConfig) -> dict[str, Any]:
 
 @contextmanager
 def sanitize_errors() -> Iterator[None]:
-    """What is wrong with a stranger's config is told in one printable line of bounded length."""
+    """Make errors about an untrusted config one printable line of bounded length."""
     try:
         yield
     except ConfigError as error:

@@ -49,7 +49,7 @@ for _config in CONFIGS.values():
 
 
 def add_option(group: str, name: str, schema: type) -> None:
-    """Let a schema be an option of a group, its defaults standing for a YAML file.
+    """Add an option to a group; the defaults of its schema replace a YAML file.
 
     Raises ValueError for a schema whose keys a config cannot have.
     """
@@ -101,9 +101,9 @@ def load_config(command: str, overrides: list[str]) -> DictConfig:
 def _drop_settings_of_other_options(
     command: str, words: list[str], config: DictConfig
 ) -> DictConfig:
-    """An experiment's settings of a group belong to the option that it chose itself.
+    """Drop an experiment's settings of an option that the words replace by another one.
 
-    Where the words choose another one, that one's own file counts.
+    The other option then has the values of its own file.
     """
     experiment = [word for word in words if word.startswith("experiment=")]
     game = [word for word in words if word.startswith("game=")]
@@ -111,11 +111,11 @@ def _drop_settings_of_other_options(
         typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
         if not experiment or not typed_in or group == "game":
             continue
-        chosen, own = config[group].name, _compose(command, [*experiment, *game]).get(group)
-        if own is None or own.name != chosen:
-            about = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
-            found = _compose(command, [*about, f"game='{config.game.name}'"])
-            config[group] = found[group]
+        selected, preset = config[group].name, _compose(command, [*experiment, *game]).get(group)
+        if preset is None or preset.name != selected:
+            group_words = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
+            replaced = _compose(command, [*group_words, f"game='{config.game.name}'"])
+            config[group] = replaced[group]
     return config
 
 

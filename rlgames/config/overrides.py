@@ -18,9 +18,9 @@ from rlgames.core.errors import ConfigError, nearest
 
 
 def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
-    """The words as Hydra reads them.
+    """The words in the form that Hydra reads.
 
-    Numbers that name an option are quoted (game=2048), and a player may be the path of a run.
+    Numbers that name an option are quoted (game=2048); a player may be the path of a run.
     """
     words: list[str] = []
     for word in overrides:
@@ -41,7 +41,7 @@ def _choices(value: str) -> list[str]:
 
 
 def _player_words(name: str, value: str, command: str) -> list[str]:
-    """The words for player=, opponent= and the like: an option of the group, or a run's path."""
+    """The words for a key that holds a player: an option of the group, or the path of a run."""
     group = name if name == "player" else f"player@{name}"
     if value in ("run", "null", ""):
         raise ConfigError(f"{name}={value} names nobody", f"write {name}=PATH, or a player's name")
@@ -67,13 +67,13 @@ def _player_words(name: str, value: str, command: str) -> list[str]:
 
 
 def quoted(text: str) -> str:
-    """Any text as one value for Hydra, whatever characters are in it."""
-    # To Hydra a backslash means itself, but before a quote.
+    """Text as one value for Hydra, whatever characters it contains."""
+    # Hydra reads a backslash literally, except before a quote.
     return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
 
 
 def parse_overrides(words: list[str]) -> list[Override]:
-    """The words taken apart; raises ConfigError for what is not key=value with a known option."""
+    """Parse the words; raises ConfigError unless each is key=value with a known option."""
     try:
         parsed = OverridesParser.create().parse_overrides(words)
     except OverrideParseException as error:

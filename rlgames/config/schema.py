@@ -51,12 +51,15 @@ class Part:
     make: the class or function that is called with them, or where it is, as "module:name"; it is
         imported when a config first asks for it. None for what is not made by a class of its own.
     training_only: only a training knows this player.
+    is_quick: this player moves at once, so that a training may measure random play against it
+        before its first game.
     gym_id: the game's name among Gymnasium's environments.
     """
 
     schema: type
     make: str | Callable[..., Any] | None = None
     training_only: bool = False
+    is_quick: bool = False
     gym_id: str | None = None
 
     def load(self) -> Any:

@@ -97,14 +97,14 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):  # type: ignore[misc]
         }
 
     def step(self, action: Any) -> None:
-        mover = self.agent_selection
-        if self.terminations[mover] or self.truncations[mover]:
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
         before = self.state
         self.state = self.game.step(before, torch.tensor([int(action)]), self.rng)
         rewards = (self.state.score - before.score)[0].tolist()
-        self._cumulative_rewards[mover] = 0.0
+        self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.possible_agents, rewards, strict=True))
         self._accumulate_rewards()
         self.terminations = dict.fromkeys(self.agents, bool(self.state.done[0]))

@@ -84,13 +84,6 @@ class Evaluation:
         """The fraction of games won, where a draw counts half."""
         return self.outcome_rate("win").rate + self.outcome_rate("draw").rate / 2
 
-    def headline(self) -> dict[str, float]:
-        """The metrics that training logs, by name."""
-        if self.outcomes_by_seat:
-            rates = {outcome: self.outcome_rate(outcome).rate for outcome in OUTCOMES}
-            return {"points": self.points, **rates, "turns": self.turns.mean}
-        return {"turns": self.turns.mean, "score": self.score.mean}
-
 
 def evaluate(
     game: Game[Any],

@@ -6,6 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from rlgames.config.registry import REGISTRY
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate, random_play_mean
 from rlgames.games.game import Game
@@ -20,9 +21,6 @@ MAX_QUICK_PLIES = 200
 plies: that takes 0.1 s on one core."""
 
 NUM_QUICK_GAMES = 500
-
-SCRIPTED_OPPONENTS = ("random", "win_or_block")
-"""Opponents that are quick to play."""
 
 
 class References:
@@ -45,7 +43,7 @@ class References:
             if game.spec.goal == "turns":
                 self.random = game.expected_random_turns()
         elif (
-            self.cfg.eval_opponent.name in SCRIPTED_OPPONENTS
+            REGISTRY["player"][self.cfg.eval_opponent.name].is_quick
             and game.spec.max_plies <= MAX_QUICK_PLIES
         ):
             rng = make_generator(self.cfg.seed, "random", self.cfg.device)

@@ -43,7 +43,7 @@ def refused(done, *hints):
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
             (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
             (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
-            (["game=2048", "board=1", "columns=1"], ["take board=2"]),
+            (["game=2048", "board=1", "columns=1"], ["use board=2"]),
             (["game=connect4", "line=8"], ["the longest that does is 7"]),
             (["device=cuda:99"], ["device=cuda:99 is not here", "use device="]),
             (["out=a${x}b"], ["'x' not found", "${…}"]),
@@ -156,7 +156,7 @@ def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
     learner: Any = components.build_learner(cfg, game, policy, sampling, rng)
     epochs = cfg.learner.epochs
     every = torch.arange(moves)
-    found = [every[part] for part in learner._parts(moves, torch.device("cpu"))]
+    found = [every[part] for part in learner._minibatch_rows(moves, torch.device("cpu"))]
     assert torch.cat(found).bincount(minlength=moves).tolist() == [epochs] * moves
     assert len(found) <= parts * epochs
     assert all(len(part) for part in found)

@@ -66,8 +66,8 @@ class PastConfig:
 
 
 PLAYERS = {
-    "random": Part(RandomConfig, "rlgames.players.player:Random"),
-    "win_or_block": Part(WinOrBlockConfig, "rlgames.players.scripted:WinOrBlock"),
+    "random": Part(RandomConfig, "rlgames.players.player:Random", is_quick=True),
+    "win_or_block": Part(WinOrBlockConfig, "rlgames.players.scripted:WinOrBlock", is_quick=True),
     "corner": Part(CornerConfig, "rlgames.players.scripted:Corner"),
     "hunt_target": Part(HuntTargetConfig, "rlgames.players.battleship_bots:HuntTarget"),
     "density": Part(DensityConfig, "rlgames.players.battleship_bots:Density"),
