@@ -14,7 +14,7 @@ from rlgames.runs.files import finite_or_none, read_metrics
 from rlgames.runs.summary import Report, Row, SeedMean
 
 MAX_CURVES = 8
-"""More curves in one picture cannot be told apart."""
+"""More curves in one picture cannot be distinguished."""
 
 Curve = tuple[Floats, Floats]
 
