@@ -9,14 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from rlgames.games.game import Game, State
-    from rlgames.rewards import Reward
     from rlgames.rollouts.trajectories import FinalStates, Trajectories
+
+
+class RewardSettings(Protocol):
+    """What a final term may ask of the reward. draws: float32 [P], by seat."""
+
+    game: Game[Any]
+    win: float
+    loss: float
+    draws: Tensor
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class FinalTerm:
     """
 
     description: str
-    compute: Callable[[Reward, FinalStates], Tensor]
+    compute: Callable[[RewardSettings, FinalStates], Tensor]
     fits: Callable[[Game[Any], State], bool] = lambda game, start: True
 
 
@@ -65,7 +73,7 @@ def turns(trajectories: Trajectories) -> Tensor:
     return -trajectories.ends_turn.float()
 
 
-def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
+def outcome(reward: RewardSettings, final_states: FinalStates) -> Tensor:
     """reward.win, draws or loss, as the seat's score compares with the mean of the others'."""
     score = final_states.score
     others = (score.sum(1, keepdim=True) - score) / (score.shape[1] - 1)
@@ -74,14 +82,14 @@ def outcome(reward: Reward, final_states: FinalStates) -> Tensor:
     return draws.masked_fill(lead < 0, reward.loss).masked_fill(lead > 0, reward.win)
 
 
-def final_score(reward: Reward, final_states: FinalStates) -> Tensor:
+def final_score(reward: RewardSettings, final_states: FinalStates) -> Tensor:
     return final_states.score
 
 
 def measure(name: str, description: str = "") -> FinalTerm:
     """The measure of the final position that Game.measures returns under this name."""
 
-    def compute(reward: Reward, final_states: FinalStates) -> Tensor:
+    def compute(reward: RewardSettings, final_states: FinalStates) -> Tensor:
         value = reward.game.measures(final_states.state)[name]
         return value[:, None].expand_as(final_states.score)
 

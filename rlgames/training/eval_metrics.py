@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from rlgames.evaluation.evaluate import Evaluation
+from rlgames.games.game import Game
+from rlgames.players.player import Agent, Player
+from rlgames.rollouts.holdout import Split
 from rlgames.solvers.exploitability import exploitability
+from rlgames.solvers.graph import Graph
 
-if TYPE_CHECKING:
-    from rlgames.training.evaluator import Evaluator
+
+class Evaluated(Protocol):
+    """What is evaluated: a greedy agent in a game, and what there is to compare it with."""
+
+    game: Game[Any]
+    greedy: Agent
+    opponent: Player | None
+    split: Split | None
+    graph: Graph | None
 
 
 @dataclass(frozen=True)
@@ -22,11 +33,11 @@ class EvaluationResult:
     metrics: dict[str, float]
 
 
-def _always(evaluator: Evaluator) -> bool:
+def _always(subject: Evaluated) -> bool:
     return True
 
 
-def _never(evaluator: Evaluator) -> bool:
+def _never(subject: Evaluated) -> bool:
     return False
 
 
@@ -34,60 +45,60 @@ def _never(evaluator: Evaluator) -> bool:
 class EvalMetric:
     """A number that each evaluation logs as eval/NAME, and the final one as final/NAME.
 
-    applies: whether the evaluator's game has it. lower_is_better: in that game, for a search of
+    applies: whether the game has it. lower_is_better: in that game, for a search of
     hyperparameters.
     """
 
     name: str
-    compute: Callable[[Evaluator, EvaluationResult], float]
-    applies: Callable[[Evaluator], bool] = _always
-    lower_is_better: Callable[[Evaluator], bool] = _never
+    compute: Callable[[Evaluated, EvaluationResult], float]
+    applies: Callable[[Evaluated], bool] = _always
+    lower_is_better: Callable[[Evaluated], bool] = _never
 
 
-def _has_opponent(evaluator: Evaluator) -> bool:
-    return evaluator.opponent is not None
+def _has_opponent(subject: Evaluated) -> bool:
+    return subject.opponent is not None
 
 
-def _points(evaluator: Evaluator, result: EvaluationResult) -> float:
+def _points(subject: Evaluated, result: EvaluationResult) -> float:
     return result.evaluation.points
 
 
-def _share(name: str) -> Callable[[Evaluator, EvaluationResult], float]:
-    return lambda evaluator, result: result.evaluation.outcome_rate(name).rate
+def _share(name: str) -> Callable[[Evaluated, EvaluationResult], float]:
+    return lambda subject, result: result.evaluation.outcome_rate(name).rate
 
 
-def _turns(evaluator: Evaluator, result: EvaluationResult) -> float:
+def _turns(subject: Evaluated, result: EvaluationResult) -> float:
     return result.evaluation.turns.mean
 
 
-def _are_fewer_turns_better(evaluator: Evaluator) -> bool:
-    return evaluator.game.spec.goal != "score"  # longer games have higher scores
+def _are_fewer_turns_better(subject: Evaluated) -> bool:
+    return subject.game.spec.goal != "score"  # longer games have higher scores
 
 
-def _score(evaluator: Evaluator, result: EvaluationResult) -> float:
+def _score(subject: Evaluated, result: EvaluationResult) -> float:
     return result.evaluation.score.mean
 
 
-def _has_score(evaluator: Evaluator) -> bool:
-    return evaluator.opponent is None and evaluator.game.spec.goal != "turns"
+def _has_score(subject: Evaluated) -> bool:
+    return subject.opponent is None and subject.game.spec.goal != "turns"
 
 
-def _held_out_turns(evaluator: Evaluator, result: EvaluationResult) -> float:
+def _held_out_turns(subject: Evaluated, result: EvaluationResult) -> float:
     assert result.held_out is not None
     return result.held_out.turns.mean
 
 
-def _holds_layouts_out(evaluator: Evaluator) -> bool:
-    return evaluator.split is not None
+def _holds_layouts_out(subject: Evaluated) -> bool:
+    return subject.split is not None
 
 
-def _exploitability(evaluator: Evaluator, result: EvaluationResult) -> float:
-    assert evaluator.graph is not None
-    return exploitability(evaluator.graph, evaluator.greedy.probabilities)[0]
+def _exploitability(subject: Evaluated, result: EvaluationResult) -> float:
+    assert subject.graph is not None
+    return exploitability(subject.graph, subject.greedy.probabilities)[0]
 
 
-def _has_graph(evaluator: Evaluator) -> bool:
-    return evaluator.graph is not None
+def _has_graph(subject: Evaluated) -> bool:
+    return subject.graph is not None
 
 
 EVAL_METRICS = (
