@@ -428,7 +428,10 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     for bad, message in (
         (["game=tictactoe", "board=4", f"record='{tmp_path}/{name}'"], "other rules"),
         (["game=tictactoe", "record=no folder/games"], "folder"),
-        (["game=battleship", "show=[sunk]", f"record={tmp_path}/sunk"], "shown beside"),
+        (
+            ["game=battleship", "show=[sunk]", f"record={tmp_path}/sunk"],
+            "a board alone does not tell",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
             package.evaluate(None, ["player=random", *bad])
