@@ -1,6 +1,6 @@
-"""Words of a command line into a checked config: with launchers.py the only file that knows Hydra.
+"""Composes the config of a command with Hydra and has it checked.
 
-Nothing heavy is imported, so that a mistyped word is answered at once.
+Nothing heavy is imported, so that a typo is answered at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs to TensorBoard. A run goes on without it if its file cannot be written."""
+"""Logs to TensorBoard. If its file cannot be written, the run continues without it."""
 
 from __future__ import annotations
 
