@@ -5,7 +5,7 @@ PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
 .PHONY: demo test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength pictures wheel clean
+	bench bench-peers reproduce strength intervals pictures wheel clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -57,6 +57,9 @@ reproduce: .venv/installed
 
 strength: .venv/installed
 	$(BIN)/python scripts/strength.py
+
+intervals: .venv/installed
+	$(BIN)/python scripts/interval_coverage.py
 
 pictures: .venv/installed
 	$(BIN)/python scripts/screenshots.py

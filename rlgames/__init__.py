@@ -46,14 +46,16 @@ def train(overrides: list[str] | None = None) -> Path:
     return trained.directory
 
 
-def load(run: str | Path) -> Agent:
+def load(run: str | Path, checkpoint: str | None = None) -> Agent:
     """The trained agent of a run directory or a checkpoint file, which plays greedily.
 
+    checkpoint: of the directory, "best", "final" or "latest"; None: the best, or the latest where
+    none was selected.
     Its `choose(state)` returns an action for each row of a batch of positions.
     """
     from rlgames.factory.agents import load_agent
 
-    return load_agent(Path(run))
+    return load_agent(Path(run), checkpoint=checkpoint)
 
 
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:

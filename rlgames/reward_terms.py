@@ -29,10 +29,12 @@ class RewardSettings(Protocol):
 
 @dataclass(frozen=True)
 class MoveTerm:
-    """A term paid with every move. compute: float32 [M]."""
+    """A term paid with every move. compute: float32 [M]. constant: what it pays for each turn,
+    whatever the move; None if moves differ in it."""
 
     description: str
     compute: Callable[[Trajectories], Tensor]
+    constant: float | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def random_turn(game: Game[Any], state: State) -> Tensor:
 SCORED: dict[str, MoveTerm | FinalTerm] = {
     "score_delta": MoveTerm("change in score until the seat's next move", score_delta),
     "log_score_delta": MoveTerm("log2(1 + change in score), negative for a loss", log_score_delta),
-    "turns": MoveTerm("-1 per turn", turns),
+    "turns": MoveTerm("-1 per turn", turns, constant=-1.0),
     "outcome": FinalTerm("win, draw or loss", outcome, lambda game, start: game.spec.seats > 1),
     "score": FinalTerm("final score", final_score),
     "grid_sum": measure("grid_sum", "sum of the final tiles"),

@@ -20,6 +20,7 @@ class Reward:
     discount: γ, per turn of the player's own.
     scale: factor of the reward; a value head learns best from returns of about 1.
     win, loss, draws: values of an outcome; draws has one number for each of the two seats.
+    constant: what every turn before the last one earns, whatever the move; None if moves differ.
     Raises ValueError for a term that does not fit the game.
     """
 
@@ -43,6 +44,8 @@ class Reward:
         self._term = SCORED.get(scored) or measure(scored)
         self._subtracted = SUBTRACTED[minus]
         self.is_final = isinstance(self._term, FinalTerm)
+        constant = 0.0 if isinstance(self._term, FinalTerm) else self._term.constant
+        self.constant = None if constant is None else scale * constant
         start = game.initial(1, torch.Generator())
         if isinstance(self._term, FinalTerm) and not self._term.fits(game, start):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")

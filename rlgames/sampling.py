@@ -36,6 +36,12 @@ def greedy_action(scores: Tensor, legal: Tensor) -> Tensor:
     return (scores.nan_to_num() + illegal_mask(legal)).argmax(1)
 
 
+def greedy_actions(scores: Tensor, legal: Tensor) -> Tensor:
+    """Bool [B, A]: all legal actions with the highest score; NaN counts as 0."""
+    scores = scores.nan_to_num() + illegal_mask(legal)
+    return (scores == scores.amax(1, keepdim=True)) & legal
+
+
 def sample_logits(logits: Tensor, rng: torch.Generator) -> Tensor:
     """Int64 [B]: samples from softmax(logits) by the Gumbel-max trick.
 
@@ -57,6 +63,10 @@ class Sampling(ABC):
 
     deterministic = False
 
+    is_softmax = False
+    """Whether choose samples from softmax(logits): log-probabilities of actions then follow from
+    the policy, and need not be recorded while it plays."""
+
     def logits(self, scores: Tensor, legal: Tensor) -> Tensor:
         """Float32 [B, A]. Raises NonFiniteError for scores that are not finite."""
         return check_finite(scores) + illegal_mask(legal)
@@ -77,9 +87,19 @@ class Sampling(ABC):
         Raises NonFiniteError for scores that are not finite.
         """
 
+    def log_prob(self, scores: Tensor, legal: Tensor, action: Tensor, progress: float) -> Tensor:
+        """Float32 [B]: the log-probabilities with which choose takes these actions, int64 [B].
+
+        As in choose, scores are not checked for finite numbers.
+        """
+        probability = self.probabilities(scores.nan_to_num(), legal, progress)
+        return probability.gather(1, action[:, None])[:, 0].log().float()
+
 
 class Stochastic(Sampling):
     """Samples from softmax(scores ÷ temperature)."""
+
+    is_softmax = True
 
     def __init__(self, temperature: float = 1.0) -> None:
         self.temperature = temperature
@@ -104,38 +124,52 @@ class Stochastic(Sampling):
 
 
 class EpsilonGreedy(Sampling):
-    """The greedy action, or with probability epsilon a uniformly random legal one."""
+    """A greedy action, or with probability epsilon a uniformly random legal one; ties: as in
+    Argmax."""
 
-    def __init__(self, epsilon: float = 0.1, epsilon_end: float | None = None) -> None:
-        self.epsilon = Schedule(epsilon, epsilon_end)
+    def __init__(
+        self, epsilon: float = 0.1, epsilon_end: float | None = None, ties: str = "first"
+    ) -> None:
+        self.epsilon, self.greedy = Schedule(epsilon, epsilon_end), Argmax(ties)
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
         uniform = torch.rand(len(scores), generator=rng, device=scores.device)
         random_action = sample_uniform(legal, rng)
-        return torch.where(
-            uniform < self.epsilon.at(progress), random_action, greedy_action(scores, legal)
-        )
+        greedy_action = self.greedy.choose(scores, legal, rng, progress)
+        return torch.where(uniform < self.epsilon.at(progress), random_action, greedy_action)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         epsilon = self.epsilon.at(progress)
         uniform = legal.double() / legal.sum(1, keepdim=True)
-        return epsilon * uniform + (1 - epsilon) * one_hot_greedy(check_finite(scores), legal)
+        greedy = self.greedy.probabilities(scores, legal, progress)
+        return epsilon * uniform + (1 - epsilon) * greedy
 
 
 class Argmax(Sampling):
-    """The first action with the highest score."""
+    """An action with the highest score.
 
-    deterministic = True
+    ties: "first": of several such actions, the first; "random": each of them alike.
+    """
+
+    def __init__(self, ties: str | None = "first") -> None:
+        self.is_random = ties == "random"
+        self.deterministic = not self.is_random
 
     def choose(
         self, scores: Tensor, legal: Tensor, rng: torch.Generator, progress: float
     ) -> Tensor:
+        if self.is_random:
+            return sample_uniform(greedy_actions(scores, legal), rng)
         return greedy_action(scores, legal)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
-        return one_hot_greedy(check_finite(scores), legal)
+        scores = check_finite(scores)
+        if self.is_random:
+            greedy = greedy_actions(scores, legal).double()
+            return greedy / greedy.sum(1, keepdim=True)
+        return one_hot_greedy(scores, legal)
 
 
 def check_finite(scores: Tensor) -> Tensor:

@@ -9,12 +9,13 @@ cores, and a step that is done is not done again. Usage:
 from __future__ import annotations
 
 import sys
+from functools import partial
 
-import results
-from steps import ONE, TWO, Step, main, measure, train
+import dedieu_amar
+import open_questions
+import results_page
+from steps import ONE, SEEDS, Step, main, measure, train
 
-EVAL_2048 = ("eval", "game=2048", "solve_seconds=0", "format=json")
-RANDOM_2048 = (*EVAL_2048, "player=random", "games=1000")
 CASES = [
     ("board=4", "ships=[4]", "shots=1"),
     ("board=5", "ships=[4,2]", "shots=1", "seconds=1200", "memory_gb=12"),
@@ -24,23 +25,37 @@ CASES = [
 ]
 """Ramesh's rules."""
 
+LANDY = {"landy": 20, "landy_loop": 50, "landy_tuned": 3}
+"""About how many seconds each of Landy's presets takes."""
+
 
 def battleship() -> list[Step]:
     """Landy's and Ramesh's documents."""
     steps: list[Step] = []
-    for name in ("landy", "landy_tuned"):
-        steps += train(name, f"experiment={name}", weight=40)
-        steps += measure("greedy", name, "games=all")
+    log_every = {"landy": 100, "landy_loop": 100, "landy_tuned": 256}
+    for name, games in log_every.items():
+        steps += train(name, f"experiment={name}", f"log_every={games}", weight=LANDY[name])
+        steps += final_and_selected(name, "games=all")
     for case in range(1, 6):
         for name in (f"ramesh_case{case}", f"ramesh_case{case}_tuned"):
-            steps += train(name, f"experiment={name}", "solve_seconds=0", weight=80)
-            steps += measure("sampled", name, "sampling=stochastic", "games=500", "solve_seconds=0")
-            steps += measure("greedy", name, "games=all", "solve_seconds=0")
+            steps += train(name, f"experiment={name}", "solve_seconds=0", weight=50)
+            sampled = ("checkpoint=final", "sampling=stochastic", "games=500", "solve_seconds=0")
+            steps += measure("final_sampled", name, *sampled)
+            steps += final_and_selected(name, "games=all", "solve_seconds=0")
     steps += solve_cases()
     held_out = ("experiment=ramesh_case2_tuned", "holdout=0.2", "solve_seconds=0")
-    steps += train("ramesh_case2_holdout", *held_out, weight=100, seeds=ONE)
-    steps += measure("greedy", "ramesh_case2_holdout", "solve_seconds=0", seeds=ONE)
-    return steps
+    steps += train("ramesh_case2_holdout", *held_out, weight=60, seeds=ONE)
+    final = ("checkpoint=final", "games=all", "solve_seconds=0")
+    steps += measure("final", "ramesh_case2_holdout", *final, seeds=ONE)
+    return steps + open_questions.steps()
+
+
+def final_and_selected(run: str, *words: str, seeds: range = SEEDS) -> list[Step]:
+    """Evaluate the final network, as the documents do, and the selected checkpoint."""
+    return [
+        *measure("final", run, "checkpoint=final", *words, seeds=seeds),
+        *measure("selected", run, "checkpoint=best", *words, seeds=seeds),
+    ]
 
 
 def solve_cases() -> list[Step]:
@@ -57,81 +72,33 @@ def solve_cases() -> list[Step]:
 
 def lines() -> list[Step]:
     """Hickman's document and Connect-Zero."""
-    steps = train("hickman", "experiment=hickman", "eval_every=50000", weight=15)
-    still_learning = ("sampling=argmax", "batch=1", "log_every=500", "eval_every=2500")
-    start = ("experiment=hickman", "init_from={hickman/SEED}", "games=2500")
-    steps += train("hickman_greedy", *start, *still_learning)
-    steps += train("hickman_tuned", "experiment=hickman_tuned", weight=40)
-    for name in ("hickman", "hickman_tuned"):
-        steps += measure("frozen", name, "games=2000")
+    trainings = {
+        "hickman": (SEEDS, 15, ("experiment=hickman", "eval_every=50000")),
+        "hickman_every_game": (ONE, 300, ("experiment=hickman", "batch=1", "eval_every=50000")),
+        "hickman_tuned": (SEEDS, 25, ("experiment=hickman_tuned",)),
+    }
+    steps: list[Step] = []
+    for name, (seeds, weight, words) in trainings.items():
+        steps += train(name, *words, weight=weight, seeds=seeds)
+        steps += final_and_selected(name, "games=2000", seeds=seeds)
+        if name != "hickman_tuned":
+            final = f"init_from={{{name}/SEED}}/checkpoints/latest.safetensors"
+            start = ("experiment=hickman", final, "games=2500", "sampling=argmax")
+            still_learning = ("sampling.ties=random", "batch=1", "log_every=500", "eval_every=2500")
+            steps += train(f"{name}_greedy", *start, *still_learning, weight=15, seeds=seeds)
     for name in ("random", "exact"):
         words = ("eval", f"player={name}", "game=tictactoe", "games=2000", "format=json")
         steps.append(Step(f"tictactoe_{name}", words))
     for name in ("connect_zero", "connect_zero_tuned"):
-        steps += train(name, f"experiment={name}", weight=90)
-        for whom in ("random", "win_or_block"):
-            steps += measure(whom, name, f"opponent={whom}", "games=2000")
-    return steps
-
-
-def tiles() -> list[Step]:
-    """Dedieu and Amar's paper."""
-    paper = "experiment=dedieu_amar_{}".format
-    faster = ("lr=0.1", "learner.lr_end=0.01", "games=3000")
-    corner = "demonstrations=OUT/corner_games.jsonl"
-    runs = {
-        "stochastic": (TWO, 100, [paper("stochastic")]),
-        "stochastic_faster": (TWO, 150, [paper("stochastic"), *faster]),
-        "epsilon_greedy": (ONE, 100, [paper("epsilon_greedy")]),
-        "epsilon_greedy_faster": (ONE, 150, [paper("epsilon_greedy"), *faster]),
-        "win": (ONE, 100, [paper("win"), *faster]),
-        "warm_start": (ONE, 150, [paper("stochastic"), *faster, corner, "demos_per_batch=5"]),
-        "adp": (TWO, 80, [paper("adp")]),
-        "adp_tuned": (ONE, 100, [paper("adp_tuned")]),
-        "adp_cloning": (
-            ONE,
-            60,
-            [paper("adp_cloning"), "teacher={dedieu_amar_adp/0}", "games=1000"],
-        ),
-        "stochastic_tuned": (TWO, 500, [paper("stochastic_tuned")]),
-        "staged": (ONE, 250, [paper("staged"), "games=8000"]),
-        "dqn": (ONE, 150, [paper("dqn")]),
-    }
-    steps = [
-        Step("2048_random", (*RANDOM_2048, "fours=0.1")),
-        Step("2048_random_twos", (*RANDOM_2048, "fours=0.0")),
-        Step(
-            "corner_games",
-            (
-                *EVAL_2048,
-                "player=corner",
-                "fours=0.0",
-                "games=100",
-                "record=OUT/corner_games.jsonl",
-            ),
-        ),
-    ]
-    for name, (seeds, weight, words) in runs.items():
-        run = f"dedieu_amar_{name}"
-        after = ("corner_games",) if name == "warm_start" else ()
-        steps += train(run, *words, weight=weight, seeds=seeds, after=after)
-        steps += measure("played", run, "games=1000", "solve_seconds=0", weight=10, seeds=seeds)
-    search = ["search=mcts", "search.simulations=100", "search.leaf=value", "games=20"]
-    # A trained policy is so sure of itself that a search would only follow it.
-    search += ["search.temperature=4", "search.num_parallel=10"]
-    steps += measure(
-        "search", "dedieu_amar_stochastic_tuned", *search, "solve_seconds=0", weight=200, seeds=ONE
-    )
+        steps += train(name, f"experiment={name}", weight=90 if name.endswith("tuned") else 10)
+        for opponent in ("random", "win_or_block"):
+            words = (f"opponent={opponent}", "games=2000")
+            steps += measure(f"{opponent}_final", name, "checkpoint=final", *words)
+            steps += measure(f"{opponent}_selected", name, "checkpoint=best", *words)
     return steps
 
 
 if __name__ == "__main__":
-    sys.exit(
-        main(
-            __doc__.splitlines()[0],
-            "reproduce",
-            [*battleship(), *lines(), *tiles()],
-            results.table,
-            "documents",
-        )
-    )
+    every = [*battleship(), *lines(), *dedieu_amar.steps()]
+    table = partial(results_page.table, steps=every)
+    sys.exit(main(__doc__.splitlines()[0], "reproduce", every, table, "documents"))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from reproduce import solve_cases
-from results import CASES, MISSING, TILES, Figures, mean, over, rows, scores
+from results import MISSING, TILES, Figures, mean, over, rows, scores
+from results_battleship import CASES
 from steps import ONE, Step, main, measure, train
 
 FIVE = range(5)
@@ -192,8 +193,11 @@ def _turns(report: dict[str, Any] | None) -> str:
     """The mean and half its interval."""
     if report is None:
         return MISSING
-    low, high = report["moves"]["ci95"]
-    return f"{report['moves']['mean']:.2f} ± {(high - low) / 2:.2f}"
+    turns = report["moves"]
+    if turns["ci95"] is None:
+        return f"{turns['mean']:.2f}"
+    low, high = turns["ci95"]
+    return f"{turns['mean']:.2f} ± {(high - low) / 2:.2f}"
 
 
 PEERS = ("AlphaZero.jl", "minimax of depth 5")
@@ -209,9 +213,10 @@ PUBLISHED = {
 
 INTRODUCTION = """## How far two cores go
 
-Written by `make strength` (scripts/strength.py) on {today}. Greedy play, one network
-evaluation or one ply, unless noted; 95% intervals; seconds are wall-clock time of one training run
-on one thread, regardless of other load on the machine."""
+Written by `make strength` (scripts/strength.py) on {today}. Greedy play of the
+checkpoint that evaluations during training selected, one network evaluation or one ply, unless
+noted; games that selected nothing, or every layout; 95% intervals; seconds are wall-clock time of
+one training run on one thread, regardless of other load on the machine."""
 
 SMALL = """Seconds are training time; in the row of two plies, they are the time of its games.
 On 3×3 an n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10,000

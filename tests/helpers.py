@@ -68,7 +68,8 @@ def _agent_and_learner(
         components.build_sampling(cfg),
     )
     learner = components.build_learner(cfg, game, policy, sampling, rng(seeds[1]))
-    return Agent(game, policy, sampling), learner
+    records = learner.needs_behavior_log_prob and not sampling.is_softmax
+    return Agent(game, policy, sampling, records_log_prob=records), learner
 
 
 def rendered(

@@ -207,6 +207,15 @@ def run(folder, *words, prepare=None):
     return Process(folder, *words, prepare=prepare).wait()
 
 
+def has_ended(pid):
+    """Whether a process is gone, or a zombie that nobody has waited for."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 def final_state(directory):
     """Everything in the last checkpoint and the best weights, except times."""
     latest = Checkpoint.read(directory / "checkpoints" / "latest.safetensors")
@@ -216,12 +225,12 @@ def final_state(directory):
 
 
 def flat(tree, prefix=""):
-    """The leaves of a tree by path, except times."""
+    """The leaves of a tree by path, except times and TensorBoard's events, which may fail."""
     leaves: dict[Any, Any] = {}
     for name, value in tree.items():
         if isinstance(value, dict):
             leaves |= flat(value, f"{prefix}{name}/")
-        elif name != "seconds":
+        elif name not in ("seconds", "num_events"):
             leaves[prefix + name] = value
     return leaves
 

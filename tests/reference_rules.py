@@ -179,6 +179,7 @@ class SalvoBook(RuleBook):
         super().__init__()
         self.ships_cells, self.shots = set(ships_cells), shots
         self.unshot = set(range(rows * columns))
+        self.hit_turn = {}  # the turn, from 1, in which a cell was hit
 
     def legal_action_mask(self):
         """The cells that may still be shot at."""
@@ -197,6 +198,7 @@ class SalvoBook(RuleBook):
         self.unshot -= cells
         self.score[0] += len(cells & self.ships_cells)
         self.turn += 1
+        self.hit_turn |= dict.fromkeys(cells & self.ships_cells, self.turn)
         self.done = not self.ships_cells & self.unshot
 
 
@@ -216,6 +218,9 @@ class DuelBook(RuleBook):
         self.fleets = [[set(ship) for ship in fleet] for fleet in fleets]
         # By seat: the cells of the other's board it has shot at.
         self.shot: list[set[int]] = [set(), set()]
+        # By seat: the turn, from 1, in which it hit a cell, and the turns in which it sank ships.
+        self.hit_turn: list[dict[int, int]] = [{}, {}]
+        self.sunk_turns: list[list[int]] = [[], []]
         self.action_cells = []  # cells the mover has aimed at in this turn
         self.shots = self._shots()
 
@@ -234,10 +239,15 @@ class DuelBook(RuleBook):
         self.action_cells.append(action)
         if len(self.action_cells) < self.shots:
             return
-        self.shot[self.current_seat] |= set(self.action_cells)
-        self.action_cells = []
-        self.turn += 1
         other = 1 - self.current_seat
+        num_afloat = len(self.afloat(other))
+        self.shot[self.current_seat] |= set(self.action_cells)
+        self.turn += 1
+        hits = set(self.action_cells) & set().union(*self.fleets[other])
+        self.hit_turn[self.current_seat] |= dict.fromkeys(hits, self.turn)
+        num_sunk = num_afloat - len(self.afloat(other))
+        self.sunk_turns[self.current_seat] += [self.turn] * num_sunk
+        self.action_cells = []
         if not self.afloat(other):
             self.score[self.current_seat] = 1.0
             self.score[other] = -1.0

@@ -167,3 +167,43 @@ def test_the_yaml_of_a_training_has_the_values_and_the_help_of_its_schema():
         *((group.name, group.help) for group in groups),
     ]:
         assert comments[name] == about
+
+
+WRITERS = {
+    "rlgames/runs/storage.py": "opens the files of runs and sweeps",
+    "rlgames/runs/checkpoint.py": "safetensors writes a temporary file, which storage.py publishes",
+    "rlgames/runs/directory.py": "creates and removes directories of runs",
+    "rlgames/rollouts/records.py": "games are appended to a file that the user names",
+    "rlgames/commands/comparison.py": "figures and tables in files that the user names",
+    "rlgames/commands/curves.py": "a figure in a file that the user names",
+    "rlgames/cli/main.py": "a closed stream becomes the null device",
+    "rlgames/core/signals.py": "a closed stream becomes the null device",
+    "rlgames/core/errors.py": "a closed stream becomes the null device",
+}
+"""The files of the package that open or create files, and why."""
+
+CHANGING = {"write_text", "write_bytes", "mkdir", "makedirs", "touch", "rename", "unlink", "rmtree"}
+CHANGING |= {"symlink_to", "hardlink_to", "save_file", "truncate"}
+
+
+def changes_files(node):
+    """Whether a call opens a file to write it, or creates, renames or removes one."""
+    function = node.func
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    is_os = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "os"
+    if name == "open" and not is_os:
+        at = 1 if isinstance(function, ast.Name) else 0
+        modes = [*node.args[at : at + 1], *(k.value for k in node.keywords if k.arg == "mode")]
+        return any(not isinstance(m, ast.Constant) or {*str(m.value)} & {*"wax+"} for m in modes)
+    return name in CHANGING or (is_os and name in ("open", "replace", "remove", "fdopen"))
+
+
+def test_one_module_writes_the_files_of_runs():
+    found = {
+        str(path.relative_to(PACKAGE.parent))
+        for path in files()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and changes_files(node)
+    }
+    assert found <= {*WRITERS}, f"{found - {*WRITERS}}"
+    assert {*WRITERS} <= found

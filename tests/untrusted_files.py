@@ -35,7 +35,7 @@ RUNS = {
 }
 MORE = {
     "dqn": ["learner.buffer_size=64", "learner.minibatch=8", "learner.updates_per_batch=2"],
-    "open": ["learner.step_size=temporal_coherence", "sampling=argmax"],
+    "open": ["reward=score", "learner.step_size=temporal_coherence", "sampling=argmax"],
     "table": ["sampling=epsilon_greedy"],
     "sea": ["aim=sequential", "sampling=stochastic"],
 }

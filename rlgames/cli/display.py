@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import Any
 
@@ -11,10 +12,15 @@ from rich.text import Text
 
 from rlgames.commands.evaluate import result_fields
 from rlgames.core.text import json_text, printable
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.training.eval_metrics import EvaluationResult
 from rlgames.training.run import TrainingResult
 
 COMMON_TILE_RATE = 0.995
 """Tiles that more games reach are not listed."""
+
+MAX_ASYMMETRY = 0.1
+"""Intervals whose ends are less alike, relative to their width, are shown with both ends."""
 
 Rows = list[tuple[str, str]]
 
@@ -26,49 +32,77 @@ def print_fields(result: dict[str, Any]) -> None:
 
 
 def print_result(result: TrainingResult) -> None:
-    """The table at the end of a training."""
-    evaluation, game = result.evaluation, result.game
-    games = "all layouts" if evaluation.is_exact else f"{evaluation.games:,} games"
+    """The table at the end of a training, with a column for each checkpoint that was evaluated."""
+    game, evaluation = result.game, result.best.evaluation
+    columns = {BEST_IN_WORDS: result.best, FINAL_IN_WORDS: result.final}
+    if result.final is result.best:
+        columns = {f"{BEST_IN_WORDS} and {FINAL_IN_WORDS}": result.best}
+    games = _games_in_words(evaluation.games, evaluation.is_exact, game.spec.seats)
+    if game.spec.goal == "outcome":
+        title = f"trained, greedy, against {result.opponent}, {games}"
+    else:
+        if result.best.held_out is not None:
+            games = games.replace("layouts", "training layouts")
+            games = games if evaluation.is_exact else f"{games} on training layouts"
+        title = f"{game.spec.goal} per game, {games}"
+    rows_of_each = [_result_rows(result, each) for each in columns.values()]
+    _print_columns(title, list(columns), rows_of_each)
+    print(printable(f"{result.seconds:.1f} s, in {result.directory}"))
+
+
+def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
+    """The rows of one checkpoint in the table at the end of a training."""
+    game, evaluation = result.game, checkpoint.evaluation
     fields = result_fields(game, evaluation)
     if game.spec.goal == "outcome":
-        rows = _seat_rows(fields)
-        rows.append(("exploitability", _number(result.exploitability)))
-        _print_table(f"trained, greedy, against {result.opponent}, {games}", rows)
-    else:
-        estimate = evaluation.turns if game.spec.goal == "turns" else evaluation.score
-        value = _interval(estimate.mean, [estimate.low, estimate.high], evaluation.is_exact)
-        rows = _reference_rows(result.random, "trained, greedy", value, result.optimal)
-        if result.held_out is not None:
-            held_out, exact = result.held_out.turns, result.held_out.is_exact
-            value = _interval(held_out.mean, [held_out.low, held_out.high], exact)
-            rows.append(("trained, held-out layouts", value))
-            games = (
-                "all training layouts" if evaluation.is_exact else f"{games} on training layouts"
-            )
-        rows += _reach_rows(fields.get("reach", {}))
-        _print_table(f"{game.spec.goal} per game, {games}", rows)
-    print(printable(f"{result.seconds:.1f} s, in {result.directory}"))
+        exploitability = _number(checkpoint.metrics.get("exploitability"))
+        rows = [*_seat_rows(fields), ("exploitability", exploitability)]
+        return rows + _opponent_rows(checkpoint.opponent_statistics.get("proven_moves"))
+    estimate = evaluation.turns if game.spec.goal == "turns" else evaluation.score
+    value = _mean(estimate.as_dict(), evaluation.is_exact)
+    references = result.references
+    rows = _reference_rows(references.random, "trained, greedy", value, references.optimal)
+    if checkpoint.held_out is not None:
+        value = _mean(checkpoint.held_out.turns.as_dict(), checkpoint.held_out.is_exact)
+        rows.append(("trained, held-out layouts", value))
+        rows.append(("exact optimum, held-out layouts", _number(references.held_out_optimal)))
+    return rows + _reach_rows(fields.get("reach", {}))
 
 
 def print_evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
-    games = "all layouts" if report["exact"] else f"{report['games']:,} games"
+    games = _games_in_words(report["games"], report["exact"], 2 if "seats" in report else 1)
     if "seats" in report:
         player = report["player"] + _search_suffix(report["search"])
         opponent = report["opponent"] + _search_suffix(report["opponent_search"])
-        _print_table(f"{player} against {opponent}, {games}", _outcome_rows(report))
+        rows = _checkpoint_rows(report) + _outcome_rows(report)
+        _print_table(f"{player} against {opponent}, {games}", rows)
     else:
         goal = "score" if "score" in report else "turns"
         search = _search_suffix(report["search"])
-        _print_table(f"{goal} per game{search}, {games}", _figure_rows(report, goal))
+        rows = _checkpoint_rows(report) + _figure_rows(report, goal)
+        _print_table(f"{goal} per game{search}, {games}", rows)
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
+
+
+def _games_in_words(games: int, is_exact: bool, seats: int) -> str:
+    if not is_exact:
+        return f"{games:,} games"
+    return "all layouts (exact)" if seats == 1 else "both possible games (exact)"
+
+
+def _checkpoint_rows(report: dict[str, Any]) -> Rows:
+    """Which checkpoint of a run was evaluated, in words."""
+    if "checkpoint" not in report:
+        return []
+    games = f"{report['checkpoint_games']:,} games"
+    return [("checkpoint", report["checkpoint"]), ("trained for", games)]
 
 
 def _outcome_rows(report: dict[str, Any]) -> Rows:
     """The rows of an evaluation in a game with two seats."""
     rows = _seat_rows(report)
-    turns = report["moves"]
-    rows.append(("turns per game", _interval(turns["mean"], turns["ci95"], report["exact"])))
+    rows.append(("turns per game", _mean(report["moves"], report["exact"])))
     rows.append(("exploitability", _number(report["exploitability"])))
     if report["exact_seats"]:
         rows.append(("computed exactly", "won / drawn / lost"))
@@ -77,22 +111,30 @@ def _outcome_rows(report: dict[str, Any]) -> Rows:
             rows.append((name, " / ".join(f"{rate:.2%}" for rate in rates)))
     if "proven_moves" in report:
         rows.append(("moves proven optimal", f"{report['proven_moves']:.1%}"))
-    return rows
+    return rows + _opponent_rows(report.get("opponent_proven_moves"))
+
+
+def _opponent_rows(proven_moves: float | None) -> Rows:
+    """How much of the opponent's play is exact, where its search has a limit."""
+    if proven_moves is None:
+        return []
+    return [("opponent's moves proven optimal", f"{proven_moves:.1%}")]
 
 
 def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
     """The rows of an evaluation in a game with one seat; goal: turns or score."""
     figure, reference = report["score" if goal == "score" else "moves"], report["reference"]
-    value = _interval(figure["mean"], figure["ci95"], report["exact"])
+    value = _mean(figure, report["exact"])
     rows = _reference_rows(reference["random"], report["player"], value, reference["optimal"])
     spread = f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}"
+    if reference["gap_to_optimal"] is not None:
+        rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
     rows.append(("median, min, max", spread))
     for field, name in (("trained_on", "training layouts"), ("held_out", "held-out layouts")):
         if field in report:
-            part = report[field]
-            rows.append((name, _interval(part["mean"], part["ci95"], part["exact"])))
-    if reference["gap_to_optimal"] is not None:
-        rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
+            rows.append((name, _mean(report[field], report[field]["exact"])))
+            optimum = report[field]["reference"]["optimal"]
+            rows.append((f"exact optimum, {name}", _number(optimum)))
     return rows + _reach_rows(report.get("reach", {}))
 
 
@@ -104,33 +146,82 @@ def _search_suffix(search: dict[str, Any] | None) -> str:
 
 
 def print_arena(report: dict[str, Any]) -> None:
-    """The cross table of `rlgames arena`, the strongest player first."""
+    """The cross table of `rlgames arena`, the strongest player first; for a game for one the
+    differences on the same boards and dice."""
+    if "figure" in report:
+        _print_paired(report)
+        return
     players = sorted(enumerate(report["players"]), key=lambda numbered: -float(numbered[1]["elo"]))
+    names = [player["name"] for player in report["players"]]
+    exact = {
+        order
+        for pair in report["pairs"]
+        if pair["exact"]
+        for order in itertools.permutations(map(names.index, pair["players"]))
+    }
     table = Table(title=f"points of row against column, {report['games']:,} games per pair")
     table.add_column("", overflow="fold")
     table.add_column("Elo, 95 %", justify="right", overflow="fold")
     for rank in range(len(players)):
         table.add_column(str(rank + 1), justify="right", overflow="fold")
-    for rank, (_, player) in enumerate(players):
-        low, high = player["ci95"]
+    for rank, (index, player) in enumerate(players):
         points = [player["points"][number] for number, _ in players]
-        cells = ["-" if share is None else f"{share:.1%}" for share in points]
-        elo = f"{player['elo']:+.0f} ({low:+.0f} to {high:+.0f})"
+        cells = [
+            "-" if share is None else f"{share:.1%}" + "*" * ((index, number) in exact)
+            for share, (number, _) in zip(points, players, strict=True)
+        ]
+        elo = f"{player['elo']:+.0f}"
+        if player["ci95"] is not None:
+            elo += " ({:+.0f} to {:+.0f})".format(*player["ci95"])
         table.add_row(plain_text(f"{rank + 1} {player['name']}"), elo, *cells)
     print_rich(table)
+    if exact:
+        print("* exact: both games that these two can play")
+    for _, player in players:
+        if "proven_moves" in player:
+            share = f"{player['proven_moves']:.1%} of its moves proven optimal"
+            print(printable(f"{player['name']}: {share}"))
+
+
+def _print_paired(report: dict[str, Any]) -> None:
+    """The figure of each player, then the difference of each pair; the best player first."""
+    figure, is_exact = report["figure"], report["exact"]
+    sign = 1 if figure == "turns" else -1
+    players = sorted(report["players"], key=lambda player: sign * float(player["mean"]))
+    games = _games_in_words(report["games"], is_exact, 1)
+    _print_table(f"{figure} per game, {games}", [(p["name"], _mean(p, is_exact)) for p in players])
+    order = [player["name"] for player in players]
+    rows = []
+    for pair in report["pairs"]:
+        difference, (first, second) = pair["difference"], pair["players"]
+        if order.index(first) > order.index(second):
+            difference, (first, second) = _negated(difference), (second, first)
+        correlation = pair["correlation"]
+        r = "" if correlation is None else f", r = {correlation:.2f}"
+        rows.append((f"{first} - {second}", _mean(difference, is_exact) + r))
+    _print_table("differences on the same boards and dice, r: correlation", rows)
+
+
+def _negated(estimate: dict[str, Any]) -> dict[str, Any]:
+    """The mean and the interval of the difference the other way round."""
+    interval = estimate["ci95"]
+    ends = None if interval is None else [-interval[1], -interval[0]]
+    return {"mean": -estimate["mean"], "ci95": ends}
 
 
 def _seat_rows(report: dict[str, Any]) -> Rows:
     """The rates of wins, draws and losses, in each seat and in both."""
     both = {name: report[name] for name in ("win", "draw", "loss")}
-    low, high = both["win"]["ci95"]
-    return [
+    rows = [
         ("", "won / drawn / lost"),
         ("first seat", _rates(report["seats"][0])),
         ("second seat", _rates(report["seats"][1])),
         ("both", _rates(both)),
-        ("win, 95 %", f"{low:.2%} to {high:.2%}"),
     ]
+    if both["win"]["ci95"] is not None:
+        low, high = both["win"]["ci95"]
+        rows.append(("win, 95 %", f"{low:.2%} to {high:.2%}"))
+    return rows
 
 
 def _rates(seat: dict[str, Any]) -> str:
@@ -149,11 +240,20 @@ def _reach_rows(reach: dict[str, Any]) -> Rows:
 
 
 def _print_table(title: str, rows: Rows) -> None:
-    table = Table(title=plain_text(title), show_header=False, min_width=len(title))
+    _print_columns(title, [], [rows])
+
+
+def _print_columns(title: str, headings: list[str], columns: list[Rows]) -> None:
+    """A table of rows that may have several values; the heading of each column, or none at all."""
+    names = dict.fromkeys(name for rows in columns for name, _ in rows)
+    table = Table(title=plain_text(title), show_header=bool(headings), min_width=len(title))
     table.add_column(overflow="fold")
-    table.add_column(justify="right", overflow="fold")
-    for name, value in rows:
-        table.add_row(plain_text(name), value)
+    for number in range(len(columns)):
+        heading = plain_text(headings[number]) if headings else ""
+        table.add_column(heading, justify="right", overflow="fold")
+    for name in names:
+        values = [dict(rows).get(name, "") for rows in columns]
+        table.add_row(plain_text(name), *map(plain_text, values))
     print_rich(table)
 
 
@@ -169,11 +269,18 @@ def print_rich(table: Table) -> None:
     print(capture.get(), end="")  # rich would exit where a pipe is closed
 
 
-def _interval(mean: float, ci95: list[float], exact: bool) -> str:
-    if exact:
+def _mean(estimate: dict[str, Any], is_exact: bool) -> str:
+    """A mean with half its 95 % interval, or with both ends where these are not alike."""
+    mean, interval = estimate["mean"], estimate["ci95"]
+    if is_exact:
         return f"{mean:.4f}"
-    sign = "±" if (sys.stdout.encoding or "utf-8").lower().startswith("utf") else "+-"
-    return f"{mean:.4f} {sign} {(ci95[1] - ci95[0]) / 2:.4f}"
+    is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    if interval is None:
+        return f"{mean:.4f} ± –" if is_utf else f"{mean:.4f} +- ?"
+    low, high = interval
+    if abs(low + high - 2 * mean) > MAX_ASYMMETRY * (high - low):
+        return f"{mean:.4f} ({low:.4f} to {high:.4f})"
+    return f"{mean:.4f} {'±' if is_utf else '+-'} {(high - low) / 2:.4f}"
 
 
 def _number(value: float | None) -> str:

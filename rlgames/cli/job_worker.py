@@ -16,6 +16,8 @@ from rlgames.config import plugins
 from rlgames.config.checks import from_plain
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted
+from rlgames.core.text import printable
+from rlgames.runs import storage
 from rlgames.sweeps.sweep import Sweep
 
 
@@ -48,20 +50,22 @@ def _run(sweep: Sweep, number: int) -> int:
         message = f"interrupted{message and ', '}{message}"
         return report_error(ConfigError(message), False, stop.code)
     except ConfigError as error:
-        _note(path, error.error)
+        _note(sweep, path, error.error)
         return report_error(error, False)
     except Exception as error:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _note(path, f"{traceback.format_exc()}{text}")
+        _note(sweep, path, f"{traceback.format_exc()}{text}")
         return report_error(ConfigError(text, f"{path}/train.log shows where"), False, 3)
 
 
-def _note(path: Path, text: str) -> None:
-    """Append to train.log after the run has ended; the error is printed in any case."""
-    with contextlib.suppress(OSError):
-        path.mkdir(exist_ok=True)
-        with open(path / "train.log", "a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+def _note(sweep: Sweep, path: Path, text: str) -> None:
+    """Append to train.log after the run has ended, each line in printable characters, because
+    files may have put anything into it. The error is printed in any case."""
+    lines = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}".split("\n")
+    with contextlib.suppress(ConfigError, OSError):
+        storage.make_folder(sweep.directory, path.name)
+        with storage.open_to_append(sweep.directory, f"{path.name}/train.log") as file:
+            file.write("".join(f"{printable(line)}\n" for line in lines).encode())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from rlgames.core.errors import (
     to_user_error,
 )
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import
-from rlgames.core.text import json_text
+from rlgames.core.text import json_text, printable
 
 HELP_FLAGS = ("-h", "--help")
 FLAGS = (*HELP_FLAGS, *SWEEP_FLAGS, "--config-dir")
@@ -62,6 +63,7 @@ def answer(words: list[str]) -> int:
         print(overview(COMMANDS))
         return 0
     try:
+        _check_utf8(words)
         return run(words[0], words[1:])
     except BrokenPipeError:
         raise
@@ -69,6 +71,16 @@ def answer(words: list[str]) -> int:
         return report_exception(error, wants_json(words))
     except KeyboardInterrupt:
         return report_interrupt(words)
+
+
+def _check_utf8(words: list[str]) -> None:
+    """Raises ConfigError for a word that no text file can hold, so that no run could name it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            text = printable(word).replace("\\udc", "\\x")  # how Python keeps such a byte
+            raise ConfigError(f"'{text}' is not valid UTF-8", "use a name in UTF-8") from None
 
 
 def report_exception(error: Exception | Interrupted, as_json: bool) -> int:
@@ -111,6 +123,7 @@ def run(name: str, words: list[str]) -> int:
     if {*HELP_FLAGS} & {*words}:
         print(command_help(command, words))
         return 0
+    _check_omp_num_threads()
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
     result = command.load_function()(*_arguments(command, words))
@@ -122,6 +135,17 @@ def run(name: str, words: list[str]) -> int:
     else:
         printer(result)
     return 0
+
+
+def _check_omp_num_threads() -> None:
+    """Raises ConfigError for a number of threads of which OpenMP would print a message of its own,
+    without the program's name, and take another one."""
+    text = os.environ.get("OMP_NUM_THREADS", "1")
+    if not re.fullmatch(r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*", text):
+        raise ConfigError(
+            f"OMP_NUM_THREADS={text!r} in the environment is not a whole number, at least 1",
+            "unset it, or write OMP_NUM_THREADS=1",
+        )
 
 
 def _check_flags(command: Command, words: list[str]) -> None:

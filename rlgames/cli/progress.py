@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.core.errors import detach_stdout
+from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.runs.files import finite_or_none, read_metrics, read_run
 from rlgames.training.callbacks import Callback
 
@@ -62,8 +63,8 @@ class ProgressView:
         values = [value for _, value in self.curve]
         values += [] if self.random is None else [self.random]  # a worse value is no upper bound
         values = values or [0.0]
-        is_turns = self.metric == "turns"
-        worst, best = (max(values), min(values)) if is_turns else (min(values), max(values))
+        is_lower_better = direction(goal_of(self.metric), self.metric) < 0
+        worst, best = (max(values), min(values)) if is_lower_better else (min(values), max(values))
         low = ("worst", worst) if self.random is None else ("random", self.random)
         high = ("best", best) if self.optimal is None else ("optimum", self.optimal)
         if self.metric == "points" and self.optimal is None:
@@ -134,8 +135,6 @@ class PlainProgress(Callback):
     """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
     one."""
 
-    figures = ("turns", "score", "points", "exploitability")
-
     def __init__(self, total: int) -> None:
         self._total, self._tenth = total, 0
         self._latest: dict[str, float] = {}
@@ -152,7 +151,7 @@ class PlainProgress(Callback):
             self._latest = {}
 
     def _line(self) -> str:
-        latest, figures = self._latest, self.figures
+        latest, figures = self._latest, HEADLINES
         speed = latest.get("time/games_per_s")
         parts = [] if speed is None else [f"{speed:,.0f} games/s"]
         for name in figures:

@@ -16,19 +16,30 @@ from rich.text import Text
 from rlgames.commands.report import COLUMNS, ReportResult, cell
 from rlgames.config import plugins
 from rlgames.core.text import printable
-from rlgames.runs.summary import Report, Row, as_text
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.runs.summary import FINAL_PREFIX, Report, Row, as_text
 
 MAX_SETTING_WIDTH = 24
 """Longer settings are cut in the table of a terminal."""
 
+
+GAPS = ("gap", "final/gap")
+"""The columns of the gap to the optimum, of the best checkpoint and of the final network."""
 
 UNBOUNDED_WIDTH = 10_000
 """The width of a table that is not printed on a terminal."""
 
 
 def print_report(result: ReportResult) -> None:
-    """Print a report in the format of its command."""
-    PRINTERS[result.format](result.report)
+    """Print a report in the format of its command; a comparison takes the place of the runs."""
+    if result.comparison is not None:
+        from rlgames.cli.comparison_tables import print_comparison
+
+        print_comparison(result.comparison, result.format)
+    else:
+        PRINTERS[result.format](result.report)
+    if result.profile and result.format == "table":
+        print(f"performance profiles: {printable(result.profile)}")
     if result.curves and result.format == "table":
         print(f"curves: {printable(result.curves)}")
 
@@ -96,23 +107,28 @@ def _essence(report: Report) -> Report:
     return replace(
         report,
         keys=[key for key in report.keys if differs(key)],
-        figures=[name for name in report.figures if name in judged],
+        figures=[name for name in report.figures if name.removeprefix(FINAL_PREFIX) in judged],
     )
 
 
 def print_csv(report: Report) -> None:
     """CSV with full numbers; the interval of a figure takes two columns."""
     columns = [name for name in COLUMNS if name not in ("status", "runs")]
-    bounds = [f"{name} {end}" for name in report.figures for end in ("low", "high")]
+    headings = [*report.keys, "status", "runs", *map(_checkpoint_heading, report.figures)]
+    headings += [
+        f"{_checkpoint_heading(name)} {end}" for name in report.figures for end in ("low", "high")
+    ]
+    headings += [_checkpoint_heading(name) if name in GAPS else name for name in columns]
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    names = [*report.keys, "status", "runs", *report.figures, *bounds, *columns]
-    writer.writerow(map(printable, names))
+    writer.writerow(map(printable, headings))
     for row in report.rows:
-        values = {name: cell(row, name) for name in names}
+        values = [cell(row, name) for name in (*report.keys, "status", "runs", *report.figures)]
         for name in report.figures:
-            ends = row.results[name].as_dict()["ci95"] if name in row.results else None
-            values |= dict(zip((f"{name} low", f"{name} high"), ends or (None, None), strict=True))
-        writer.writerow(_word(values[name]) for name in names)
+            mean = row.mean_of(name)
+            interval = None if mean is None else mean.as_dict()["ci95"]
+            values += interval or (None, None)
+        values += [cell(row, name) for name in columns]
+        writer.writerow(map(_word, values))
 
 
 PRINTERS: dict[str, Callable[[Report], None]] = {
@@ -131,9 +147,17 @@ def _cells(report: Report) -> tuple[list[str], list[list[str]]]:
         texts = [_shown(row, name, report) for row in report.rows]
         is_empty = all(text == "1" for text in texts) if name == "runs" else not any(texts)
         if not is_empty:
-            columns.append((printable(name), texts))
+            is_figure = name in (*report.figures, *GAPS)
+            columns.append((printable(_checkpoint_heading(name) if is_figure else name), texts))
     headings = [name for name, _ in columns]
     return headings, [list(row) for row in zip(*(texts for _, texts in columns), strict=True)]
+
+
+def _checkpoint_heading(name: str) -> str:
+    """A figure or a gap with its checkpoint in words."""
+    is_final = name.startswith(FINAL_PREFIX)
+    words = FINAL_IN_WORDS if is_final else BEST_IN_WORDS
+    return f"{name.removeprefix(FINAL_PREFIX)} {words}"
 
 
 def _shown(row: Row, name: str, report: Report) -> str:
@@ -141,10 +165,11 @@ def _shown(row: Row, name: str, report: Report) -> str:
     if name in report.keys:
         text = _word(value)
         return text if len(text) <= MAX_SETTING_WIDTH else text[: MAX_SETTING_WIDTH - 1] + "…"
-    if name in report.figures and name in row.results:
-        half = row.results[name].half
+    mean = row.mean_of(name) if name in report.figures else None
+    if mean is not None:
+        half = mean.half
         return _number(value) + ("" if half is None else f" ± {_number(half)}")
-    if name == "gap" and value is not None:
+    if name in GAPS and value is not None:
         return f"{value:.2%}"
     if name == "seconds" and value is not None:
         return f"{value:.1f}"

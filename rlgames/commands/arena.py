@@ -1,4 +1,4 @@
-"""`rlgames arena`: a round-robin tournament."""
+"""`rlgames arena`: a round-robin tournament, or in a game for one a paired comparison."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from os.path import normpath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from rlgames.commands.run_config import config_for_run
@@ -14,8 +16,9 @@ from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
 from rlgames.config.registry import TRAINING_ONLY_PLAYERS
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.core.rng import make_generator
+from rlgames.core.rng import make_generator, pair_stream
 from rlgames.evaluation.arena import compete
+from rlgames.evaluation.paired import compare_paired
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device, build_game
 from rlgames.games.game import Game
@@ -23,7 +26,8 @@ from rlgames.players.player import Player
 
 
 def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
-    """The cross table and the ratings; contestants: as in competitors."""
+    """The cross table and the ratings, or in a game for one the results on the same boards and
+    dice; contestants: as in competitors."""
     if len(contestants) < 2:
         raise ConfigError(
             "an arena needs at least two players", "as in: rlgames arena RUN random exact"
@@ -32,21 +36,81 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
     cfg, game, players = competitors(contestants, overrides)
-    rng = make_generator(cfg.seed, "eval", cfg.device)
-    result = compete(game, contestants, players, cfg.games, rng)
-    points = [[None if value != value else float(value) for value in row] for row in result.points]
+    report = {"game": to_plain(cfg)["game"], "games": cfg.games, "seed": cfg.seed}
+    if game.spec.seats == 1:
+        return report | _paired_fields(contestants, cfg, game, players)
+    return report | _tournament_fields(contestants, cfg, game, players)
+
+
+def _paired_fields(
+    contestants: list[str], cfg: DictConfig, game: Game[Any], players: list[Player]
+) -> dict[str, Any]:
+    """The figure of each player of a game for one, and the paired differences."""
+
+    def make_rng(stream: str) -> torch.Generator:
+        return make_generator(cfg.seed, f"arena {stream}", cfg.device)
+
+    with torch.inference_mode():
+        names = [normpath(word) for word in contestants]
+        result = compare_paired(game, names, players, cfg.games, make_rng)
     return {
-        "game": to_plain(cfg)["game"],
-        "games": cfg.games,
-        "seed": cfg.seed,
+        "games": result.games,
+        "exact": result.is_exact,
+        "figure": result.figure,
+        "players": [
+            {"name": word, **estimate.as_dict()}
+            for word, estimate in zip(contestants, result.players, strict=True)
+        ],
+        "pairs": [
+            {
+                "players": [contestants[pair.first], contestants[pair.second]],
+                "difference": pair.difference.as_dict(),
+                "correlation": pair.correlation,
+            }
+            for pair in result.pairs
+        ],
+    }
+
+
+def _tournament_fields(
+    contestants: list[str], cfg: DictConfig, game: Game[Any], players: list[Player]
+) -> dict[str, Any]:
+    """The ratings and the cross table of a game for two."""
+
+    def rng_of_pair(first: str, second: str) -> torch.Generator:
+        return make_generator(cfg.seed, pair_stream(first, second), cfg.device)
+
+    # In alphabetical order, so that the games of a pair do not depend on the order of the words.
+    paths = [normpath(word) for word in contestants]
+    order = sorted(range(len(paths)), key=paths.__getitem__)
+    rows = [order.index(number) for number in range(len(paths))]
+    result = compete(
+        game,
+        [paths[number] for number in order],
+        [players[number] for number in order],
+        cfg.games,
+        rng_of_pair,
+    )
+    points = [[None if value != value else float(value) for value in row] for row in result.points]
+    intervals = None if result.intervals is None else np.stack(result.intervals, 1).tolist()
+    return {
         "players": [
             {
-                "name": contestants[number],
-                "elo": float(result.elo[number]),
-                "ci95": [float(result.low[number]), float(result.high[number])],
-                "points": points[number],
+                "name": word,
+                "elo": float(result.elo[row]),
+                "ci95": None if intervals is None else intervals[row],
+                "points": [points[row][column] for column in rows],
+                **player.statistics(),
             }
-            for number in range(len(contestants))
+            for word, row, player in zip(contestants, rows, players, strict=True)
+        ],
+        "pairs": [
+            {
+                "players": [contestants[order[row]], contestants[order[column]]],
+                "games": evaluation.games,
+                "exact": evaluation.is_exact,
+            }
+            for (row, column), evaluation in result.evaluations.items()
         ],
     }
 
@@ -73,8 +137,6 @@ def competitors(
     searches = {f"search={search}" for _, search in parts if search}
     cfg = config_for_run("arena", runs[0] if runs else None, [*searches, *overrides])
     game = build_game(cfg).to(build_device(cfg))
-    if game.spec.seats != 2:
-        raise ConfigError(f"{game.spec.name} is played alone", "compare players with rlgames eval")
     players = [
         build_player(_node(word, names), cfg, game, cfg.search if search else None)
         for word, search in parts

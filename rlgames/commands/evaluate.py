@@ -16,20 +16,21 @@ from rlgames.commands.run_config import config_for_run, game_and_player, player_
 from rlgames.commands.watch import frames
 from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
+from rlgames.core.metrics import gap_to_optimum
+from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts
 from rlgames.evaluation.compile import with_compiled_observe
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate, random_play_mean
-from rlgames.factory.agents import build_player, trained_config
+from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.runs.directory import write_atomically
+from rlgames.runs import storage
 from rlgames.solvers.exploitability import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
@@ -66,8 +67,8 @@ class Match:
 def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     """Evaluate a run or a player; the fields of the JSON.
 
-    A run's eval.json is written too, unless it already holds an evaluation and this one plays
-    fewer games than usual.
+    A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
+    holds an evaluation and this one plays fewer games than usual.
     """
     cfg = config_for_run("eval", run, overrides)
     if run is None and "player" not in cfg:
@@ -84,8 +85,10 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
         report = _report(match, recorder)
     if run is not None and run.is_dir():
         is_quick = report["games"] < DEFAULT_GAMES and not report["exact"]
-        if not (is_quick and (run / "eval.json").exists()):
-            _save(run / "eval.json", report)
+        suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
+        path = run / f"eval{suffix}.json"
+        if not (is_quick and path.exists()):
+            _save(path, report)
     return report
 
 
@@ -132,12 +135,13 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
     """Play the games, and what `rlgames eval` reports of them."""
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     plain = to_plain(cfg)
-    rng = make_generator(cfg.seed, "final", build_device(cfg))
+    rng = make_generator(cfg.seed, REPORT_STREAM, build_device(cfg))
     settings = EvaluationSettings(match.games, DEFAULT_GAMES, cfg.batch)
     result = evaluate(game, player, settings, rng, opponent, on_games=recorder)
     return {
         "game": plain["game"],
         "player": match.names[0],
+        **({} if match.run is None else checkpoint_fields(match.run, cfg.checkpoint)),
         "opponent": None if opponent is None else match.names[1],
         "sampling": None if match.run is None else cfg.sampling.name,
         "search": plain.get("search"),
@@ -153,10 +157,16 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
             if game.spec.goal == "outcome"
             else reference_fields(game, result, cfg.solve_seconds)
         ),
-        **player.statistics(),
+        **_player_statistics(player, opponent),
         "seconds": result.seconds,
         "moves_per_s": result.num_moves / max(result.seconds, 1e-9),
     }
+
+
+def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:
+    """The statistics of both players; the names of the opponent's begin with opponent_."""
+    others = {} if opponent is None or opponent is player else opponent.statistics()
+    return player.statistics() | {f"opponent_{name}": value for name, value in others.items()}
 
 
 def _print_trace(match: Match) -> None:
@@ -177,7 +187,7 @@ def _print_trace(match: Match) -> None:
 def _save(path: Path, report: dict[str, Any]) -> None:
     """Write a report atomically into its run; where that fails, only warn."""
     try:
-        write_atomically(path, json.dumps(report, indent=2) + "\n")
+        storage.write_file(path.parent, path.name, json.dumps(report, indent=2) + "\n")
     except OSError as error:
         warning = f"rlgames: {path} was not written: {error.strerror}"
         print(printable(warning), file=sys.stderr)
@@ -204,7 +214,12 @@ def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
     for name, layouts in (("trained_on", parts.trained_on), ("held_out", parts.held_out)):
         settings = EvaluationSettings(match.games, DEFAULT_GAMES, match.cfg.batch, layouts)
         result = evaluate(match.game, match.player, settings, rng)
-        fields[name] = {"games": result.games, "exact": result.is_exact, **result.turns.as_dict()}
+        fields[name] = {
+            "games": result.games,
+            "exact": result.is_exact,
+            **result.turns.as_dict(),
+            **reference_fields(match.game, result, match.cfg.solve_seconds, layouts),
+        }
     return fields
 
 
@@ -256,16 +271,20 @@ def exact_fields(
     return fields
 
 
-def reference_fields(game: Game[Any], result: Evaluation, seconds: float) -> dict[str, Any]:
-    """Random play, the optimum and the relative gap to it, positive where play is worse."""
-    optimum = find_optimum(game, seconds)
+def reference_fields(
+    game: Game[Any], result: Evaluation, seconds: float, layouts: State | None = None
+) -> dict[str, Any]:
+    """Random play, the optimum and the relative gap to it, positive where play is worse.
+
+    layouts: those that were played, None for all of the game.
+    """
+    optimum = find_optimum(game, seconds, layouts=layouts)
     gap, optimal = None, None if optimum is None else optimum.value
     if optimal is not None:
-        is_turns = game.spec.goal == "turns"
-        mean = result.turns.mean if is_turns else result.score.mean
-        is_worse = mean > optimal if is_turns else mean < optimal
-        gap = abs(mean - optimal) / optimal * (1 if is_worse else -1)
-        gap = 0.0 if abs(gap) < ROUNDING_ERROR else gap
+        goal = game.spec.goal
+        mean = result.turns.mean if goal == "turns" else result.score.mean
+        gap = gap_to_optimum(goal, mean, optimal)
+        gap = 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap
     return {
         "reference": {
             "random": random_play_mean(game),

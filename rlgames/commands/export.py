@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from rlgames.games.game import Game
 from rlgames.players.player import Random
 from rlgames.policies.policy import Network
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
+from rlgames.runs import storage
 
 TOLERANCE = 1e-4
 """The absolute and the relative difference from torch's scores that is allowed."""
@@ -46,7 +46,7 @@ class Exported:
 
 
 def export_command(run: Path, overrides: list[str]) -> Exported:
-    """Write the network of a run's best checkpoint, which reads float32 [batch, *shape], what
+    """Write the network of a run's checkpoint, which reads float32 [batch, *shape], what
     policy.inputs(game, state) gives, and try it.
 
     Raises ConfigError for a policy that is no network, where the extra onnx is not installed, and
@@ -56,7 +56,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     for needed in ("onnx", "onnxscript", "onnxruntime"):
         if find_spec(needed) is None:
             raise ConfigError(f"export needs {needed}", "pip install 'rlgames[onnx]'")
-    agent = load_agent(run)
+    agent = load_agent(run, checkpoint=cfg.checkpoint)
     game, policy = agent.game.to("cpu"), agent.policy.to("cpu")
     trained = trained_config(run)
     if not isinstance(policy, Network):
@@ -74,13 +74,14 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
         "policy": json_text(to_plain(trained.policy)),
     }
     inputs = _positions(game, policy)
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(storage.temporary_name(path.name))
+    storage.remove_file(path.parent, temporary.name)
     try:
         _write(policy, inputs[:2], outputs, metadata, temporary)
         difference = _difference(policy, inputs, temporary)
-        os.replace(temporary, path)
+        storage.publish_file(path.parent, path.name)
     finally:
-        temporary.unlink(missing_ok=True)
+        storage.remove_file(path.parent, temporary.name)
     return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), difference)
 
 

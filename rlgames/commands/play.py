@@ -30,7 +30,7 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     device = build_device(cfg)
     agent: Agent | None = None
     if run is not None:
-        agent = load_agent(run, cfg)
+        agent = load_agent(run, cfg, cfg.checkpoint)
         game = agent.game
     else:
         game = build_game(cfg).to(device)

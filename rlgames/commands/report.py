@@ -5,31 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.runs.files import finite_or_none
 from rlgames.runs.index import find_runs, read_summary
-from rlgames.runs.summary import Report, Row, RunSummary, as_text
+from rlgames.runs.summary import FINAL_PREFIX, Report, Row, RunSummary, as_text
 
-REFERENCES = ("random", "optimal")
+if TYPE_CHECKING:
+    from rlgames.commands.comparison import Comparison
+
+REFERENCES = ("random", "optimal", "held_out_optimal")
 """Results that are references for the figures of a run."""
 
-COLUMNS = ("status", "runs", "random", "optimal", "gap", "seconds", "run")
+COMPARISON_KEYS = ("profile", "power", "difference")
+"""Keys that say more about compare=."""
+
+COLUMNS = (
+    *("status", "runs", "random", "optimal", "held_out_optimal"),
+    *("gap", "final/gap", "seconds", "run"),
+)
 """The columns of a report after its keys and its figures."""
 
 
 @dataclass(frozen=True)
 class ReportResult:
-    """A report, how to print it (format=), and the file with its learning curves, if any."""
+    """A report, how to print it (format=), and the file with its learning curves, if any.
+
+    comparison: the statistics of compare=, None without it. profile: the file of profile=.
+    """
 
     report: Report
     format: str
     curves: str | None
+    comparison: Comparison | None = None
+    profile: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return self.report.as_dict()
+        fields = self.report.as_dict()
+        return fields if self.comparison is None else fields | self.comparison.as_dict()
 
 
 def report_command(directories: list[str], overrides: list[str]) -> ReportResult:
@@ -45,11 +62,28 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     keys = _differing(runs, cfg.by)
     figures = _figures(runs)
     report = Report(runs, _sorted(rows, cfg.sort, keys, figures), keys, figures, _best(rows))
+    if cfg.curves is None and (cfg.metric is not None or cfg.window is not None):
+        name = "metric" if cfg.metric is not None else "window"
+        raise ConfigError(f"{name}= is for learning curves", "add curves=FILE.png")
     if cfg.curves is not None:
         from rlgames.commands.curves import draw
 
-        draw(report, rows, Path(cfg.curves), cfg.metric)
-    return ReportResult(report, cfg.format, cfg.curves)
+        draw(report, rows, Path(cfg.curves), cfg.metric, cfg.window)
+    comparison = None
+    if cfg.compare is not None:
+        comparison = _compare(runs, cfg)
+    elif unused := next((name for name in COMPARISON_KEYS if cfg[name] is not None), None):
+        raise ConfigError(f"{unused}= belongs to a comparison", "add compare=config, or a setting")
+    return ReportResult(report, cfg.format, cfg.curves, comparison, cfg.profile)
+
+
+def _compare(runs: list[RunSummary], cfg: DictConfig) -> Comparison:
+    from rlgames.commands.comparison import compare, write_profiles
+
+    comparison = compare(runs, cfg.compare, cfg.power, cfg.difference)
+    if cfg.profile is not None:
+        write_profiles(comparison, Path(cfg.profile))
+    return comparison
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:
@@ -82,7 +116,11 @@ def _figures(runs: list[RunSummary]) -> list[str]:
             values.setdefault(name, set()).add(value)
     others = [name for name in values if name not in first and name not in REFERENCES]
     few = sum(bool(run.results) for run in runs) < 2
-    return [*map(str, first), *(name for name in others if few or len(values[name]) > 1)]
+    shown = [*map(str, first), *(name for name in others if few or len(values[name]) > 1)]
+    # The figures that runs are judged by are shown of both checkpoints, side by side.
+    judged = {name for run in runs for name in (run.figure, run.best_by)}
+    final = {name for run in runs for name in run.final_results if name in judged}
+    return [each for name in shown for each in (name, FINAL_PREFIX + name)[: 1 + (name in final)]]
 
 
 def _best(rows: list[Row]) -> list[RunSummary]:
@@ -120,9 +158,11 @@ def cell(row: Row, name: str) -> Any:
         "status": lambda: row.status,
         "runs": lambda: len(row.runs),
         "gap": lambda: row.gap,
+        "final/gap": lambda: row.final_gap,
         "seconds": lambda: row.seconds,
         "run": lambda: str(row.first.path),
     }
     if name in getters:
         return getters[name]()
-    return row.results[name].mean if name in row.results else row.first.settings.get(name)
+    mean = row.mean_of(name)
+    return row.first.settings.get(name) if mean is None else mean.mean

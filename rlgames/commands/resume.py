@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import filelock
 from omegaconf import DictConfig
 
 from rlgames.commands.run_config import drop_training_overrides
@@ -14,13 +13,13 @@ from rlgames.config.compose import load_config
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
-from rlgames.runs.directory import lock_directory
+from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import read_run
 
 
 def load_resumable(
     run: Path, overrides: list[str]
-) -> tuple[DictConfig, Checkpoint, filelock.BaseFileLock | None]:
+) -> tuple[DictConfig, Checkpoint, DirectoryLock | None]:
     """The checked config and the checkpoint of a run, and its lock, for the first of several
     processes. The lock comes first: another process could replace a checkpoint read before.
 

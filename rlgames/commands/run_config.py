@@ -27,6 +27,8 @@ def config_for_run(command: str, run: Path | None, overrides: list[str]) -> Dict
     overrides = plugins.load_plugins(overrides)
     if run is None:
         cfg = load_config(command, overrides)
+        if cfg.get("checkpoint") is not None:
+            raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
         if "game" not in cfg:
             latest = newest_run(Path("outputs"))
             example = "RUN" if latest is None else shlex.quote(str(latest))
@@ -85,7 +87,7 @@ def game_and_player(
     """
     device, search = build_device(cfg), cfg.get("search")
     if run is not None:
-        agent = load_agent(run, cfg)
+        agent = load_agent(run, cfg, cfg.checkpoint)
         agent.game = prepare(agent.game)
         return agent.game, with_search(agent, agent.game, search, run)
     game = prepare(build_game(cfg).to(device))

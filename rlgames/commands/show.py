@@ -15,6 +15,7 @@ from rlgames.commands.run_config import config_for_run, game_and_player
 from rlgames.commands.watch import probabilities
 from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError
+from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
@@ -104,10 +105,10 @@ def _actions(
         }
         for action in legal
     ]
-    fewer = 1 if game.spec.goal == "turns" else -1
+    sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
 
     def order(action: dict[str, Any]) -> tuple[float, float]:
-        return -(action["probability"] or 0.0), fewer * (action["exact"] or 0.0)
+        return -(action["probability"] or 0.0), -sign * (action["exact"] or 0.0)
 
     return sorted(actions, key=order)
 

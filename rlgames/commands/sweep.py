@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rlgames.config.checks import to_plain
@@ -9,7 +10,9 @@ from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import load_config
 from rlgames.config.overrides import parse_overrides
 from rlgames.core.errors import ConfigError
-from rlgames.runs.directory import make_run_directory
+from rlgames.core.untrusted import sanitized
+from rlgames.runs import storage
+from rlgames.runs.directory import NEW_FILES, SWEEP_FILES, make_run_directory
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MANIFEST, Job, Sweep
 from rlgames.training.components import check_components
@@ -26,11 +29,8 @@ def sweep_command(words: list[str]) -> int:
     out = [str(parse_overrides([word])[0].value()) for word in rest if word.startswith("out=")]
     rest = [word for word in rest if not word.startswith("out=")]
     directory = Path(out[-1]) if out else None
-    if directory and (directory / "run.json").exists():
-        raise ConfigError(f"{directory} already holds a run", "choose another out=")
-    if directory and (directory / MANIFEST).exists():
-        hint = f"choose another out=, or resume it: rlgames resume {directory}"
-        raise ConfigError(f"{directory} already holds a sweep", hint)
+    if directory:
+        _check_new_sweep(directory)
     sweep = Sweep(directory or Path("outputs") / "sweeps" / "…", words, launcher)
     if "hparams_search" in cfg:
         from rlgames.sweeps import hparam_search
@@ -48,10 +48,35 @@ def sweep_command(words: list[str]) -> int:
             sweep.jobs.append(Job(overrides, to_plain(job)))
     if cfg.dry_run:
         return _print_plan(sweep)
-    sweep.directory = directory or make_run_directory(Path("outputs") / "sweeps")
-    sweep.directory.mkdir(parents=True, exist_ok=True)
-    sweep.write()
+    sweep.directory = directory or sweep.directory
+    for number in range(len(sweep.jobs)):
+        if directory and os.path.lexists(sweep.path(number)):
+            shown = sanitized(sweep.path(number))
+            raise ConfigError(f"{shown} exists, and a job would write there", "choose another out=")
+    try:
+        sweep.directory = directory or make_run_directory(Path("outputs") / "sweeps")
+        storage.make_directory(sweep.directory)
+        sweep.write()
+    except OSError as error:
+        path = sanitized(directory or error.filename or "outputs")
+        hint = "choose another out="
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", hint) from None
     return _run(sweep, rest)
+
+
+def _check_new_sweep(directory: Path) -> None:
+    """Raises ConfigError unless every file that a sweep writes beside its jobs is new."""
+    if os.path.lexists(directory / MANIFEST):
+        hint = f"choose another out=, or resume it: rlgames resume {directory}"
+        raise ConfigError(f"{sanitized(directory)} already holds a sweep", hint)
+    if any((directory / "checkpoints").glob("*.safetensors")):
+        raise ConfigError(f"{sanitized(directory)} already holds a run", "choose another out=")
+    for name in (*SWEEP_FILES, *NEW_FILES):
+        if os.path.lexists(directory / name):
+            shown = sanitized(directory / name)
+            raise ConfigError(
+                f"{shown} exists, and a sweep needs a new directory", "choose another out="
+            )
 
 
 def resume_sweep(directory: Path, words: list[str]) -> int:

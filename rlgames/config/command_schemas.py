@@ -12,6 +12,7 @@ from rlgames.config.command import Command, Group, PrimaryConfig
 from rlgames.config.schema import MAX_BATCH, POSITIVE, key
 from rlgames.config.training_schemas import (
     MAX_SEED,
+    CheckpointConfig,
     DeviceConfig,
     FormatConfig,
     PluginConfig,
@@ -23,7 +24,7 @@ from rlgames.config.training_schemas import (
 
 
 @dataclass
-class EvalConfig(FormatConfig, RunConfig):
+class EvalConfig(FormatConfig, CheckpointConfig, RunConfig):
     games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
     compile: bool = key(False, help="compile the observation function; needs a C++ compiler")
@@ -41,7 +42,7 @@ class SolveConfig(FormatConfig):
 
 
 @dataclass
-class PlayConfig(RunConfig):
+class PlayConfig(CheckpointConfig, RunConfig):
     seat: int = key(1, 1, 2, help="your seat; 1 moves first")
     games: int = key(1, 1, 10**6, help="games to play")
     record: str | None = key(None, is_text=True, help="file to append finished games to")
@@ -51,13 +52,13 @@ class PlayConfig(RunConfig):
 
 
 @dataclass
-class WatchConfig(RunConfig):
+class WatchConfig(CheckpointConfig, RunConfig):
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
 
 
 @dataclass
-class ShowConfig(FormatConfig, DeviceConfig):
+class ShowConfig(FormatConfig, CheckpointConfig, DeviceConfig):
     state: str | None = key(
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
     )
@@ -66,7 +67,7 @@ class ShowConfig(FormatConfig, DeviceConfig):
 
 @dataclass
 class ArenaConfig(FormatConfig, RunConfig):
-    games: int = key(1000, 1, 10**9, help="games per pair, half of them in each seat")
+    games: int = key(1000, 1, 10**9, help="games per pair; in a game for one, per player")
 
 
 @dataclass
@@ -79,11 +80,26 @@ class ReportConfig(FormatConfig):
         None, help="metric of curves=, as in eval/turns; null: that of best_by"
     )
     curves: str | None = key(None, is_text=True, help="PNG file for the learning curves")
+    window: int | None = key(
+        None, 1, 10**9, help="draw means over this many games; null: as logged"
+    )
+    compare: str | None = key(
+        None, help="statistics of agents; the setting that distinguishes them, or config"
+    )
+    profile: str | None = key(
+        None, is_text=True, help="PNG, CSV or JSON file for the performance profiles"
+    )
+    power: float | None = key(
+        None, 0.05, 0.999, help="power of the test that compare= plans; null: 0.8"
+    )
+    difference: float | None = key(
+        None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
+    )
     format: str = key("table", of=("table", "markdown", "csv", "json"), help="output format")
 
 
 @dataclass
-class ExportConfig(PluginConfig):
+class ExportConfig(CheckpointConfig):
     out: str | None = key(None, is_text=True, help="ONNX file; null: policy.onnx in the run")
 
 

@@ -9,6 +9,10 @@ LEGACY_DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {
     ("learner", "ppo"): {"entropy_coef": 0.0, "entropy_coef_end": None, "epochs": 1},
     ("learner", "td_lambda"): {"minibatches": 1, "max_grad_norm": 1.0},
     ("learner", "dqn"): {"max_grad_norm": 1.0},
+    **{
+        (group, "exact"): {"move_positions": None, "move_seconds": 0.1}
+        for group in ("opponent", "eval_opponent", "teacher")
+    },
 }
 """By group and option; any other key that a config lacks has its schema's default."""
 

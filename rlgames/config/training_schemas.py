@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any
 
 from rlgames.config.schema import MAX_BATCH, POSITIVE, key
+from rlgames.core.metrics import HEADLINES
 
 MAX_SEED = 2**64 - 1
 
@@ -26,6 +27,13 @@ class RunConfig(DeviceConfig):
     """The keys of every command that plays games."""
 
     seed: int = key(0, 0, MAX_SEED, help="the same seed gives the same games")
+
+
+@dataclass
+class CheckpointConfig(PluginConfig):
+    checkpoint: str | None = key(
+        None, of=("best", "final", "latest"), help="checkpoint of the run; null: best (selected)"
+    )
 
 
 @dataclass
@@ -59,10 +67,13 @@ class TrainConfig(RunConfig):
     )
     best_by: str | None = key(
         None,
-        of=("turns", "score", "points", "exploitability"),
+        of=HEADLINES,
         help="metric that selects the best checkpoint; null: the game's own",
     )
     solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact optimum; 0: skip it")
+    join_seconds: float = key(
+        300.0, 1, 1e6, help="time limit for all processes of torchrun to join"
+    )
     init_from: str | None = key(None, is_text=True, help="run whose weights initialize the policy")
     demonstrations: str | None = key(None, is_text=True, help="recorded games to learn from")
     demonstrator: str | None = key(
@@ -81,14 +92,14 @@ class TrainConfig(RunConfig):
 @dataclass
 class SweepConfig(PluginConfig):
     objective: str | None = key(
-        None, help="metric that hparams_search= optimizes, as in final/turns; null: best_by"
+        None, help="figure that hparams_search= optimizes: best/NAME, final/NAME; null: best_by"
     )
     dry_run: bool = key(False, help="list the jobs without running them")
 
 
 RESUMABLE_KEYS = (
     *("games", "log_every", "eval_every", "eval_games", "save_every", "keep_every"),
-    *("solve_seconds", "device", "threads", "plugins"),
+    *("solve_seconds", "join_seconds", "device", "threads", "plugins"),
 )
 """The keys of a training that may change when it resumes."""
 

@@ -7,26 +7,66 @@ with rank 0, and every function below is local. torch.distributed is imported on
 from __future__ import annotations
 
 import os
+import re
+import socket
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+from rlgames.core.errors import ConfigError
+from rlgames.core.processes import stop_with_parent
+from rlgames.core.text import printable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _torchrun_variable(name: str, default: int) -> int:
-    return int(os.environ[name]) if "TORCHELASTIC_RUN_ID" in os.environ else default
+TORCHRUN_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+MAX_WORLD_SIZE = 1 << 16
+
+SILENT_SECONDS = 5.0
+"""Whoever waits longer for other processes says so."""
+
+
+def _torchrun_variable(name: str) -> str:
+    if name not in os.environ:
+        missing = ", ".join(each for each in TORCHRUN_VARIABLES if each not in os.environ)
+        raise ConfigError(
+            f"TORCHELASTIC_RUN_ID is set without {missing}",
+            "start with torchrun, or unset TORCHELASTIC_RUN_ID",
+        )
+    return os.environ[name]
+
+
+def _torchrun_number(name: str, default: int, low: int, high: int) -> int:
+    """A number among torchrun's variables; the default where torchrun did not start this process.
+
+    Raises ConfigError where it is missing or wrong.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return default
+    text = _torchrun_variable(name)
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise ConfigError(f"{name}={text!r} is not a whole number", "torchrun sets it")
+    if not low <= int(text) <= high:
+        raise ConfigError(
+            f"{name}={text} is out of range", f"it should be at least {low} and at most {high}"
+        )
+    return int(text)
 
 
 def rank() -> int:
     """The index of this process, from 0."""
-    return _torchrun_variable("RANK", 0)
+    return _torchrun_number("RANK", 0, 0, world_size() - 1)
 
 
 def world_size() -> int:
     """The number of processes."""
-    return _torchrun_variable("WORLD_SIZE", 1)
+    return _torchrun_number("WORLD_SIZE", 1, 1, MAX_WORLD_SIZE)
 
 
 def rank_stream_name(name: str) -> str:
@@ -35,20 +75,104 @@ def rank_stream_name(name: str) -> str:
 
 
 @contextmanager
-def process_group(device: str) -> Iterator[None]:
-    """Connect the processes: gloo on CPUs, nccl on GPUs with one GPU per process."""
+def process_group(device: str, join_seconds: float) -> Iterator[None]:
+    """Connect the processes: gloo on CPUs, nccl on GPUs with one GPU per process.
+
+    From then on a process ends with the one that started it. join_seconds: how long to wait for
+    the others. Raises ConfigError for wrong variables of torchrun, and ConnectionError.
+    """
     if world_size() == 1:
         yield
         return
     import torch.distributed
 
+    rank(), _torchrun_variable("MASTER_ADDR"), _torchrun_number("MASTER_PORT", 0, 1, 65_535)
+    local_rank = _torchrun_number("LOCAL_RANK", 0, 0, MAX_WORLD_SIZE)
+    stop_with_parent()
+    store = _join(join_seconds)
     if device.startswith("cuda"):
-        torch.cuda.set_device(_torchrun_variable("LOCAL_RANK", 0))
-    torch.distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        torch.cuda.set_device(local_rank)
+    backend = "nccl" if device.startswith("cuda") else "gloo"
+    with _communication() as dist:
+        dist.init_process_group(backend, store=store, rank=rank(), world_size=world_size())
     try:
         yield
     finally:
         torch.distributed.destroy_process_group()
+
+
+class _Wait:
+    """A limited wait for other processes."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self._start, self._has_spoken = seconds, time.monotonic(), False
+
+    @property
+    def remaining(self) -> float:
+        return self._start + self.seconds - time.monotonic()
+
+    def sleep(self, processes: str, says_so: bool) -> None:
+        """Wait a little for these. Raises ConnectionError when the time is over."""
+        if self.remaining <= 0:
+            limit = f"join_seconds={self.seconds:g}"
+            raise ConnectionError(f"{processes} did not join within {limit}")
+        waited = time.monotonic() - self._start
+        if says_so and not self._has_spoken and waited >= SILENT_SECONDS:
+            self._has_spoken = True
+            line = f"waiting for {processes}, at most {self.seconds:g} s"
+            print(printable(f"rlgames: {line}"), file=sys.stderr, flush=True)
+        time.sleep(min(0.1, max(0.0, self.remaining)))
+
+
+def _join(seconds: float) -> Any:
+    """The store by which the processes find each other, once all have reached it.
+
+    Says on standard error whom it waits for; raises ConnectionError after this many seconds.
+    """
+    import torch.distributed
+
+    dist: Any = torch.distributed  # its type hints lack the stores
+
+    wait, own, count = _Wait(seconds), rank(), world_size()
+    host, port = _torchrun_variable("MASTER_ADDR"), int(_torchrun_variable("MASTER_PORT"))
+    # torchrun may hold the store itself; otherwise the first process does.
+    of_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    is_master = own == 0 and not of_torchrun
+    master = f"{'torchrun' if of_torchrun else 'process 0 (RANK=0)'} at {host}:{port}"
+    while not is_master and not _accepts(host, port):
+        wait.sleep(master, says_so=True)
+    try:
+        store = dist.TCPStore(
+            host,
+            port,
+            is_master=is_master,
+            wait_for_workers=False,
+            timeout=timedelta(seconds=max(1.0, wait.remaining)),
+        )
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        names = [f"rlgames/{attempt}/{each}" for each in range(count)]
+        store.set(names[own], "here")
+        while missing := [each for each in range(count) if not store.check([names[each]])]:
+            wait.sleep(_in_words(missing), says_so=own == 0)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ConnectionError(f"the processes cannot meet at {host}:{port}: {reason}") from None
+    return dist.PrefixStore(f"rlgames/{attempt}/group", store)
+
+
+def _accepts(host: str, port: int) -> bool:
+    """Whether something listens there."""
+    try:
+        with socket.create_connection((host, port), timeout=1):
+            return True
+    except OSError:  # also where the name is not known (yet)
+        return False
+
+
+def _in_words(ranks: list[int]) -> str:
+    names = ", ".join(f"{each} (RANK={each})" for each in ranks[:8])
+    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
+    return f"process{'es' if len(ranks) > 1 else ''} {names}{more}"
 
 
 def local_batch_size(count: int) -> int:

@@ -8,11 +8,48 @@ import numpy as np
 import torch
 from torch import Tensor
 
+STATE_SIZE = 624
+"""The number of words in the state of the Mersenne Twister."""
+
+STATE_OFFSET = 24
+"""Where they start in the bytes of a CPU generator's state; each takes eight bytes."""
+
+SELECTION_STREAM = "eval"
+"""Evaluations during training, which select the best checkpoint of a run."""
+
+FINAL_STREAM = "final"
+"""The evaluation at the end of a run, which may select the best run of a search."""
+
+SEARCH_STREAM = "search"
+"""Another evaluation of the best run of a search."""
+
+REPORT_STREAM = "report"
+"""The games of `rlgames eval`. Those of a pair in an arena have the stream of pair_stream."""
+
+
+def pair_stream(first: str, second: str) -> str:
+    """The stream of the games between two players, whoever else takes part."""
+    return f"arena {[*sorted((first, second))]}"
+
 
 def make_generator(seed: int, name: str, device: torch.device | str = "cpu") -> torch.Generator:
-    """A generator for one use of randomness. Equal seeds and names give equal numbers."""
-    words = np.random.SeedSequence([seed, *name.encode()]).generate_state(2, np.uint32)
-    return torch.Generator(device).manual_seed(int(words[0]) << 32 | int(words[1]))
+    """A generator for one use of randomness. Equal seeds and names give equal numbers.
+
+    On the CPU, manual_seed ignores all but 32 bits of a seed, so that two of 77,000 streams would
+    more likely than not be the same. The whole state is set here instead, from all bits.
+    """
+    sequence = np.random.SeedSequence([seed, *name.encode()])
+    generator = torch.Generator(device)
+    if generator.device.type != "cpu":
+        words = sequence.generate_state(2, np.uint32)
+        return generator.manual_seed(int(words[0]) << 32 | int(words[1]))
+    words = sequence.generate_state(STATE_SIZE, np.uint32)
+    words[0] = 1 << 31  # the highest bit is the only one of this word that is used: never all zero
+    state = generator.manual_seed(0).get_state()
+    rows = state[STATE_OFFSET : STATE_OFFSET + 8 * STATE_SIZE].view(torch.int64)
+    rows.copy_(torch.from_numpy(words.astype(np.int64)))
+    generator.set_state(state)
+    return generator
 
 
 def restore_generator(generator: torch.Generator, state: Tensor) -> bool:

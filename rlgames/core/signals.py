@@ -1,8 +1,9 @@
-"""Ctrl-C and SIGTERM: critical sections finish before the program stops."""
+"""Ctrl-C, SIGTERM and SIGHUP: critical sections finish before the program stops."""
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -41,8 +42,23 @@ def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
 
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals after which a run saves and stops."""
+
+
+def _detach_closed_terminal() -> None:
+    """Redirect standard output and error to null if their terminal is gone: writing would fail."""
+    for descriptor in (1, 2):
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(events & select.POLLHUP for _, events in poll.poll(0)):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, descriptor)
+            os.close(null)
+
+
 class Interrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM arrived. The process exits with code 128 + the signal's number.
+    """SIGINT, SIGTERM or SIGHUP arrived. The process exits with code 128 + the signal's number.
 
     message: what to add for the user, for example how to resume.
     """
@@ -57,10 +73,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """A context in which SIGINT and SIGTERM raise Interrupted.
+    """A context in which SIGINT, SIGTERM and SIGHUP raise Interrupted.
 
     The exception is raised at once, or at the end of the current shielded block; a signal during
-    an import waits for the end of the next shielded block. A second signal raises at once.
+    an import waits for the end of the next shielded block. A second signal raises at once,
+    except SIGHUP: a terminal that is closed may send several.
 
     pending: a signal that waits for the end of a block. twice: whether a second signal arrived.
     on_first_signal: called at once by the first signal.
@@ -77,7 +94,7 @@ class Interrupts:
     def __enter__(self) -> Self:
         # Python sets signal handlers in the main thread only.
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOP_SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # ignored by nohup and &
                     self._previous[number] = signal.signal(number, self._handle)
         return self
@@ -88,6 +105,10 @@ class Interrupts:
         self._previous.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            if self._raised or self.pending is not None:
+                return
+            _detach_closed_terminal()
         self.twice = self._raised or self.pending is not None
         self.pending = number
         if self._on_first_signal and not self.twice:

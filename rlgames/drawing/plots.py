@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 LARGE, SMALL = (640, 360), (340, 220)
 """Pixels. TensorBoard shows pictures at about the small width, and scales larger ones badly."""
 
-LEFT, RIGHT, TOP, BOTTOM = 56, 24, 40, 40
+LEFT, RIGHT, TOP, BOTTOM = 72, 24, 40, 40
 LINE = 14
 COLORS = (
     *((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45)),
@@ -52,11 +52,12 @@ def line_chart(
     bottom: float | None = 0.0,
     bands: dict[str, tuple[Floats, Floats]] | None = None,
     size: tuple[int, int] = LARGE,
+    labels: tuple[str, str] = ("", ""),
 ) -> Image.Image:
     """Lines through points, x and y float64 [N] each, by name.
 
     bottom, top: limits of the y axis, None for those of the lines. bands: lower and upper limits
-    of a line, float64 [N] each, by its name. size: width and height.
+    of a line, float64 [N] each, by its name. size: width and height. labels: of the x and y axes.
     """
     bands, (width, plain_height) = bands or {}, size
     legend = _legend(list(curves), width - LEFT)
@@ -78,6 +79,8 @@ def line_chart(
             _shade(image, [axes.place(a, b) for a, b in edge], COLORS[number % len(COLORS)])
     axes.draw(draw)
     draw.text((LEFT, 6), title, BLACK)
+    draw.text(((LEFT + width - RIGHT) / 2, height - 14), labels[0], BLACK, anchor="ma")
+    _draw_upright(image, labels[1], (axes.above + height - BOTTOM) // 2)
     for number, (x, y) in enumerate(curves.values()):
         points = [axes.place(a, b) for a, b in zip(x, y, strict=True)]
         draw.line(points, COLORS[number % len(COLORS)], 2)
@@ -113,11 +116,20 @@ class _Axes:
         for tick in ticks:
             start, end = (self.place(x, tick) for x in self.x_range)
             draw.line((start, end), GRAY)
-            draw.text((4, start[1] - 6), _tick(tick, step), BLACK)
+            draw.text((LEFT - 6, start[1]), _tick(tick, step), BLACK, anchor="rm")
         step, ticks = _ticks(*self.x_range)
         for tick in ticks:
             place = self.place(tick, 0)[0], self.height - BOTTOM + 8
             draw.text(place, _tick(tick, step), BLACK, anchor="ma")
+
+
+def _draw_upright(image: Image.Image, text: str, middle: int) -> None:
+    """Text at the left edge, to be read from the right."""
+    if text:
+        width = int(ImageFont.load_default().getlength(text)) + 1
+        label = Image.new("RGB", (width, LINE), WHITE)
+        ImageDraw.Draw(label).text((0, 1), text, BLACK)
+        image.paste(label.transpose(Image.Transpose.ROTATE_90), (4, middle - width // 2))
 
 
 def _draw_legend(draw: ImageDraw.ImageDraw, rows: list[list[str]]) -> None:

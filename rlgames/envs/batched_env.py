@@ -86,8 +86,12 @@ class BatchedEnv:
         return self.game.legal_action_mask(self.state)
 
     def observe(self) -> Tensor:
-        """Float32 [B, *spec.observation], as the agent sees it."""
-        return self.game.observe(self.state)
+        """Float32 [B, *spec.observation], as the agent sees it, finished games too."""
+        finished = self.state.done.nonzero()[:, 0]
+        if self.game.spec.seats == 1 or not len(finished):
+            return self.game.observe(self.state)
+        view = self.game.view_from_seat(self.state[finished], self.seat)
+        return self.game.observe(self.state.put(finished, view))
 
     def reset(self, mask: Tensor) -> None:
         """Start new games in the rows of a mask, bool [B]."""

@@ -118,6 +118,10 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):  # type: ignore[misc]
         """Nothing to close."""
 
     def _show_mover(self) -> None:
-        """Select the agent to move and update what it sees."""
+        """Select the agent to move and update what it sees; at the end, what both see."""
         self.agent_selection = self.possible_agents[int(self.state.current_seat[0])]
         self._last_seen[self.agent_selection] = to_numpy(self.game.observe(self.state)[0])
+        if bool(self.state.done[0]):
+            for seat, agent in enumerate(self.possible_agents):
+                view = self.game.view_from_seat(self.state, seat)
+                self._last_seen[agent] = to_numpy(self.game.observe(view)[0])

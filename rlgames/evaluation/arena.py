@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from rlgames.evaluation.elo import Floats, elo_intervals, elo_ratings
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-
-Floats = NDArray[np.float64]
-
-NUM_BOOTSTRAP_SAMPLES = 300
-
-MAX_NEWTON_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -28,68 +22,44 @@ class Arena:
 
     names: [N]. evaluations: of the pairs (row, column) with row < column, for the row's player.
     points: [N, N], the fraction of games that row won against column, where draws count half;
-    NaN on the diagonal. elo: [N], with mean 0. low, high: [N], bootstrap 95 % intervals.
+    NaN on the diagonal. elo: [N], with mean 0. intervals: low [N] and high [N], 95 %; None if all
+    games that the players can play against each other were played.
     """
 
     names: list[str]
     evaluations: dict[tuple[int, int], Evaluation]
     points: Floats
     elo: Floats
-    low: Floats
-    high: Floats
+    intervals: tuple[Floats, Floats] | None
 
 
 def compete(
-    game: Game[Any], names: list[str], players: list[Player], games: int, rng: torch.Generator
+    game: Game[Any],
+    names: list[str],
+    players: list[Player],
+    games: int,
+    rng_of_pair: Callable[[str, str], torch.Generator],
 ) -> Arena:
-    """Each pair plays this many games, half of them in each seat."""
+    """Each pair plays this many games, half of them in each seat; two players who always play the
+    same games play each of them once.
+
+    rng_of_pair: the generator of the games between two players, given their names.
+    """
     count = len(players)
     evaluations: dict[tuple[int, int], Evaluation] = {}
     table = np.zeros((count, count, 3))  # games that row won, drew and lost against column
+    tables: list[tuple[int, int, Floats, bool]] = []
     for row, column in itertools.combinations(range(count), 2):
         settings = EvaluationSettings(games)
+        rng = rng_of_pair(names[row], names[column])
         result = evaluate(game, players[row], settings, rng, players[column])
         evaluations[row, column] = result
-        outcomes = [result.outcome_rate(name).count for name in OUTCOMES]
-        table[row, column] = outcomes
-        table[column, row] = outcomes[::-1]
+        results = np.array(
+            [[float(seat[name].count) for name in OUTCOMES] for seat in result.outcomes_by_seat]
+        )
+        tables.append((row, column, results, result.is_exact))
+        table[row, column] = results.sum(0)
+        table[column, row] = results.sum(0)[::-1]
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
-    low, high = np.percentile(_bootstrap_ratings(table, games), [2.5, 97.5], axis=0)
-    return Arena(names, evaluations, points, elo_ratings(table), low, high)
-
-
-def elo_ratings(table: Floats) -> Floats:
-    """Elo [N] from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
-
-    The model is that of Bradley and Terry (1952); a draw counts as half a win. Half a drawn game
-    is added to each pair that met, so that the rating of an undefeated player is finite.
-    """
-    has_met = table.sum(2) > 0
-    wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
-    games = wins + wins.T
-    strength = np.zeros(len(table))
-    for _ in range(MAX_NEWTON_STEPS):
-        expected = 1 / (1 + np.exp(strength[None, :] - strength[:, None]))
-        gradient = (wins - games * expected).sum(1)
-        curvature = (games * expected * (1 - expected)).sum(1)
-        step = gradient / np.maximum(curvature, 1e-12)
-        strength += np.clip(step, -1, 1) * 0.9
-        strength -= strength.mean()
-        if np.abs(step).max() < 1e-9:
-            break
-    elo: Floats = strength * 400 / math.log(10)
-    return elo
-
-
-def _bootstrap_ratings(table: Floats, games: int) -> Floats:
-    """Ratings [R, N] of tables that are resampled from the games of each pair."""
-    rng = np.random.default_rng(0)
-    ratings = []
-    for _ in range(NUM_BOOTSTRAP_SAMPLES):
-        resampled = np.zeros_like(table)
-        for row, column in itertools.combinations(range(len(table)), 2):
-            resampled[row, column] = rng.multinomial(games, table[row, column] / games)
-            resampled[column, row] = resampled[row, column][::-1]
-        ratings.append(elo_ratings(resampled))
-    return np.array(ratings)
+    return Arena(names, evaluations, points, elo_ratings(table), elo_intervals(tables, count))

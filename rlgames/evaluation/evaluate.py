@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,7 +42,8 @@ class EvaluationSettings:
     """Which games an evaluation plays.
 
     games: a number of games on sampled layouts; "all" plays every layout, weighted by its prior
-        probability; "auto" plays all if that is exact and they are few, otherwise `sampled_games`.
+        probability, as often as a player that is not deterministic needs; "auto" plays all if that
+        is exact and they are few, otherwise `sampled_games`.
     batch: games side by side. layouts: the only initial positions, all equally likely; None: those
     of the game.
     """
@@ -76,8 +78,7 @@ class Evaluation:
 
     def outcome_rate(self, outcome: str) -> Rate:
         """The rate of "win", "draw" or "loss" over both seats."""
-        rates = [seat[outcome] for seat in self.outcomes_by_seat]
-        return Rate(sum(rate.count for rate in rates), sum(rate.games for rate in rates))
+        return Rate.pooled([seat[outcome] for seat in self.outcomes_by_seat])
 
     @property
     def points(self) -> float:
@@ -97,9 +98,11 @@ def evaluate(
 
     opponent: the player in the other seat of a game for two; each has either seat in half of the
     games. on_games: called with the recorded games.
+    Two deterministic players can play one game in each seating of a game without chance: then
+    these two are played, whatever the settings.
     Raises ConfigError for games="all" if the layouts cannot be listed.
     """
-    start = _choose_start(game, player, settings, rng.device)
+    start = _choose_start(game, player, opponent, settings, rng.device)
     players, seating = _assign_seats(game, player, opponent, start.games, rng.device)
     # A player against itself needs no seating, and its two seats play in one batch.
     pool_seating = None if len(players) == 1 else seating
@@ -127,24 +130,39 @@ def random_play_mean(game: Game[Any]) -> float | None:
 @dataclass(frozen=True)
 class _Start:
     """How many games start where. weight: float64 [G], adds up to 1. is_exact: the games cover
-    everything that can happen."""
+    everything that can happen. layout: int64 [G], the layout of each game if every layout is played
+    several times, otherwise None."""
 
     games: int
     initial_states: InitialStates
     weight: Tensor
     is_exact: bool = False
+    layout: Tensor | None = None
 
 
 def _choose_start(
-    game: Game[Any], player: Player, settings: EvaluationSettings, device: torch.device
+    game: Game[Any],
+    player: Player,
+    opponent: Player | None,
+    settings: EvaluationSettings,
+    device: torch.device,
 ) -> _Start:
     games, layouts = settings.games, settings.layouts
+    is_determined = not game.spec.hidden and not game.spec.num_chance_inputs
+    if opponent and is_determined and player.deterministic and opponent.deterministic:
+        weight = torch.full((2,), 0.5, dtype=torch.float64)
+        return _Start(2, sampled_by_game(game), weight, is_exact=True)
     if games == "all" or (games == "auto" and player.deterministic):
         limit = MAX_LAYOUTS if games == "all" else MAX_ENUMERATED_LAYOUTS
-        openings = _list_openings(game, limit, layouts)
+        openings = list_openings(game, limit, layouts)
         if openings is not None:
             states, weight = openings[0].to(device), openings[1]
-            return _Start(len(states), _in_order(states), weight, player.deterministic)
+            if player.deterministic:
+                return _Start(len(states), _in_order(states), weight, is_exact=True)
+            repeats = max(2, math.ceil(settings.sampled_games / len(states)))
+            layout = torch.arange(len(states)).repeat_interleave(repeats)
+            initial_states = _in_order(states, repeats)
+            return _Start(len(layout), initial_states, weight[layout] / repeats, layout=layout)
         if games == "all":
             raise ConfigError("games=all: the layouts of this game cannot be listed", "use games=N")
     count = settings.sampled_games if isinstance(games, str) else games
@@ -153,7 +171,7 @@ def _choose_start(
     return _Start(count, initial_states, weight)
 
 
-def _list_openings(
+def list_openings(
     game: Game[Any], limit: int, layouts: State | None
 ) -> tuple[State, Tensor] | None:
     """All initial positions and their probabilities, float64; None if there are more than limit,
@@ -165,9 +183,14 @@ def _list_openings(
     return game.openings(limit) if is_determined else None
 
 
-def _in_order(states: State) -> InitialStates:
-    """Game i starts in position i."""
-    return lambda first, count, rng: states[first : first + count]
+def _in_order(states: State, repeats: int = 1) -> InitialStates:
+    """Each position starts this many games, one after the other."""
+    if repeats == 1:
+        return lambda first, count, rng: states[first : first + count]
+    device = states.done.device
+    return lambda first, count, rng: states[
+        torch.arange(first, first + count, device=device) // repeats
+    ]
 
 
 def _assign_seats(
@@ -204,9 +227,10 @@ def _summarize(
     game: Game[Any], final: FinalStates, seat: Tensor, start: _Start, seconds: float
 ) -> Evaluation:
     """seat: int64 [G], the player's."""
+    stratum = seat if start.layout is None else start.layout
 
     def estimate(value: Tensor) -> Estimate:
-        return Estimate.of(value.cpu().double(), start.weight, start.is_exact)
+        return Estimate.of(value.cpu().double(), start.weight, start.is_exact, stratum)
 
     measures = game.measures(final.state)
     max_tile = measures.pop("max_tile", None)
@@ -218,7 +242,7 @@ def _summarize(
         score=estimate(score.gather(1, seat[:, None])[:, 0]),
         measures={name: estimate(value) for name, value in measures.items()},
         tile_rates={} if max_tile is None else _tile_rates(max_tile.cpu()),
-        outcomes_by_seat=_outcomes_by_seat(score, seat) if game.spec.seats == 2 else [],
+        outcomes_by_seat=_outcomes_by_seat(score, seat, start) if game.spec.seats == 2 else [],
         num_moves=final.num_moves,
         seconds=seconds,
         state=final.state,
@@ -232,7 +256,7 @@ def _tile_rates(max_tile: Tensor) -> dict[str, Rate]:
     return {str(tile): Rate(int((max_tile >= tile).sum()), len(max_tile)) for tile in tiles}
 
 
-def _outcomes_by_seat(score: Tensor, seat: Tensor) -> list[dict[str, Rate]]:
+def _outcomes_by_seat(score: Tensor, seat: Tensor, start: _Start) -> list[dict[str, Rate]]:
     """By seat of the player; score: float32 [G, 2], seat: int64 [G]."""
     lead = (score.gather(1, seat[:, None]) - score.gather(1, 1 - seat[:, None]))[:, 0]
     rates = []
@@ -240,6 +264,9 @@ def _outcomes_by_seat(score: Tensor, seat: Tensor) -> list[dict[str, Rate]]:
         seat_lead = lead[seat == index]
         counts = [(seat_lead > 0).sum(), (seat_lead == 0).sum(), (seat_lead < 0).sum()]
         rates.append(
-            {name: Rate(int(n), len(seat_lead)) for name, n in zip(OUTCOMES, counts, strict=True)}
+            {
+                name: Rate(int(count), len(seat_lead), start.is_exact)
+                for name, count in zip(OUTCOMES, counts, strict=True)
+            }
         )
     return rates

@@ -7,6 +7,7 @@ operation. The processes are forks, so that players and games need not be pickle
 from __future__ import annotations
 
 import mmap
+import os
 import pickle
 import signal
 import sys
@@ -21,6 +22,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.core.processes import kill_with_parent
+from rlgames.core.rng import make_generator
+from rlgames.core.signals import STOP_SIGNALS
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.play import GamePool, InitialStates
@@ -30,8 +34,6 @@ T = TypeVar("T")
 
 BATCHES_PER_SHARD = 8
 """Long enough that the end of a shard, where few games are left, takes a small part of its time."""
-
-INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,14 @@ class ShardedGames:
         if len(rows) == 1:
             result, final = play(self._pool(rows[0], rng))
             return [result], final
-        seeds = torch.randint(2**62, (len(rows),), generator=rng, device=rng.device).tolist()
+        seed = int(torch.randint(2**62, (1,), generator=rng, device=rng.device))
         workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(rng.device) else 1
         example = self.initial_states(0, 1, torch.Generator(rng.device))
         state = _allocate(example, self.games, shared=workers > 1)
 
         def play_shard(shard: int) -> tuple[T, int]:
             """Play a shard and store its final positions; the rest of its result."""
-            own_rng = torch.Generator(rng.device).manual_seed(seeds[shard])
+            own_rng = make_generator(seed, f"shard {shard}", rng.device)
             result, final = play(self._pool(rows[shard], own_rng))
             _store(state, rows[shard], final.state)
             return result, final.num_moves
@@ -165,9 +167,10 @@ def _start_fork(
     reader, writer = context.Pipe(duplex=False)
     pipes.append(reader)
     # The fork closes the readers of earlier forks, which would keep those pipes open.
-    process = context.Process(target=_work, args=(task, indices, writer, list(pipes)), daemon=True)
+    arguments = (task, indices, writer, list(pipes), os.getpid())
+    process = context.Process(target=_work, args=arguments, daemon=True)
     # An interruption that arrives while the process starts would be lost.
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         process.start()
         forks.append(process)
@@ -188,18 +191,24 @@ def _receive(pipe: Connection) -> Any:
 
 
 def _work(
-    task: Callable[[int], Any], indices: range, pipe: Connection, readers: Sequence[Connection]
+    task: Callable[[int], Any],
+    indices: range,
+    pipe: Connection,
+    readers: Sequence[Connection],
+    parent: int,
 ) -> None:
-    """In a fork: send the result of each index, or the exception.
+    """In a fork: send the result of each index, or the exception. It ends with its parent.
 
     readers: the parent's ends of pipes. Open copies here would outlive the parent.
     """
+    kill_with_parent(parent)
     for reader in readers:
         reader.close()
     # Only the parent reports an interruption; it ends its forks.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all its processes
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTIONS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     torch.set_num_threads(1)
     try:
         for index in indices:

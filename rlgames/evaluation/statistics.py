@@ -1,53 +1,57 @@
-"""Means and rates with 95 % confidence intervals."""
+"""Means and rates of games with 95 % confidence intervals."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
-Z_95 = 1.96
-"""The two-sided 95 % quantile of the normal distribution."""
+from rlgames.core.intervals import (
+    Interval,
+    mean_interval,
+    pooled_rate_interval,
+    wilson_interval,
+)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Statistics of one number per game. low and high bound the 95 % confidence interval of the
-    mean, which has no width if all ways the games can go were played."""
+    """Statistics of one number per game.
+
+    interval: of the mean; None if the mean is exact, because all ways the games can go were
+    played, and where the games say nothing of how it varies, see mean_interval.
+    """
 
     mean: float
-    low: float
-    high: float
+    interval: Interval | None
     median: float
     minimum: float
     maximum: float
 
     @classmethod
-    def of(cls, value: Tensor, weight: Tensor, exact: bool) -> Estimate:
-        """value, weight: float64 [G]; the weights sum to 1 and are equal unless exact."""
-        count = len(value)
-        mean = float((weight * value).sum())
-        half_width = 0.0
-        if not exact and count > 1:
-            variance = float((weight * (value - mean).square()).sum()) * count / (count - 1)
-            half_width = Z_95 * math.sqrt(variance / count)
-        order = value.argsort()
-        median_index = int((weight[order].cumsum(0) < 0.5 - 1e-12).sum())
+    def of(
+        cls, value: Tensor, weight: Tensor, is_exact: bool, stratum: Tensor | None = None
+    ) -> Estimate:
+        """value, weight: float64 [G]; the weights add up to 1. stratum: int64 [G], see
+        mean_interval."""
+        values, weights = np.asarray(value), np.asarray(weight)
+        strata = None if stratum is None else np.asarray(stratum)
+        order = values.argsort(kind="stable")
+        median_index = int((weights[order].cumsum() < 0.5 - 1e-12).sum())
         return cls(
-            mean=mean,
-            low=mean - half_width,
-            high=mean + half_width,
-            median=float(value[order[min(median_index, count - 1)]]),
-            minimum=float(value.min()),
-            maximum=float(value.max()),
+            mean=float((weight * value).sum()),
+            interval=None if is_exact else mean_interval(values, weights, strata),
+            median=float(values[order[min(median_index, len(values) - 1)]]),
+            minimum=float(values.min()),
+            maximum=float(values.max()),
         )
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "mean": self.mean,
-            "ci95": [self.low, self.high],
+            "ci95": None if self.interval is None else list(self.interval),
             "median": self.median,
             "min": self.minimum,
             "max": self.maximum,
@@ -56,26 +60,40 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rate:
-    """A count out of a number of games, with Wilson's 95 % interval of the rate."""
+    """A count out of a number of games.
+
+    is_exact: these are all ways the games can go. parts: the rates that this one pools, such as
+    those in the two seats.
+    """
 
     count: int
     games: int
+    is_exact: bool = False
+    parts: tuple[Rate, ...] = ()
+
+    @classmethod
+    def pooled(cls, parts: list[Rate]) -> Rate:
+        """The rate over all games of the parts."""
+        return cls(
+            count=sum(part.count for part in parts),
+            games=sum(part.games for part in parts),
+            is_exact=all(part.is_exact for part in parts),
+            parts=tuple(parts),
+        )
 
     @property
     def rate(self) -> float:
         return self.count / self.games if self.games else 0.0
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson (1927): lies within [0, 1] and has a width even for none or all of the games."""
-        if not self.games:
-            return 0.0, 1.0
-        z, n, p = Z_95, self.games, self.rate
-        center = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half_width = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        low = 0.0 if self.count == 0 else center - half_width
-        high = 1.0 if self.count == self.games else center + half_width
-        return low, high
+    def interval(self) -> Interval | None:
+        """None if the rate is exact."""
+        if self.is_exact:
+            return None
+        if self.parts:
+            return pooled_rate_interval([(part.count, part.games) for part in self.parts])
+        return wilson_interval(self.count, self.games)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"count": self.count, "rate": self.rate, "ci95": list(self.interval)}
+        interval = None if self.interval is None else list(self.interval)
+        return {"count": self.count, "rate": self.rate, "ci95": interval}

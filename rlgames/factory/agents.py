@@ -18,6 +18,7 @@ from rlgames.factory.components import (
     arguments,
     build_device,
     build_game,
+    build_greedy,
     build_policy,
     build_sampling,
     build_search,
@@ -26,24 +27,63 @@ from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.records import PRESENTATION_KEYS
+from rlgames.runs import storage
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.index import newest_run
-from rlgames.sampling import Argmax, Stochastic
+from rlgames.sampling import Stochastic
 from rlgames.search.mcts import Mcts, VisitCountPolicy
 
+RULES_OUTSIDE_POLICIES = ("target", "fours")
+"""Rules of 2048 that a policy need not share with the run that uses it: the same positions and
+actions, with other chances and another goal."""
 
-def checkpoint_path(run: Path) -> Path:
-    """The best checkpoint of a run directory, or the file itself."""
+
+def checkpoint_path(run: Path, name: str | None = None) -> Path:
+    """A checkpoint of a run directory, or the file itself.
+
+    name: "best", which evaluations during training selected; "latest", which a run resumes from;
+    or "final", the latest one of a finished training. None: the best, or the latest without it.
+    Raises ConfigError where there is none.
+    """
     if not run.is_dir():
-        return run
-    for name in (BEST, LATEST):
-        if (run / "checkpoints" / name).is_file():
-            return run / "checkpoints" / name
+        if name is not None:
+            raise ConfigError(f"{run} is no run directory", f"omit checkpoint={name}")
+        return run.resolve() if run.is_symlink() else run  # a link that was typed is followed
+    files = {None: (BEST, LATEST), "best": (BEST,), "final": (LATEST,), "latest": (LATEST,)}[name]
+    if os.path.lexists(run / "checkpoints"):
+        storage.check_folder(run, "checkpoints")
+    for file in files:
+        path = run / "checkpoints" / file
+        if os.path.lexists(path):
+            storage.check_file(run, f"checkpoints/{file}")
+            if name == "final" and not is_final(Checkpoint.read(path)):
+                raise ConfigError(f"the training of {run} is not finished", "use checkpoint=latest")
+            return path
     newest = newest_run(run)
     suggestion = "" if newest is None else f"; its newest run is {shlex.quote(str(newest))}"
     raise ConfigError(
         f"{run} holds no checkpoint", f"name a run directory or a checkpoint file{suggestion}"
     )
+
+
+def is_final(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint was saved when its training was over."""
+    progress = checkpoint.state.get("progress")
+    has_converged = isinstance(progress, dict) and progress.get("has_converged") is True
+    return has_converged or checkpoint.games >= from_plain(checkpoint.config).games
+
+
+def checkpoint_fields(run: Path, name: str | None) -> dict[str, Any]:
+    """What a report says of the checkpoint that checkpoint_path finds: its name in words, and the
+    games played before it was saved."""
+    path = checkpoint_path(run, name)
+    checkpoint, words = Checkpoint.read(path), path.stem
+    if path.name == BEST:
+        words = BEST_IN_WORDS
+    elif path.name == LATEST and is_final(checkpoint):
+        words = FINAL_IN_WORDS
+    return {"checkpoint": words, "checkpoint_games": checkpoint.games}
 
 
 def trained_config(run: Path) -> DictConfig:
@@ -52,21 +92,24 @@ def trained_config(run: Path) -> DictConfig:
 
 
 @sanitize_errors()
-def load_agent(run: Path, cfg: DictConfig | None = None) -> Agent:
-    """A run's policy, with the sampling rule of cfg or greedy.
+def load_agent(run: Path, cfg: DictConfig | None = None, checkpoint: str | None = None) -> Agent:
+    """A run's policy, with the sampling rule of cfg or greedy; checkpoint: as in checkpoint_path.
 
     Raises ConfigError or BadCheckpoint for a file that does not hold an agent.
     """
-    checkpoint = Checkpoint.read(checkpoint_path(run))
-    trained = from_plain(checkpoint.config)
+    saved = Checkpoint.read(checkpoint_path(run, checkpoint))
+    trained = from_plain(saved.config)
     if cfg is None and not torch.cuda.is_available():
         trained.device = "cpu"
     device = build_device(trained if cfg is None else cfg)
     game = build_game(trained).to(device)
     rng = make_generator(0, "init")
-    policy = build_policy(trained, game, rng, checkpoint.num_parameters).to(device)
-    restore_weights(policy, checkpoint.policy)
-    sampling = Argmax() if cfg is None else build_sampling(cfg)
+    policy = build_policy(trained, game, rng, saved.num_parameters).to(device)
+    restore_weights(policy, saved.policy)
+    if cfg is None or (cfg.sampling.name == "argmax" and cfg.sampling.ties is None):
+        sampling = build_greedy(trained)
+    else:
+        sampling = build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)
 
 
@@ -98,10 +141,10 @@ def init_policy_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
 
 def _check_same_parts(run: Path, trained: DictConfig, cfg: DictConfig) -> None:
     """Raises ConfigError unless the weights of a run fit cfg."""
-    for group, ignored in (("game", "target"), ("policy", "init")):
+    for group, ignored in (("game", RULES_OUTSIDE_POLICIES), ("policy", ("init",))):
         old, new = dict(trained[group]), dict(cfg[group])
         for name in new:
-            if name != ignored and old.get(name) != new[name]:
+            if name not in ignored and old.get(name) != new[name]:
                 raise ConfigError(
                     f"{run} has {group} {name}={old.get(name)}, and this run {name}={new[name]}",
                     "init_from= needs the same game and policy",
@@ -165,8 +208,8 @@ def _build_bare_player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Pl
 
 @sanitize_errors()
 def _load_opponent(run: Path, cfg: DictConfig) -> Agent:
-    """The greedy agent of a run. Raises ConfigError, before it is built, if it was trained on
-    another game than cfg's."""
+    """The greedy agent of a run, which looks ahead by the rules of cfg. Raises ConfigError, before
+    it is built, if it was trained on another game than cfg's."""
     trained = trained_config(run)
     if trained.game.name != cfg.game.name:
         raise ConfigError(
@@ -176,10 +219,14 @@ def _load_opponent(run: Path, cfg: DictConfig) -> Agent:
     old, new = arguments(trained.game), arguments(cfg.game)
     for name in new:
         # Each network may encode the board in its own way.
-        if name not in PRESENTATION_KEYS and old.get(name) != new[name]:
+        may_differ = name in PRESENTATION_KEYS or name in RULES_OUTSIDE_POLICIES
+        if not may_differ and old.get(name) != new[name]:
             raise ConfigError(
                 f"{run} was trained with {name}={old.get(name)}, not with {name}={new[name]}",
                 "players must play the same game",
             )
     agent = load_agent(run)
-    return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)
+    for name in RULES_OUTSIDE_POLICIES:
+        if name in new:
+            trained.game[name] = new[name]
+    return Agent(build_game(trained).to(cfg.device), agent.policy.to(cfg.device), agent.sampling)

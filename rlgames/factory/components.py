@@ -23,7 +23,7 @@ from rlgames.policies.afterstate_network import AfterstateNetwork
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward
-from rlgames.sampling import Sampling
+from rlgames.sampling import Argmax, Sampling
 from rlgames.search.mcts import Mcts
 from rlgames.search.self_play import SearchSelfPlay
 
@@ -71,6 +71,11 @@ def build_game(config: DictConfig) -> Game[Any]:
 def build_sampling(config: DictConfig) -> Sampling:
     rule: Sampling = load_part("sampling", config.sampling.name)(**arguments(config.sampling))
     return rule
+
+
+def build_greedy(trained: DictConfig) -> Sampling:
+    """The greedy rule of a run, with ties as in its training."""
+    return Argmax(trained.sampling.get("ties"))
 
 
 def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
@@ -196,6 +201,25 @@ def _check_learner_fits(
             f"{game.spec.name} is won or lost, and reward={config.reward.name} counts turns only",
             "reward=outcome fits",
         )
+    if learner.compares_score_deltas and not reward.is_final:
+        _check_rewards_compared(config, game, reward)
+
+
+def _check_rewards_compared(config: DictConfig, game: Game[Any], reward: Reward) -> None:
+    """Raises ConfigError for rewards per move that a comparison by changes in score misses."""
+    name = config.learner.name
+    if game.spec.seats == 2:
+        raise ConfigError(
+            f"learner={name} values positions after a move, and reward.scored={reward.scored} also "
+            "pays for the other seat's reply",
+            "reward=outcome fits",
+        )
+    if reward.scored != "score_delta" and reward.constant is None:
+        raise ConfigError(
+            f"learner={name} compares moves by the change in score and the value that follows; "
+            f"reward.scored={reward.scored} pays something else for a move",
+            "reward.scored=score_delta fits, learner=ppo takes any",
+        )
 
 
 def build_search(
@@ -233,7 +257,8 @@ def build_self_play_search(config: DictConfig, game: Game[Any], agent: Agent) ->
 
 
 def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:
-    """What a value head predicts, and how much of it one unit is, as arguments of a search."""
+    """What a value head predicts, how much of it one unit is, and its discount, as arguments of a
+    search."""
     has_two_seats = game.spec.seats == 2
     unclear = ConfigError(
         f"search.leaf=value cannot tell what the value head learned from reward={reward.name}",
@@ -245,6 +270,9 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
     if value == "score_delta":
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss and not any(reward.draws)
+    start = game.initial(1, torch.Generator())
+    if value not in ("outcome", "turns", "score", *game.measures(start)):
+        raise unclear
     if reward.minus != "nothing" or reward.scored == "score":
         raise unclear
     if has_two_seats and not is_symmetric:
@@ -254,6 +282,7 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
     return {
         "value": value,
         "value_scale": 1 / (reward.scale * (reward.win if has_two_seats else 1)),
+        "discount": reward.discount,
     }
 
 

@@ -13,40 +13,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
-from rlgames.games.fleets import SAMPLES, Fleet, FleetGame, encode_cells, sunk_ships
-from rlgames.games.game import HIDDEN, ExactSolver, Spec, State
+from rlgames.games.battleship_notation import BattleshipNotation, BattleshipState
+from rlgames.games.fleets import Fleet
+from rlgames.games.game import HIDDEN, ExactSolver, Spec
+from rlgames.games.numbering import encode_cells, encode_digits, fits_in_key
 from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential
+from rlgames.games.sinkings import Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
 
-@dataclass(frozen=True)
-class BattleshipState(State):
-    """N cells in row-major order. score counts the ship cells hit, by the end of each turn.
-
-    ships: uint8 [B, N], hidden: 0 for sea, otherwise the number of the ship, from 1. shot, hit:
-    bool [B, N], the cells whose result has been shown. aimed: bool [B, N], the cells chosen so
-    far in an unfinished turn. sunk: bool [B, ships], the ships known to be sunk, where that is
-    shown, otherwise [B, 0]. first: bool [B, N], the hits of the first turn that hit anything,
-    where that is shown, otherwise [B, 0].
-    """
-
-    ships: Tensor
-    shot: Tensor
-    hit: Tensor
-    aimed: Tensor
-    sunk: Tensor
-    first: Tensor
-
-
-class Battleship(FleetGame[BattleshipState]):
+class Battleship(BattleshipNotation):
     """rows × columns cells, ships by length, shots cells per turn.
 
     aim: "joint" makes one action of each set of cells; "sequential" chooses the cells of a turn
@@ -56,9 +39,11 @@ class Battleship(FleetGame[BattleshipState]):
         article), "planes" one plane each for not shot at, miss and hit, "posterior" adds the
         probability of a ship over all layouts that agree. Sequential salvos add a plane of the
         cells aimed at and one filled with the share of the turn's shots already aimed.
-    show: what else is observed, as planes: "sizes", the length of each ship ÷ the longest side;
-        "sunk", which of the ships are sunk; "first_hit", the hits of the first turn that hit
-        anything.
+    show: what else is observed: "sizes", the length of each ship ÷ the longest side; "sunk", at the
+        end of each turn, the lengths of the ships that it sank; "first_hit", the hits of the first
+        turn that hit anything. All are planes. Those of "sunk" are: filled for each ship that is
+        sunk; the turn of each hit ÷ the most turns; and for each length, at the hits of a turn,
+        the share of such ships that it sank. Ships of equal length stay indistinguishable.
     Raises ValueError, with the reason, for an impossible fleet or too many actions.
     """
 
@@ -77,6 +62,8 @@ class Battleship(FleetGame[BattleshipState]):
         self.rows, self.columns = rows, columns
         self.num_cells, self.ship_cells = self.fleet.num_cells, self.fleet.ship_cells
         self.shots, self.encoding, self.show = shots, encoding, tuple(show)
+        self.slots = SinkingSlots(self.fleet.ships, names_length=True)
+        self.max_turns = math.ceil(self.num_cells / shots)
         self.sequential = is_sequential(aim, self.num_cells, shots)
         self.salvos = Salvos(self.num_cells, 1 if self.sequential else shots)
         self._relative_lengths = self.fleet.lengths.float() / max(rows, columns)
@@ -87,7 +74,8 @@ class Battleship(FleetGame[BattleshipState]):
     def _make_spec(self, name: str) -> Spec:
         planes = {"signed": 1, "planes": 3, "posterior": 4}[self.encoding]
         planes += 2 if self.sequential else 0
-        planes += len(self.fleet) * (("sizes" in self.show) + ("sunk" in self.show))
+        planes += len(self.fleet) * ("sizes" in self.show)
+        planes += (len(self.fleet) + 1 + self.slots.num_groups) * ("sunk" in self.show)
         planes += "first_hit" in self.show
         return Spec(
             name=name,
@@ -95,11 +83,11 @@ class Battleship(FleetGame[BattleshipState]):
             actions=len(self.salvos),
             observation=(planes, self.rows, self.columns),
             has_cell_actions=self.sequential or self.shots == 1,
-            max_plies=self.num_cells if self.sequential else math.ceil(self.num_cells / self.shots),
+            max_plies=self.num_cells if self.sequential else self.max_turns,
             max_positions=count_boards(3, self.num_cells),
             goal="turns",
             hidden=True,
-            has_exact_key=self.num_cells <= (31 if self.sequential else 39),
+            has_exact_key=fits_in_key(self._key_bases()),
             max_plies_per_turn=self.shots if self.sequential else 1,
             observation_range=(-1.0 if self.encoding == "signed" else 0.0, 1.0),
         )
@@ -142,21 +130,23 @@ class Battleship(FleetGame[BattleshipState]):
         new = torch.minimum(state.ships, target.view(torch.uint8)).view(torch.bool)
         hit = state.hit | new
         score = hit.sum(1)
-        sunk, first = state.sunk, state.first
+        turn = state.turn + fire
+        hit_turn, sunk_turn = state.hit_turn, state.sunk_turn
+        if self._keeps_hit_turns:
+            is_new = new & ~state.hit
+            hit_turn = torch.where(is_new, turn.to(torch.int16)[:, None], hit_turn)
         if "sunk" in self.show:
-            sunk = self.fleet.sunk(state.ships, hit)
-        if "first_hit" in self.show:
-            first = torch.where(state.hit.any(1, keepdim=True), first, new)
+            sunk_turn = self.slots.record(sunk_turn, self.fleet.sunk(state.ships, hit), turn)
         return replace(
             state,
             shot=state.shot | target,
             hit=hit,
             aimed=aimed,
             done=score == self.ship_cells,
-            turn=state.turn + fire,
+            turn=turn,
             score=score[:, None].float(),
-            sunk=sunk,
-            first=first,
+            hit_turn=hit_turn,
+            sunk_turn=sunk_turn,
         )
 
     def observe(self, state: BattleshipState) -> Tensor:
@@ -166,8 +156,7 @@ class Battleship(FleetGame[BattleshipState]):
             marks = torch.cat([~state.shot, state.shot ^ state.hit, state.hit], 1)
             planes = [marks.view(torch.uint8).float()]
         if self.encoding == "posterior":
-            occupancy = self.posterior.occupancy(state.shot.cpu(), state.hit.cpu())
-            planes.append(occupancy.to(state.shot.device))
+            planes.append(self.occupancy(state))
         if self.sequential:
             aimed = state.aimed.float()
             share = aimed.sum(1, keepdim=True) / self.shots
@@ -175,9 +164,13 @@ class Battleship(FleetGame[BattleshipState]):
         if "sizes" in self.show:
             planes.append(self._fill(self._relative_lengths.expand(len(state), -1)))
         if "sunk" in self.show:
-            planes.append(self._fill(state.sunk.float()))
+            planes.append(self._fill((state.sunk_turn > 0).float()))
+            planes.append(state.hit_turn / self.max_turns)
+            planes.append(
+                self.slots.per_hit(state.sunk_turn, state.hit_turn, self.max_turns).flatten(1)
+            )
         if "first_hit" in self.show:
-            planes.append(state.first.float())
+            planes.append(self._is_first_hit(state).float())
         observation = planes[0] if len(planes) == 1 else torch.cat(planes, 1)
         return observation.view(-1, *self.spec.observation)
 
@@ -199,23 +192,53 @@ class Battleship(FleetGame[BattleshipState]):
             & (self.ship_cells - hits <= unshot)
             & (state.done == (hits == self.ship_cells))
         )
+        if self._keeps_hit_turns:
+            valid &= ((state.hit_turn > 0) == state.hit).all(1)
+            valid &= ((state.hit_turn >= 0) & (state.hit_turn <= state.turn[:, None])).all(1)
+        if "sunk" in self.show:
+            valid &= self.slots.are_valid(state.sunk_turn, state.hit_turn)
         if state.ships is HIDDEN:
             return valid & (hits <= self.ship_cells)
         hits_are_right = (state.hit == state.shot & (state.ships > 0)).all(1)
-        return valid & self.fleet.are_layouts(state.ships) & hits_are_right
+        valid &= self.fleet.are_layouts(state.ships) & hits_are_right
+        sinkings = self.sinkings(state)
+        return valid if sinkings is None else valid & sinkings.agree(state.ships)
 
     def outcome(self, before: BattleshipState, action: Tensor, after: BattleshipState) -> Tensor:
-        return encode_cells(after.hit & ~before.hit)
+        hits = after.hit & ~before.hit
+        return encode_cells(torch.cat([hits, after.sunk_turn != before.sunk_turn], 1))
+
+    def _key_bases(self) -> list[int]:
+        """The number of values of each digit of key: one digit per cell, and one per sinking."""
+        hits = self.max_turns if "sunk" in self.show else 1 + ("first_hit" in self.show)
+        cell = 2 + hits + self.sequential
+        sinkings = [self.max_turns + 1] * (len(self.fleet) * ("sunk" in self.show))
+        return [cell] * self.num_cells + sinkings
 
     def key(self, state: BattleshipState) -> Tensor:
-        """One digit per cell: not shot at, miss, hit, aimed at."""
-        base = 4 if self.sequential else 3
-        digit = state.shot.long() + state.hit + 3 * state.aimed
-        power = base ** torch.arange(self.num_cells, device=digit.device)
-        return (digit * power).sum(1)
+        """A digit per cell: not shot at, miss, hit (in which turn, where that matters), aimed at;
+        and the turns of the announced sinkings."""
+        cell = state.shot.long() + state.hit
+        bases = self._key_bases()
+        if "sunk" in self.show:
+            cell = torch.where(state.hit, 1 + state.hit_turn, cell)
+        elif "first_hit" in self.show:
+            cell = cell + (state.hit & ~self._is_first_hit(state))
+        cell = cell + (bases[0] - 1) * state.aimed
+        return encode_digits(torch.cat([cell, state.sunk_turn], 1), bases)
+
+    def _is_first_hit(self, state: BattleshipState) -> Tensor:
+        """Bool [B, N]: the hits of the first turn that hit anything."""
+        turn = torch.where(state.hit, state.hit_turn, self.max_turns + 1)
+        return state.hit & (turn == turn.amin(1, keepdim=True))
 
     def shots_and_hits(self, state: BattleshipState) -> tuple[Tensor, Tensor]:
         return state.shot, state.hit
+
+    def sinkings(self, state: BattleshipState) -> Sinkings | None:
+        if "sunk" not in self.show:
+            return None
+        return Sinkings(self.slots, state.hit_turn, state.sunk_turn)
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells @ self.salvos.cells_t
@@ -242,97 +265,18 @@ class Battleship(FleetGame[BattleshipState]):
 
     @property
     def exact_solver(self) -> ExactSolver | None:
-        return None if "sunk" in self.show else "belief"
+        return "announced" if "sunk" in self.show else "belief"
 
     def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
-        hit, sunk = state.hit.cpu(), state.sunk.cpu()
-        lengths = self.fleet.lengths.cpu()
+        return replace(state, ships=self.sample_layouts(state, rng))
 
-        def agrees(row: Tensor, layouts: Tensor) -> Tensor:
-            same: Tensor = sunk_ships(layouts, hit[row], lengths) == sunk[row]
-            return same.all(1)
-
-        sunk_filter = agrees if "sunk" in self.show else None
-        ships = self.posterior.sample(state.shot.cpu(), hit, SAMPLES, rng, sunk_filter)
-        return replace(state, ships=ships.to(state.shot.device))
+    def rewind(self, state: BattleshipState) -> BattleshipState:
+        return self._start(state.ships)
 
     def hidden_hits(self, state: BattleshipState) -> Tensor:
         if not self.spec.has_cell_actions:
             raise NotImplementedError("with aim=joint an action is several cells, not hit or miss")
         return (state.ships > 0)[:, None]
-
-    def boards(
-        self, state: BattleshipState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        shot, hit, aimed = (field[row].tolist() for field in (state.shot, state.hit, state.aimed))
-        ships = (state.ships[row] > 0).tolist() if reveal else [False] * self.num_cells
-        marks = [
-            "x" if h else "o" if s else "+" if a else "#" if ship else "."
-            for s, h, a, ship in zip(shot, hit, aimed, ships, strict=True)
-        ]
-        return [games_board.split(marks, self.columns)]
-
-    def action_cells(self, state: BattleshipState, row: int) -> Tensor:
-        return self.salvos.cells & ~state.shot[row]
-
-    @property
-    def board_format(self) -> games_board.BoardFormat:
-        return games_board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
-
-    def parse_all(self, texts: Sequence[str]) -> BattleshipState:
-        if "sunk" in self.show or "first_hit" in self.show:
-            raise ValueError("with show= a board alone does not tell the whole position")
-        cells = torch.tensor(
-            [[".ox+".index(mark) for mark in self._parse_marks(text)] for text in texts]
-        )
-        hit = cells == 2
-        shot = hit | (cells == 1)
-        sea = torch.zeros(len(texts), self.num_cells, dtype=torch.uint8)
-        return replace(
-            self._start(sea),
-            ships=HIDDEN,
-            shot=shot,
-            hit=hit,
-            aimed=cells == 3,
-            done=hit.sum(1) == self.ship_cells,
-            turn=(shot.sum(1) + self.shots - 1) // self.shots,
-            score=hit.sum(1, keepdim=True).float(),
-        )
-
-    def _parse_marks(self, text: str) -> list[str]:
-        """The marks of the cells. Raises ValueError if no game can have as many of each."""
-        (marks,) = games_board.read(text, self.board_format, ".ox+")
-        hits, aimed = marks.count("x"), marks.count("+")
-        shots = hits + marks.count("o")
-        if hits > self.ship_cells:
-            raise ValueError(f"{hits} hits; the fleet has {self.ship_cells} cells")
-        if aimed >= max(self.shots, 1) or (aimed and not self.sequential):
-            raise ValueError("more cells are aimed at than an unfinished turn can have")
-        if shots != self.num_cells and shots % self.shots:
-            raise ValueError(f"{shots} shots are not a whole number of turns")
-        return marks
-
-    def action_to_string(self, state: BattleshipState, row: int, action: int) -> str:
-        cells = (self.salvos.cells[action] & ~state.shot[row]).nonzero()[:, 0].tolist()
-        if self.rows == 1:
-            return " ".join(map(str, cells))
-        return " ".join(games_board.cell_name(cell, self.columns) for cell in cells)
-
-    def _start(self, ships: Tensor) -> BattleshipState:
-        batch, device = len(ships), ships.device
-        no_cells = torch.zeros(ships.shape, dtype=torch.bool, device=device)
-        return BattleshipState(
-            done=torch.zeros(batch, dtype=torch.bool, device=device),
-            current_seat=torch.zeros(batch, dtype=torch.int64, device=device),
-            turn=torch.zeros(batch, dtype=torch.int64, device=device),
-            score=torch.zeros(batch, 1, device=device),
-            ships=ships,
-            shot=no_cells,
-            hit=no_cells,
-            aimed=no_cells,
-            sunk=no_cells[:, :0].new_zeros(batch, len(self.fleet) * ("sunk" in self.show)),
-            first=no_cells[:, : self.num_cells * ("first_hit" in self.show)],
-        )
 
 
 def battleship(board: int, **rules: Any) -> Battleship:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from rlgames.games.game import Game
 from rlgames.games.layouts import enumerate_layouts, sample_layouts
 from rlgames.games.posterior import Posterior
+from rlgames.games.sinkings import Sinkings
 from rlgames.games.state import State, Tables
 
 SAMPLES = 64
@@ -53,6 +55,21 @@ class Fleet(Tables):
         """Bool [B, S]: the ships with all cells hit, from uint8 [B, N] and bool [B, N]."""
         return sunk_ships(layouts, hit, self.lengths)
 
+    def list_hits(self, hit_turn: Tensor, cell_name: Callable[[int], str]) -> list[tuple[str, int]]:
+        """The name and the turn of each hit in the order of time, from int16 [N]."""
+        turns = {cell: int(turn) for cell, turn in enumerate(hit_turn.tolist()) if turn}
+        return [(cell_name(cell), turns[cell]) for cell in sorted(turns, key=lambda c: turns[c])]
+
+    def parse_hits(self, hits: list[tuple[str, int]], cell_name: Callable[[int], str]) -> Tensor:
+        """Int16 [N], the inverse of list_hits. Raises ValueError for an unknown cell."""
+        cells = {cell_name(cell): cell for cell in range(self.num_cells)}
+        hit_turn = torch.zeros(self.num_cells, dtype=torch.int16)
+        for name, turn in hits:
+            if name not in cells:
+                raise ValueError(f"{name!r} is not a cell of the board")
+            hit_turn[cells[name]] = turn
+        return hit_turn
+
     def are_layouts(self, cells: Tensor) -> Tensor:
         """Bool [B]: whether all ships have their lengths in uint8 [B, N]."""
         lengths = (cells[:, None] == _numbers(cells, self.lengths)).sum(2)
@@ -68,6 +85,10 @@ class FleetGame(Game[S]):
     def shots_and_hits(self, state: S) -> tuple[Tensor, Tensor]:
         """Bool [B, N] twice: where the seat to move has shot at, and what it has hit."""
 
+    def sinkings(self, state: S) -> Sinkings | None:
+        """The sinkings announced to the seat to move; None where nothing is announced."""
+        return None
+
     @abstractmethod
     def score_actions(self, cells: Tensor) -> Tensor:
         """Float32 [B, A]: the sum over the cells of each action, from float [B, N]."""
@@ -82,6 +103,30 @@ class FleetGame(Game[S]):
         fleet = self.fleet
         layouts = None if fleet.layouts is None else fleet.layouts.cpu()
         return Posterior(fleet.rows, fleet.columns, fleet.ships, layouts)
+
+    def occupancy(self, state: S, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
+        """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all
+        that the seat to move has seen; see Posterior."""
+        shot, hit = (field.cpu() for field in self.shots_and_hits(state))
+        sinkings = self._sinkings_on_cpu(state)
+        occupancy = self.posterior.occupancy(shot, hit, samples, rng, sinkings)
+        return occupancy.to(state.done.device)
+
+    def agreeing_layouts(self, state: S) -> Tensor:
+        """Bool [B, L]: the listed layouts that agree with all that the seat to move has seen."""
+        shot, hit = (field.cpu() for field in self.shots_and_hits(state))
+        return self.posterior.agreeing(shot, hit, self._sinkings_on_cpu(state)) > 0
+
+    def sample_layouts(self, state: S, rng: torch.Generator) -> Tensor:
+        """Uint8 [B, N]: for each position a hidden fleet that agrees with all that was seen."""
+        shot, hit = (field.cpu() for field in self.shots_and_hits(state))
+        sinkings = self._sinkings_on_cpu(state)
+        layouts = self.posterior.sample(shot, hit, SAMPLES, rng, sinkings)
+        return layouts.to(state.done.device)
+
+    def _sinkings_on_cpu(self, state: S) -> Sinkings | None:
+        sinkings = self.sinkings(state)
+        return None if sinkings is None else sinkings.cpu()
 
 
 def _check_ships(rows: int, columns: int, ships: list[int]) -> None:
@@ -107,13 +152,3 @@ def _numbers(layouts: Tensor, lengths: Tensor) -> Tensor:
     """Uint8 [S, 1]: the numbers of the ships."""
     number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=layouts.device)
     return number[:, None]
-
-
-def encode_cells(cells: Tensor) -> Tensor:
-    """Int64 [B] from bool [B, N]: a number for a set of cells; beyond 62 cells a hash."""
-    count = cells.shape[1]
-    if count <= 62:
-        weight = torch.ones((), dtype=torch.int64) << torch.arange(count)
-    else:
-        weight = torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(0))
-    return (cells * weight.to(cells.device)).sum(1)

@@ -21,7 +21,7 @@ __all__ = ["HIDDEN", "ExactSolver", "Game", "Spec", "State"]
 
 S = TypeVar("S", bound=State)
 
-ExactSolver = Literal["graph", "alpha_beta", "belief"]
+ExactSolver = Literal["graph", "alpha_beta", "belief", "announced"]
 
 
 class Game(Tables, ABC, Generic[S]):
@@ -98,15 +98,20 @@ class Game(Tables, ABC, Generic[S]):
         """The same positions with every hidden field replaced by HIDDEN."""
 
     def view_from_seat(self, state: S, seat: int) -> S:
-        """Finished positions as one seat sees them; for drawing."""
+        """Finished positions with this seat to move, which then is the one that observe shows."""
         return state
 
     def resample(self, state: S, rng: torch.Generator) -> S:
         """Public positions with a hidden truth drawn from all that agree with what was seen."""
         return state
 
+    def rewind(self, state: S) -> S:
+        """The initial positions of games with the hidden truth of full positions."""
+        raise NotImplementedError(f"{self.spec.name} cannot be rewound")
+
     def outcome(self, before: S, action: Tensor, after: S) -> Tensor:
-        """Int64 [B]: what a move made visible, chance included; an edge of a search tree."""
+        """Int64 [B]: everything that a move made visible, chance included; an edge of a search
+        tree."""
         return torch.zeros_like(action)
 
     def hidden_hits(self, state: S) -> Tensor:
@@ -131,6 +136,10 @@ class Game(Tables, ABC, Generic[S]):
         """Int64 [B, rows, columns]: the values of all cells from the top, 0 to
         spec.num_cell_values - 1."""
         raise NotImplementedError(f"a board of {self.spec.name} is more than its cells")
+
+    def relative_cells(self, state: S) -> Tensor:
+        """cells(), with 1 for what is the mover's and 2 for what is the other seat's."""
+        return self.cells(state)
 
     def symmetries(self) -> Tensor:
         """Int64 [G, N]: permutations of the cells that leave the rules unchanged.
@@ -163,7 +172,8 @@ class Game(Tables, ABC, Generic[S]):
         """The exact solver that fits these rules, on boards that are small enough; None: none does.
 
         "graph" lists all positions; "alpha_beta" searches k in a row with gravity, whose positions
-        can be listed too; "belief" solves battleship with hits and misses only.
+        can be listed too; "belief" solves battleship with hits and misses only, "announced" that
+        with announced sinkings.
         """
         can_list = self.spec.has_exact_key and not self.spec.hidden
         return "graph" if can_list else None
@@ -204,6 +214,10 @@ class Game(Tables, ABC, Generic[S]):
         """One line about a position that its boards do not show."""
         return ""
 
+    def history(self, state: S, row: int) -> str:
+        """Lines about earlier turns that are public and not on the boards; "" without any."""
+        return ""
+
     def action_cells(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
         actions are not cells."""
@@ -212,12 +226,12 @@ class Game(Tables, ABC, Generic[S]):
         )
 
     def render(self, state: S, row: int, reveal: bool = False) -> str:
-        """One position as text: its caption, if any, and its boards."""
+        """One position as text: its caption and history, if any, and its boards."""
         boards = self.boards(state, row, reveal)
         if not boards:
             raise NotImplementedError(f"{self.spec.name} defines neither boards nor render")
-        caption = self.caption(state, row)
-        return (caption + "\n" if caption else "") + board.draw(boards, self.board_format)
+        lines = [self.caption(state, row), self.history(state, row)]
+        return "\n".join([*filter(None, lines), board.draw(boards, self.board_format)])
 
     def parse(self, text: str) -> S:
         """One public position from its text; the inverse of render.

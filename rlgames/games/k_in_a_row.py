@@ -188,6 +188,15 @@ class KInARow(Game[KInARowState]):
         seat = torch.where(own, state.current_seat[:, None], 1 - state.current_seat[:, None])
         return ((seat + 1) * taken).view(-1, self.rows, self.columns)
 
+    def relative_cells(self, state: KInARowState) -> Tensor:
+        """Int64 [B, rows, columns]: 0 empty, 1 of the seat to move, 2 of the other."""
+        own, taken = self.layout.contains(state.own), self.layout.contains(state.occupied)
+        return (2 * taken.long() - own.long()).view(-1, self.rows, self.columns)
+
+    def view_from_seat(self, state: KInARowState, seat: int) -> KInARowState:
+        own = torch.where(state.current_seat == seat, state.own, state.own ^ state.occupied)
+        return replace(state, current_seat=torch.full_like(state.current_seat, seat), own=own)
+
     @property
     def exact_solver(self) -> ExactSolver | None:
         return "alpha_beta" if self.gravity else super().exact_solver

@@ -7,17 +7,14 @@ L layouts of the whole fleet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rlgames.games.layouts import placements
-
-LayoutFilter = Callable[[Tensor, Tensor], Tensor]
-"""filter(rows, layouts): whether layouts, uint8 [n, N], agree with everything else that is known of
-the games in these rows, int64 [n]: bool [n]."""
+from rlgames.games.sinkings import Sinkings
 
 MAX_ENUMERATED_LAYOUTS = 20_000
 """Beliefs are computed from the list of all layouts while it has at most this many."""
@@ -26,7 +23,7 @@ CHUNK = 1 << 12
 """Samples processed at once, so that their arrays stay in the processor's cache."""
 
 MAX_ATTEMPTS = 16
-"""Draws of a listed layout before the filter is applied to all of them."""
+"""Draws of a listed layout before all of them are compared with the announced sinkings."""
 
 HIT_WEIGHT = 6.0
 """A placement is drawn this many times as often for each open hit that it covers."""
@@ -48,10 +45,48 @@ class _Particles:
     placed: Tensor
 
 
-class Posterior:
-    """The distribution of the fleet given the cells shot at and those that were hit.
+@dataclass(frozen=True)
+class _Slots:
+    """Announced sinkings and ships afloat that samples still have to explain.
 
-    All layouts that agree with the shots are equally likely. If there are few layouts, they are
+    slot: int64 [S, P], the slot that each placement fills. to_fill: int64 [S, slots], how many
+    ships are still to be placed in each.
+    """
+
+    slot: Tensor
+    to_fill: Tensor
+
+    def __getitem__(self, rows: Tensor) -> _Slots:
+        return _Slots(self.slot[rows], self.to_fill[rows])
+
+    def are_open(self) -> Tensor:
+        """Bool [S, P]: the placements whose slot is not full."""
+        return self.to_fill.gather(1, self.slot) > 0
+
+    def fill(self, placement: Tensor) -> None:
+        """Place one ship in each sample, int64 [S, 1]."""
+        slot = self.slot.gather(1, placement)
+        self.to_fill.scatter_add_(1, slot, -torch.ones_like(slot))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of B games. shot, hit: bool [B, N]."""
+
+    shot: Tensor
+    hit: Tensor
+    sinkings: Sinkings | None = None
+
+    def __getitem__(self, rows: Tensor | slice) -> Seen:
+        sinkings = None if self.sinkings is None else self.sinkings[rows]
+        return Seen(self.shot[rows], self.hit[rows], sinkings)
+
+
+class Posterior:
+    """The distribution of the fleet given the cells shot at, those that were hit, and the sinkings
+    that were announced, if any.
+
+    All layouts that agree with what was seen are equally likely. If there are few layouts, they are
     listed. Otherwise they are sampled one ship at a time: while a hit is open (covered by no ship
     yet), some ship covers the first open hit; then the remaining ships take cells that were not
     shot at. Each layout can be reached in only one way, so its importance weight is 1 ÷ the
@@ -73,26 +108,37 @@ class Posterior:
         self._table = torch.cat(tables).float()  # [P, N], the placements of all lengths
         sizes = torch.tensor([len(table) for table in tables])
         self._length_index = torch.arange(len(tables)).repeat_interleave(sizes)  # [P]
+        self._placement_lengths = self._table.sum(1).long()
+        # [P, longest ship]: the cells of each placement, the last one repeated.
+        first = torch.argsort(self._table, dim=1, descending=True, stable=True)[:, : max(ships)]
+        place = torch.arange(max(ships)).minimum(self._placement_lengths[:, None] - 1)
+        self._cells = first.gather(1, place)
         self._fleet = torch.tensor([float(count[length]) for length in self._lengths])
         self._ship_length_index = torch.tensor([self._lengths.index(length) for length in ships])
         self._num_ships = len(ships)
         self._ship_cells = sum(ships)
 
     def occupancy(
-        self, shot: Tensor, hit: Tensor, samples: int = 0, rng: torch.Generator | None = None
+        self,
+        shot: Tensor,
+        hit: Tensor,
+        samples: int = 0,
+        rng: torch.Generator | None = None,
+        sinkings: Sinkings | None = None,
     ) -> Tensor:
         """Float32 [B, N]: the probability that each cell has a ship, from bool [B, N] twice.
 
         samples: layouts drawn with rng for each game if they are not listed.
         """
         if self._listed is not None:
-            agree = self._agreeing(shot, hit)
+            agree = self.agreeing(shot, hit, sinkings)
             return (agree @ self._listed) / agree.sum(1, keepdim=True).clamp(min=1)
         assert rng is not None
         counts = torch.zeros(shot.shape, dtype=torch.float64)
         missing = torch.arange(len(shot))
         for _ in range(3):
-            counts[missing] = self._sampled_counts(shot[missing], hit[missing], samples, rng)
+            seen = Seen(shot, hit, sinkings)[missing]
+            counts[missing] = self._sampled_counts(seen, samples, rng)
             missing = missing[counts[missing].sum(1) == 0]
             if not len(missing):
                 break
@@ -107,25 +153,20 @@ class Posterior:
         hit: Tensor,
         samples: int,
         rng: torch.Generator,
-        agrees: LayoutFilter | None = None,
+        sinkings: Sinkings | None = None,
     ) -> Tensor:
-        """Uint8 [B, N]: for each row a numbered layout that agrees with the shots.
+        """Uint8 [B, N]: for each row a numbered layout that agrees with what was seen.
 
-        agrees: an additional filter. The distribution is exact if the layouts are listed, and
-        nearly so with many samples. Raises RuntimeError if no layout that agrees is found.
+        The distribution is exact if the layouts are listed, and nearly so with many samples.
+        Raises RuntimeError if no layout that agrees is found.
         """
         if self._listed is not None:
-            return self._sample_listed(shot, hit, rng, agrees)
+            return self._sample_listed(shot, hit, rng, sinkings)
         result = torch.zeros(shot.shape, dtype=torch.uint8)
         missing = torch.arange(len(shot))
         for _ in range(5):
-            layouts = self._sample_particles(
-                shot[missing],
-                hit[missing],
-                samples,
-                rng,
-                None if agrees is None else _filter_of_rows(agrees, missing),
-            )
+            seen = Seen(shot, hit, sinkings)[missing]
+            layouts = self._sample_particles(seen, samples, rng)
             result[missing] = layouts
             missing = missing[(layouts == 0).all(1)]
             if not len(missing):
@@ -133,51 +174,48 @@ class Posterior:
             samples *= 4
         raise RuntimeError(f"no layout was found that agrees with {len(missing)} boards")
 
-    def _agreeing(self, shot: Tensor, hit: Tensor) -> Tensor:
+    def agreeing(self, shot: Tensor, hit: Tensor, sinkings: Sinkings | None) -> Tensor:
         """Float32 [B, L]: 1 for the listed layouts that agree."""
         assert self._contradictions is not None
+        assert self._numbered is not None
         conflicts = torch.cat([shot & ~hit, hit], 1).float() @ self._contradictions
-        return (1 - conflicts).clamp_(min=0)
+        weight = (1 - conflicts).clamp_(min=0)
+        if sinkings is not None:
+            for row, layout in zip(
+                *(each.split(CHUNK) for each in weight.nonzero().T), strict=True
+            ):
+                weight[row, layout] = sinkings[row].agree(self._numbered[layout]).float()
+        return weight
 
     def _sample_listed(
-        self, shot: Tensor, hit: Tensor, rng: torch.Generator, agrees: LayoutFilter | None
+        self, shot: Tensor, hit: Tensor, rng: torch.Generator, sinkings: Sinkings | None
     ) -> Tensor:
         assert self._numbered is not None
-        weight = self._agreeing(shot, hit)
+        weight = self.agreeing(shot, hit, None)
         index = _sample_index(weight, rng)
-        if agrees is not None:
+        if sinkings is not None:
             rejected = torch.arange(len(weight))
             for _ in range(MAX_ATTEMPTS):
-                rejected = rejected[~agrees(rejected, self._numbered[index[rejected]])]
+                agrees = sinkings[rejected].agree(self._numbered[index[rejected]])
+                rejected = rejected[~agrees]
                 if not len(rejected):
                     break
                 index[rejected] = _sample_index(weight[rejected], rng)
-            # Few layouts agree with the rows that are left: filter all layouts.
-            row, layout = weight[rejected].nonzero().T
-            accepted = agrees(rejected[row], self._numbered[layout])
-            weight[rejected[row], layout] = accepted.float()
+            # Few layouts agree with the rows that are left: compare all layouts.
+            weight[rejected] = self.agreeing(shot[rejected], hit[rejected], sinkings[rejected])
             index[rejected] = _sample_index(weight[rejected], rng)
         if not bool((weight.amax(1) > 0).all()):
             raise RuntimeError("no layout agrees with what was seen")
         return self._numbered[index]
 
-    def _sample_particles(
-        self,
-        shot: Tensor,
-        hit: Tensor,
-        samples: int,
-        rng: torch.Generator,
-        agrees: LayoutFilter | None,
-    ) -> Tensor:
+    def _sample_particles(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
         """Uint8 [B, N]: one of each row's samples, by weight; all zeros where there is none."""
-        result = torch.zeros(shot.shape, dtype=torch.uint8)
-        best = torch.full((len(shot),), -torch.inf, dtype=torch.float64)
-        for particles in self._particles(shot, hit, samples, rng):
+        result = torch.zeros(seen.shot.shape, dtype=torch.uint8)
+        best = torch.full((len(result),), -torch.inf, dtype=torch.float64)
+        for particles in self._particles(seen, samples, rng):
             last = _sample_index(particles.last, rng)
             layout = self._number_ships(torch.cat([particles.placed, last[:, None]], 1), rng)
             weight = particles.weight * particles.last.sum(1)
-            if agrees is not None:
-                weight = weight * agrees(particles.game, layout)
             noise = torch.empty(len(weight), dtype=torch.float64).exponential_(generator=rng)
             # The largest of these scores is a draw by weight.
             score = weight.log() - noise.clamp(min=1e-30).log()
@@ -203,39 +241,37 @@ class Posterior:
             layout = layout + cells * (number[:, place, None] + 1)
         return layout.to(torch.uint8)
 
-    def _sampled_counts(
-        self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator
-    ) -> Tensor:
+    def _sampled_counts(self, seen: Seen, samples: int, rng: torch.Generator) -> Tensor:
         """Float64 [B, N]: how often the cells are covered, up to a factor for each row."""
-        total = torch.zeros(shot.shape, dtype=torch.float64)
-        for particles in self._particles(shot, hit, samples, rng):
+        total = torch.zeros(seen.shot.shape, dtype=torch.float64)
+        for particles in self._particles(seen, samples, rng):
             last = particles.last
             covered = last.sum(1, keepdim=True) * particles.covered + last @ self._table
             total.index_add_(0, particles.game, particles.weight[:, None] * covered.double())
         return total
 
-    def _particles(
-        self, shot: Tensor, hit: Tensor, samples: int, rng: torch.Generator
-    ) -> Iterator[_Particles]:
+    def _particles(self, seen: Seen, samples: int, rng: torch.Generator) -> Iterator[_Particles]:
         """Samples for each row, in chunks."""
         step = max(1, CHUNK // samples)
-        for start in range(0, len(shot), step):
-            part = slice(start, start + step)
-            shots, hits = shot[part].float(), hit[part].float()
-            avoids_misses = ((shots - hits) @ self._table.T == 0).float()
-            yield self._sample_chunk(start, avoids_misses, hits, samples, rng)
+        for start in range(0, len(seen.shot), step):
+            yield self._sample_chunk(start, seen[slice(start, start + step)], samples, rng)
 
     def _sample_chunk(
-        self, start: int, avoids_misses: Tensor, hits: Tensor, samples: int, rng: torch.Generator
+        self, start: int, seen: Seen, samples: int, rng: torch.Generator
     ) -> _Particles:
-        """start: the row of the first game; avoids_misses: float32 [b, P]; hits: [b, N]."""
+        """start: the row of the first game."""
+        hits = seen.hit.float()
+        avoids_misses = (seen.shot.float() - hits) @ self._table.T == 0
+        slots = None if seen.sinkings is None else self._slots(seen.sinkings, samples)
         game = torch.arange(len(hits)).repeat_interleave(samples)
         remaining = self._fleet.expand(len(game), -1).clone()  # ships to place, by length
         covered = torch.zeros(len(game), hits.shape[1])
         weight = torch.ones(len(game), dtype=torch.float64)
         placed = torch.zeros(len(game), 0, dtype=torch.int64)
-        open_hits, possible = hits[game], avoids_misses[game]
+        open_hits, possible = hits[game], avoids_misses.float()[game]
         for number in range(self._num_ships - 1):
+            if slots is not None:
+                possible = possible * slots.are_open()
             likelihood, ways = self._next_placements(possible, covered, open_hits, remaining)
             chosen = _sample_index(likelihood, rng)[:, None]
             probability = likelihood.gather(1, chosen)[:, 0] / likelihood.sum(1)
@@ -248,16 +284,27 @@ class Posterior:
             open_hits = open_hits * (1 - cells)
             ones = torch.ones_like(chosen, dtype=remaining.dtype)
             remaining.scatter_add_(1, self._length_index[chosen], -ones)
+            if slots is not None:
+                slots.fill(chosen)
             rows = alive.nonzero()[:, 0]
             if number and len(rows) < 0.7 * len(alive):
                 game, covered, weight, open_hits, possible, remaining, placed = (
                     column[rows]
                     for column in (game, covered, weight, open_hits, possible, remaining, placed)
                 )
+                slots = None if slots is None else slots[rows]
+        if slots is not None:
+            possible = possible * slots.are_open()
         table = self._table.T
         fits = possible * (covered @ table == 0) * (remaining > 0)[:, self._length_index]
         last = fits * (open_hits @ table == open_hits.sum(1, keepdim=True))
         return _Particles(game + start, covered, weight, last, placed)
+
+    def _slots(self, sinkings: Sinkings, samples: int) -> _Slots:
+        slot, to_fill = sinkings.slot_of_placement(self._cells, self._placement_lengths)
+        # One more slot, which no ship fills, for placements that contradict the announcements.
+        to_fill = torch.cat([to_fill, torch.zeros_like(to_fill[:, :1])], 1)
+        return _Slots(*(each.repeat_interleave(samples, 0) for each in (slot, to_fill)))
 
     def _next_placements(
         self, possible: Tensor, covered: Tensor, open_hits: Tensor, remaining: Tensor
@@ -288,8 +335,3 @@ def _sample_index(weight: Tensor, rng: torch.Generator) -> Tensor:
     total = weight.cumsum(1)
     u = torch.rand(len(weight), 1, generator=rng) * total[:, -1:]
     return torch.searchsorted(total, u, right=True)[:, 0].clamp(max=weight.shape[1] - 1)
-
-
-def _filter_of_rows(agrees: LayoutFilter, rows: Tensor) -> LayoutFilter:
-    """The filter for a selection of the rows."""
-    return lambda selected, layouts: agrees(rows[selected], layouts)

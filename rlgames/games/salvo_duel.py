@@ -3,49 +3,26 @@
 The seats take turns. The cells of a salvo are chosen one after another and their results are shown
 together; then the other side fires. The number of ships that each side has afloat is public.
 The first to sink the whole fleet of the other side wins.
-
-    target board         own board
-       A B C                A B C
-     1 . x .              1 a a .      x hit   o miss   + aimed at in this turn
-     2 o . +              2 . o B      a own ship   B own ship, hit
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from rlgames.games import board as games_board
-from rlgames.games.fleets import SAMPLES, Fleet, FleetGame, encode_cells, sunk_ships
-from rlgames.games.game import HIDDEN, Spec, State
+from rlgames.games.fleets import Fleet
+from rlgames.games.game import HIDDEN, Spec
+from rlgames.games.numbering import encode_cells
+from rlgames.games.salvo_duel_notation import LETTERS, SalvoDuelNotation, SalvoDuelState, of_seat
+from rlgames.games.sinkings import Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
-
-LETTERS = "abcdefghijklmn"
-"""Marks of the ships by number; o is reserved for misses."""
+from rlgames.games.symmetry import board_symmetries
 
 
-@dataclass(frozen=True)
-class SalvoDuelState(State):
-    """ships: uint8 [B, 2, N], hidden: each seat's fleet, 0 for sea, otherwise the ship's number.
-
-    own: uint8 [B, N], the fleet of the seat to move. shot, hit: bool [B, 2, N], the cells of the
-    other board that each seat has shot at and hit. aimed: bool [B, N], the cells chosen so far in
-    an unfinished turn. afloat: int64 [B, 2], how many ships each seat has left.
-    """
-
-    ships: Tensor
-    own: Tensor
-    shot: Tensor
-    hit: Tensor
-    aimed: Tensor
-    afloat: Tensor
-
-
-class SalvoDuel(FleetGame[SalvoDuelState]):
+class SalvoDuel(SalvoDuelNotation):
     """rows × columns cells for each side and the same fleet; ships by length.
 
     Raises ValueError for a fleet that cannot be placed.
@@ -57,12 +34,13 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         if len(ships) > len(LETTERS):
             raise ValueError(f"{len(ships)} ships are too many; {len(LETTERS)} is the most")
         self.fleet = Fleet(rows, columns, list(ships))
+        self.slots = SinkingSlots(self.fleet.ships, names_length=False)
         self.rows, self.columns, self.num_cells = rows, columns, rows * columns
         self.spec = Spec(
             name=name,
             seats=2,
             actions=self.num_cells,
-            observation=(10, rows, columns),
+            observation=(14, rows, columns),
             has_cell_actions=True,
             max_plies=2 * self.num_cells,
             max_positions=count_boards(9, self.num_cells),
@@ -87,216 +65,129 @@ class SalvoDuel(FleetGame[SalvoDuelState]):
         return self._start(torch.stack([first, second], 1)), probability
 
     def legal_action_mask(self, state: SalvoDuelState) -> Tensor:
-        free = ~(_of(state.shot, state.current_seat) | state.aimed)
+        free = ~(of_seat(state.shot, state.current_seat) | state.aimed)
         return free | state.done[:, None].expand_as(free).contiguous()
 
     def apply_action(self, state: SalvoDuelState, action: Tensor) -> SalvoDuelState:
         live = ~state.done
         target = torch.zeros_like(state.aimed).scatter_(1, action[:, None], True)
         aimed = state.aimed | (target & live[:, None])
-        unshot = self.num_cells - _of(state.shot, state.current_seat).sum(1)
-        quota = _of(state.afloat, state.current_seat).minimum(unshot)
+        unshot = self.num_cells - of_seat(state.shot, state.current_seat).sum(1)
+        quota = of_seat(state.afloat, state.current_seat).minimum(unshot)
         fire = live & (aimed.sum(1) >= quota)
         seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()  # [B, 2], who moves
         salvo = (aimed & fire[:, None])[:, None] & seat[:, :, None]
-        shot = state.shot | salvo
-        hit = state.hit | (salvo & (state.ships.flip(1) > 0))
+        turn = state.turn + fire
+        new_hit = salvo & (state.ships.flip(1) > 0)
+        hit_turn = torch.where(new_hit, turn.to(torch.int16)[:, None, None], state.hit_turn)
         other = 1 - state.current_seat
-        target_fleet, hits = _of(state.ships, other), _of(hit, state.current_seat)
-        lost = self.fleet.sunk(target_fleet, hits).sum(1)
-        afloat = torch.where(seat, state.afloat, (len(self.fleet) - lost)[:, None])
-        afloat = torch.where(fire[:, None], afloat, state.afloat)
-        won = fire & (_of(afloat, other) == 0)
+        sunk = self.fleet.sunk(
+            of_seat(state.ships, other), of_seat(hit_turn, state.current_seat) > 0
+        )
+        slots = self.slots.record(of_seat(state.sunk_turn, state.current_seat), sunk, turn)
+        sunk_turn = torch.where(seat[:, :, None], slots[:, None], state.sunk_turn)
+        won = fire & sunk.all(1)
         payoff = seat.float() * 2 - 1
         current_seat = torch.where(fire, other, state.current_seat)
         return replace(
             state,
             done=state.done | won,
             current_seat=current_seat,
-            turn=state.turn + fire,
+            turn=turn,
             score=state.score + payoff * won[:, None],
-            own=_of(state.ships, current_seat),
-            shot=shot,
-            hit=hit,
+            own=of_seat(state.ships, current_seat),
+            shot=state.shot | salvo,
+            hit_turn=hit_turn,
             aimed=aimed & ~fire[:, None],
-            afloat=afloat,
+            sunk_turn=sunk_turn,
         )
 
     def observe(self, state: SalvoDuelState) -> Tensor:
         """Planes of the target board: not shot at, missed, hit; of the own board: ships, missed,
         hit; the cells aimed at; three filled ones: the share of the salvo already aimed, and the
-        shares of the own and the other fleet afloat."""
-        other = 1 - state.current_seat
-        shot, hit = _of(state.shot, state.current_seat), _of(state.hit, state.current_seat)
-        own_shot, own_hit = _of(state.shot, other), _of(state.hit, other)
-        afloat, other_afloat = _of(state.afloat, state.current_seat), _of(state.afloat, other)
+        shares of the own and the other fleet afloat. Then, of the target board and of the own one:
+        the turn of each hit ÷ the most turns, and the share of the fleet that its turn sank."""
+        is_first = (state.current_seat == 0)[:, None, None]
+        # Of the seat to move, then of the other: [B, 2, N] and [B, 2, ships].
+        shot, hit_turn, sunk_turn = (
+            torch.where(is_first, field, field.flip(1))
+            for field in (state.shot, state.hit_turn, state.sunk_turn)
+        )
+        hit = hit_turn > 0
+        missed = shot & ~hit
+        other_afloat, afloat = (sunk_turn == 0).sum(2).T
         aimed = state.aimed.float()
         aimed_share = aimed.sum(1) / afloat.clamp(min=1)
         ships = len(self.fleet)
         values = torch.stack([aimed_share, afloat / ships, other_afloat / ships], 1)
         filled = values[:, :, None].expand(-1, -1, self.num_cells)
-        cells = torch.stack(
-            [~shot, shot & ~hit, hit, state.own > 0, own_shot & ~own_hit, own_hit], 1
+        target = [~shot[:, 0], missed[:, 0], hit[:, 0]]
+        cells = torch.stack([*target, state.own > 0, missed[:, 1], hit[:, 1]], 1)
+        sank = self.slots.per_hit(
+            sunk_turn.flatten(0, 1), hit_turn.flatten(0, 1), self.spec.max_plies
         )
-        planes = torch.cat([cells.view(torch.uint8).float(), aimed[:, None], filled], 1)
-        return planes.view(-1, *self.spec.observation)
+        history = torch.stack([hit_turn / self.spec.max_plies, sank.view(hit.shape)], 2)
+        planes = [cells.view(torch.uint8).float(), aimed[:, None], filled, history.flatten(1, 2)]
+        return torch.cat(planes, 1).view(-1, *self.spec.observation)
 
     def is_valid(self, state: SalvoDuelState) -> Tensor:
         current_seat = state.current_seat.clamp(0, 1)
-        shot = _of(state.shot, current_seat)
+        shot = of_seat(state.shot, current_seat)
         can_move = (~(shot | state.aimed)).any(1)
         layouts = state.own[:, None] if state.ships is HIDDEN else state.ships
-        return (
+        valid = (
             super().is_valid(state)
             & (state.done | can_move)
-            & ((state.afloat >= 0) & (state.afloat <= len(self.fleet))).all(1)
-            & ~(state.hit & ~state.shot).flatten(1).any(1)
+            & (state.shot | ~state.hit).flatten(1).all(1)
+            & ((state.hit_turn >= 0) & (state.hit_turn <= state.turn[:, None, None]))
+            .flatten(1)
+            .all(1)
             & ~(state.aimed & shot).any(1)
             & (layouts <= len(self.fleet)).flatten(1).all(1)
         )
+        for seat in range(2):
+            valid &= self.slots.are_valid(state.sunk_turn[:, seat], state.hit_turn[:, seat])
+        return valid
 
     def outcome(self, before: SalvoDuelState, action: Tensor, after: SalvoDuelState) -> Tensor:
-        new = _of(after.hit, before.current_seat) & ~_of(before.hit, before.current_seat)
-        sunk = (before.afloat - after.afloat).sum(1)
-        return encode_cells(new) ^ (sunk << 58)
+        seat = before.current_seat
+        hits = of_seat(after.hit_turn, seat) != of_seat(before.hit_turn, seat)
+        sinkings = of_seat(after.sunk_turn, seat) != of_seat(before.sunk_turn, seat)
+        return encode_cells(torch.cat([hits, sinkings], 1))
 
     def public(self, state: SalvoDuelState) -> SalvoDuelState:
         return replace(state, ships=HIDDEN)
 
     def shots_and_hits(self, state: SalvoDuelState) -> tuple[Tensor, Tensor]:
-        return _of(state.shot, state.current_seat), _of(state.hit, state.current_seat)
+        return of_seat(state.shot, state.current_seat), of_seat(state.hit, state.current_seat)
 
     def view_from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
         current_seat = torch.full_like(state.current_seat, seat)
-        return replace(state, current_seat=current_seat, own=_of(state.ships, current_seat))
+        return replace(state, current_seat=current_seat, own=of_seat(state.ships, current_seat))
+
+    def sinkings(self, state: SalvoDuelState) -> Sinkings:
+        hit_turn, turns = (
+            of_seat(t, state.current_seat) for t in (state.hit_turn, state.sunk_turn)
+        )
+        return Sinkings(self.slots, hit_turn, turns)
 
     def score_actions(self, cells: Tensor) -> Tensor:
         return cells
 
     def resample(self, state: SalvoDuelState, rng: torch.Generator) -> SalvoDuelState:
-        current_seat = state.current_seat.cpu()
-        shot, hit = _of(state.shot.cpu(), current_seat), _of(state.hit.cpu(), current_seat)
-        lost = len(self.fleet) - _of(state.afloat.cpu(), 1 - current_seat)
-        lengths = self.fleet.lengths.cpu()
-
-        def agrees(row: Tensor, layouts: Tensor) -> Tensor:
-            return sunk_ships(layouts, hit[row], lengths).sum(1) == lost[row]
-
-        layouts = self.posterior.sample(shot, hit, SAMPLES, rng, agrees).to(state.own.device)
+        layouts = self.sample_layouts(state, rng)
         seat = torch.nn.functional.one_hot(state.current_seat, 2).bool()[:, :, None]
         return replace(state, ships=torch.where(seat, state.own[:, None], layouts[:, None]))
 
+    def rewind(self, state: SalvoDuelState) -> SalvoDuelState:
+        return self._start(state.ships)
+
+    def symmetries(self) -> Tensor:
+        """Both boards are transformed together."""
+        return board_symmetries(self.rows, self.columns)
+
     def hidden_hits(self, state: SalvoDuelState) -> Tensor:
         return state.ships.flip(1) > 0
-
-    def boards(
-        self, state: SalvoDuelState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        """The target board and the own board."""
-        seat = int(state.current_seat[row])
-        shot, hit = state.shot[row].tolist(), state.hit[row].tolist()
-        hidden = state.ships[row, 1 - seat].tolist() if reveal else [0] * self.num_cells
-        aimed, own = state.aimed[row].tolist(), state.own[row].tolist()
-        target_marks = [
-            "x" if h else "o" if s else "+" if a else LETTERS[ship - 1] if ship else "."
-            for s, h, a, ship in zip(shot[seat], hit[seat], aimed, hidden, strict=True)
-        ]
-        own_marks = [
-            (LETTERS[ship - 1].upper() if s else LETTERS[ship - 1]) if ship else "o" if s else "."
-            for s, ship in zip(shot[1 - seat], own, strict=True)
-        ]
-        return [games_board.split(marks, self.columns) for marks in (target_marks, own_marks)]
-
-    def caption(self, state: SalvoDuelState, row: int) -> str:
-        seat, afloat = int(state.current_seat[row]), state.afloat[row].tolist()
-        return (
-            f"seat {seat + 1}, turn {int(state.turn[row]) + 1}, "
-            f"afloat: yours {afloat[seat]}, theirs {afloat[1 - seat]}"
-        )
-
-    def parse_all(self, texts: Sequence[str]) -> SalvoDuelState:
-        return SalvoDuelState.cat([self._parse(text) for text in texts])
-
-    def _parse(self, text: str) -> SalvoDuelState:
-        caption, _, boards = text.strip("\n").partition("\n")
-        seat, turn, afloat = _parse_caption(caption)
-        letters = LETTERS[: len(self.fleet)]
-        own_alphabet = ".o" + letters + letters.upper()
-        target, own = games_board.read(boards, self.board_format, ".ox+", own_alphabet)
-        ships = [letters.index(mark.lower()) + 1 if mark not in ".o" else 0 for mark in own]
-        shot = [[mark in "ox" for mark in target], [mark == "o" or mark.isupper() for mark in own]]
-        hit = [[mark == "x" for mark in target], [mark.isupper() for mark in own]]
-        self._check_boards(ships, hit, afloat)
-        order = [0, 1] if seat == 0 else [1, 0]  # the seat to move comes first on paper
-        score = [0.0, 0.0]
-        if 0 in afloat:
-            score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
-        return replace(
-            self._start(torch.tensor([[ships, ships]], dtype=torch.uint8)),
-            done=torch.tensor([0 in afloat]),
-            current_seat=torch.tensor([seat]),
-            turn=torch.tensor([turn]),
-            score=torch.tensor([[score[place] for place in order]]),
-            ships=HIDDEN,
-            shot=torch.tensor([[shot[place] for place in order]]),
-            hit=torch.tensor([[hit[place] for place in order]]),
-            aimed=torch.tensor([[mark == "+" for mark in target]]),
-            afloat=torch.tensor([[afloat[place] for place in order]]),
-        )
-
-    def _check_boards(self, ships: list[int], hit: list[list[bool]], afloat: list[int]) -> None:
-        """Raise ValueError if the own fleet, the hits and the ships afloat do not fit together.
-
-        ships: the own board. hit, afloat: of the seat to move, then of the other.
-        """
-        fleet = self.fleet
-        if [ships.count(number + 1) for number in range(len(fleet))] != fleet.ships:
-            raise ValueError(f"the own fleet is not ships={fleet.ships}")
-        hits = sum(hit[0])
-        if hits > fleet.ship_cells or (afloat[1] == 0) != (hits == fleet.ship_cells):
-            raise ValueError("the hits do not fit the other's ships afloat")
-        layout, own_hit = torch.tensor([ships], dtype=torch.uint8), torch.tensor([hit[1]])
-        own_afloat = len(fleet) - int(fleet.sunk(layout, own_hit).sum())
-        if afloat[0] != own_afloat or not 0 <= afloat[1] <= len(fleet):
-            raise ValueError("the number of ships afloat does not fit the boards")
-
-    def action_to_string(self, state: SalvoDuelState, row: int, action: int) -> str:
-        return games_board.cell_name(action, self.columns)
-
-    def _start(self, ships: Tensor) -> SalvoDuelState:
-        batch, device = len(ships), ships.device
-        no_cells = torch.zeros(ships.shape, dtype=torch.bool, device=device)
-        zero = torch.zeros(batch, dtype=torch.int64, device=device)
-        return SalvoDuelState(
-            done=zero.bool(),
-            current_seat=zero,
-            turn=zero,
-            score=torch.zeros(batch, 2, device=device),
-            ships=ships,
-            own=ships[:, 0],
-            shot=no_cells,
-            hit=no_cells,
-            aimed=no_cells[:, 0],
-            afloat=torch.full((batch, 2), len(self.fleet), device=device),
-        )
-
-
-def _parse_caption(caption: str) -> tuple[int, int, list[int]]:
-    """Seat and turn, from 0, and the ships afloat of the seat to move and of the other."""
-    match = re.fullmatch(
-        r"seat ([12]), turn (\d{1,9}), afloat: yours (\d+), theirs (\d+)", caption.strip()
-    )
-    if not match:
-        raise ValueError("the first line should name seat, turn and the ships afloat")
-    seat, turn, own, other = (int(word) for word in match.groups())
-    if turn < 1:
-        raise ValueError("turns are counted from 1")
-    return seat - 1, turn - 1, [own, other]
-
-
-def _of(field: Tensor, seat: Tensor) -> Tensor:
-    """The part of one seat, int64 [B], of [B, 2, ...]."""
-    return field[torch.arange(len(field), device=field.device), seat]
 
 
 def salvo_duel(board: int, ships: list[int]) -> SalvoDuel:

@@ -28,6 +28,25 @@ def board_symmetries(rows: int, columns: int, upright: bool = False) -> Tensor:
     return permutations
 
 
+def preserving(symmetries: Tensor, layouts: Tensor) -> Tensor:
+    """Those of the permutations, int64 [G, N], that map the layouts [L, N] onto themselves.
+
+    A solver may take positions for the same only if such a permutation relates them: on some of a
+    fleet's layouts a rotated position need not have the same value.
+    """
+
+    def counted(rows: Tensor) -> tuple[Tensor, Tensor]:
+        distinct, counts = rows.to(torch.uint8).unique(dim=0, return_counts=True)
+        return distinct, counts
+
+    expected = counted(layouts)
+    valid = [
+        all(map(torch.equal, counted(layouts[:, permutation]), expected))
+        for permutation in symmetries
+    ]
+    return symmetries[torch.tensor(valid)]
+
+
 class Symmetries:
     """A game's symmetries, applied to the moves of a batch, each by a random one."""
 

@@ -30,6 +30,7 @@ class Adp(Learner):
 
     policy_class = LinearValue
     needs_scaled_temperature = True
+    compares_score_deltas = True
 
     def __init__(
         self,

@@ -54,15 +54,22 @@ class Learner(ABC):
     supports_distributed = False
     """Whether several processes can train one policy: all of them take part in every step."""
 
-    def __init__(self, context: LearnerContext) -> None:
-        self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
-        self.reward, self.rng = context.reward, context.rng
-
     learns_from_search = False
     """Whether it learns from a search around the agent, and from nothing else."""
 
     needs_scaled_temperature = False
     """Whether scores are values on which a softmax at temperature 1 makes no sense."""
+
+    compares_score_deltas = False
+    """Whether its policy compares moves by the change in score and the value that follows. Any
+    other reward that is paid per move would be missing when moves are compared."""
+
+    needs_behavior_log_prob = False
+    """Whether it needs Trajectories.log_prob, unless sampling.is_softmax."""
+
+    def __init__(self, context: LearnerContext) -> None:
+        self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
+        self.reward, self.rng = context.reward, context.rng
 
     @abstractmethod
     def update(

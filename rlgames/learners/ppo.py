@@ -22,7 +22,8 @@ from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
 
 MAX_LOG_RATIO = math.log(10)
-"""Limits the loss of an unlikely move with a negative advantage (dual clip, Ye et al. 2020)."""
+"""Limits the loss of an unlikely move with a negative advantage (dual clip, Ye et al. 2020), and
+the weight of a move that the behavior policy rarely makes."""
 
 EVAL_CHUNK = 1 << 15
 """Positions per forward pass without gradient."""
@@ -34,6 +35,7 @@ class PpoBatch:
 
     inputs: the network's inputs [M, ...]. legal: bool [M, A]. action: int64 [M].
     old_log_prob, advantage, value_target: float32 [M], from the policy before the update.
+    weight: float32 [M], π_old(a|s) ÷ μ(a|s).
     """
 
     inputs: Tensor
@@ -42,6 +44,7 @@ class PpoBatch:
     old_log_prob: Tensor
     advantage: Tensor
     value_target: Tensor
+    weight: Tensor
 
     def __len__(self) -> int:
         return len(self.action)
@@ -54,18 +57,21 @@ class PpoBatch:
             self.old_log_prob[rows],
             self.advantage[rows],
             self.value_target[rows],
+            self.weight[rows],
         )
 
 
 class Ppo(GradientLearner):
     """Proximal policy optimization (Schulman et al. 2017) with GAE (Schulman et al. 2016).
 
-        loss = mean of -min(r · Â, clip(r, 1 - ε, 1 + ε) · Â)
+        loss = mean of -w · min(r · Â, clip(r, 1 - ε, 1 + ε) · Â)
                + value_coef · (V - R)² - entropy_coef · H
 
     r = π(a|s) ÷ π_old(a|s); Â is the advantage, standardized over the batch; R = V_old + Â before
-    it is standardized; H is the policy's entropy. With symmetries, r also corrects for the policy
-    finding a transformed move more or less likely than the original.
+    it is standardized; H is the policy's entropy. w = π_old(a|s) ÷ μ(a|s), at most 10, corrects for
+    a behavior policy μ that is not π_old, as with sampling=epsilon_greedy (the decoupled objective
+    of Hilton et al. 2022); w = 1 where μ is unknown, as in recorded games. With symmetries, r also
+    corrects for the policy finding a transformed move more or less likely than the original.
 
     gae_lambda: λ of GAE; 1: the full return.
     symmetries: train on a random symmetry of each position.
@@ -78,6 +84,7 @@ class Ppo(GradientLearner):
     learns_from_records = True
     bootstraps = True
     supports_distributed = True
+    needs_behavior_log_prob = True
 
     def __init__(
         self,
@@ -142,8 +149,9 @@ class Ppo(GradientLearner):
         )
         value_target = value + advantage
         advantage = standardized(advantage)
+        weight = importance_weight(old_log_prob, trajectories.log_prob)
         inputs, legal, action = self._transform(inputs, legal, trajectories.action)
-        return PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target)
+        return PpoBatch(inputs, legal, action, old_log_prob, advantage, value_target, weight)
 
     def _loss(self, batch: PpoBatch, entropy_coef: float) -> tuple[Tensor, list[Tensor]]:
         """The loss, and as metrics: loss, value loss, entropy, clip fraction and distance to
@@ -154,7 +162,8 @@ class Ppo(GradientLearner):
         log_ratio = select_actions(log_probs, batch.action) - batch.old_log_prob
         ratio = log_ratio.clamp(max=MAX_LOG_RATIO).exp()
         clipped_ratio = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
-        surrogate = torch.minimum(ratio * batch.advantage, clipped_ratio * batch.advantage)
+        advantage = batch.weight * batch.advantage
+        surrogate = torch.minimum(ratio * advantage, clipped_ratio * advantage)
         probs = log_probs.exp()
         entropy = mean_entropy(log_probs, probs)
         value_loss = (value - batch.value_target).square().mean()
@@ -213,3 +222,10 @@ class Ppo(GradientLearner):
         for _ in range(self.epochs):
             order = torch.randperm(count, generator=self.rng, device=device)
             yield from order.tensor_split(num_parts)
+
+
+def importance_weight(log_prob: Tensor, behavior_log_prob: Tensor | None) -> Tensor:
+    """Float32 [M]: π(a|s) ÷ μ(a|s), at most 10; 1 where μ is unknown, which is NaN or None."""
+    if behavior_log_prob is None:
+        return torch.ones_like(log_prob)
+    return (log_prob - behavior_log_prob).nan_to_num(nan=0.0).clamp(max=MAX_LOG_RATIO).exp()

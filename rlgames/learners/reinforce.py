@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Unpack
 
 import torch
@@ -9,17 +10,34 @@ from torch import Tensor
 
 from rlgames.core import distributed
 from rlgames.core.schedule import Schedule
+from rlgames.games.game import State
 from rlgames.learners.gradient import GradientLearner, OptimizerSettings
 from rlgames.learners.learner import LearnerContext, check_all_finite
 from rlgames.learners.policy_gradient import mean_entropy, select_actions, standardized
+from rlgames.rewards import reversed_plies
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import distance_to_certainty
 
 BASELINES = ("none", "mean", "standardized", "value")
 
 
+@dataclass(frozen=True)
+class StepExamples:
+    """What one gradient step learns from. state: [M]. action: int64 [M]. returns: float32 [M].
+
+    advantage: float32 [M], or None where the value head gives the baseline. weight: float32 [M],
+    by which metrics count the moves, so that every game counts the same.
+    """
+
+    state: State
+    action: Tensor
+    returns: Tensor
+    advantage: Tensor | None
+    weight: Tensor
+
+
 class Reinforce(GradientLearner):
-    """REINFORCE (Williams 1992), one gradient step per batch.
+    """REINFORCE (Williams 1992), one gradient step per batch or per move.
 
         loss = mean over games of Σ -(G - baseline) · log π(a|s), over the moves of the game
 
@@ -31,6 +49,10 @@ class Reinforce(GradientLearner):
     masked: differentiate the probabilities that the moves were sampled with. False: the softmax
         runs over all actions, legal or not, as the gradient in Landy's program does.
     entropy_coef, entropy_coef_end: weight of the mean entropy, at the start and end of the run.
+    step_per: "batch": one gradient step for all moves. "move": after the games, one step for their
+        first moves, one for their second moves and so on, each with the weights that the step
+        before it has left, as the loop of Landy's program does with one game per batch.
+    Raises ValueError for step_per="move" with baseline="value", which compares many moves.
     """
 
     learns_logits = True
@@ -46,9 +68,15 @@ class Reinforce(GradientLearner):
         entropy_coef: float,
         entropy_coef_end: float | None,
         value_coef: float,
+        step_per: str = "batch",
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
+        if step_per == "move" and baseline == "value":
+            raise ValueError("learner.step_per=move does not work with learner.baseline=value")
         super().__init__(context, **optimizer)
+        self.step_per = step_per
+        # Processes that play different numbers of moves would wait for each other.
+        self.supports_distributed = step_per == "batch"
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
         self.baseline, self.masked, self.value_coef = baseline, masked, value_coef
 
@@ -60,41 +88,63 @@ class Reinforce(GradientLearner):
         check_all_finite("a return", returns)
         num_games, game = trajectories.num_games, trajectories.game
         weight = 1 / torch.bincount(game, minlength=num_games)[game]  # each game's sum is 1
-        logits, value = self.policy.scores(self.game, trajectories.state)
+        advantage = None if self.baseline == "value" else self._advantage(returns, weight)
+        rows = [slice(0, len(trajectories))]
+        if self.step_per == "move":
+            rows = [
+                ply for ply in reversed([*reversed_plies(trajectories)]) if ply.stop > ply.start
+            ]
+        metrics: dict[str, float] = {}
+        for part in rows:
+            moves = StepExamples(
+                trajectories.state[part],
+                trajectories.action[part],
+                returns[part],
+                None if advantage is None else advantage[part],
+                weight[part] * (len(trajectories) / num_games),
+            )
+            for name, value in self._step(moves, num_games, lr, entropy_coef).items():
+                fraction = (part.stop - part.start) / len(trajectories)
+                metrics[name] = metrics.get(name, 0.0) + fraction * value
+        return {"return": float(returns.mean()), **metrics, "lr": lr}
+
+    def _step(
+        self, moves: StepExamples, num_games: int, lr: float, entropy_coef: float
+    ) -> dict[str, float]:
+        """One gradient step; the metrics are means over the moves."""
+        logits, value = self.policy.scores(self.game, moves.state)
         if self.masked:
-            legal = self.game.legal_action_mask(trajectories.state)
+            legal = self.game.legal_action_mask(moves.state)
             logits = self.sampling.logits(logits, legal)
         log_probs = logits.log_softmax(1)
-        advantage = self._advantage(returns, value, weight)
-        surrogate = advantage * select_actions(log_probs, trajectories.action)
+        advantage = moves.advantage
+        if advantage is None:
+            assert value is not None
+            advantage = standardized(moves.returns - value.detach())
+        surrogate = advantage * select_actions(log_probs, moves.action)
         probs = log_probs.exp()
         entropy = mean_entropy(log_probs, probs)
         loss = -surrogate.mean()
         if entropy_coef:
             loss = loss - entropy_coef * entropy
         if self.baseline == "value" and value is not None:
-            loss = loss + self.value_coef * (value - returns).square().mean()
+            loss = loss + self.value_coef * (value - moves.returns).square().mean()
         # From the mean over moves to the mean over games of the sum over their moves.
-        loss = loss * (len(trajectories) / num_games)
+        loss = loss * (len(moves.action) / num_games)
         grad_norm = self.descend(loss, lr, num_games)
-        uncertainty = (weight * distance_to_certainty(probs.detach())).sum() / num_games
+        uncertainty = float((moves.weight * distance_to_certainty(probs.detach())).mean())
         return {
-            "return": float(returns.mean()),
             "loss": float(loss.detach()),
             "entropy": float(entropy.detach()),
-            "distance_to_certainty": float(uncertainty),
+            "distance_to_certainty": uncertainty,
             "grad_norm": grad_norm,
-            "lr": lr,
         }
 
-    def _advantage(self, returns: Tensor, value: Tensor | None, weight: Tensor) -> Tensor:
-        """Float32 [M]: the return minus the baseline. weight: float32 [M], by which "standardized"
-        counts the moves."""
+    def _advantage(self, returns: Tensor, weight: Tensor) -> Tensor:
+        """Float32 [M]: the return minus a baseline without a value head. weight: float32 [M], by
+        which "standardized" counts the moves."""
         if self.baseline == "none":
             return returns
         if self.baseline == "mean":
             return returns - distributed.all_reduce_mean(returns)
-        if self.baseline == "standardized":
-            return standardized(returns, weight)
-        assert value is not None
-        return standardized(returns - value.detach())
+        return standardized(returns, weight)

@@ -105,6 +105,7 @@ class Td(Learner):
     policy_class = AfterstateValues
     learns_from_records = True
     bootstraps = True
+    compares_score_deltas = True
 
     policy: AfterstateValues
 
@@ -152,7 +153,7 @@ class Td(Learner):
         trajectory = trajectory_id(trajectories)
         seats = final_states.score.shape[1]
         next_reward = torch.zeros(trajectories.num_games * seats, device=reward.device)
-        next_value = self.policy.best(self.game, final_states.state).repeat_interleave(seats)
+        next_value = self._bootstrap_value(final_states.state).repeat_interleave(seats)
         total_error = torch.zeros((), device=reward.device)
         for ply in reversed_plies(trajectories):
             if ply.start == ply.stop:
@@ -171,6 +172,11 @@ class Td(Learner):
             self.values.update(indices[ply][:, self._trained_columns], error, lr)
             next_value[seat] = self.policy.lookup(indices[ply])
         return {"td_error": float(total_error) / len(trajectories), "lr": lr}
+
+    def _bootstrap_value(self, state: State) -> Tensor:
+        """Float32 [G]: reward and value of the best move where each game's window ends, 0 where the
+        game is over."""
+        return self.policy.best(self.game, state) + (self.reward.constant or 0.0) * ~state.done
 
     def _expected_target(self, afterstate: State) -> Tensor:
         """Float32 [B]: the mean over chance of the best action's reward and value."""

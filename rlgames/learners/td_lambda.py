@@ -34,6 +34,7 @@ class TdLambda(GradientLearner):
     trains_value_head = True
     trains_afterstates = True
     needs_scaled_temperature = True
+    compares_score_deltas = True
     supports_distributed = True
 
     policy: AfterstateNetwork

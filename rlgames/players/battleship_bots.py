@@ -26,18 +26,16 @@ class BattleshipBot(Player):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
         self.game: FleetGame[Any] = game
 
-    def priority(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
-        """Float32 [B, N]: the priority of each cell; ignored where already shot at.
-
-        shot, hit: bool [B, N], the cells that were shot at and those that were hit.
-        """
+    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+        """Float32 [B, N]: the priority of each cell; ignored where already shot at."""
         raise NotImplementedError
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        shot, hit = self.game.shots_and_hits(state)
+        shot, _ = self.game.shots_and_hits(state)
         priority = torch.zeros(shot.shape, device=shot.device)
         live = (~state.done).nonzero()[:, 0]
-        priority[live] = self.priority(shot[live], hit[live], rng)
+        if len(live):
+            priority[live] = self.priority(state[live], rng)
         priority = priority.masked_fill(shot, 0.0)
         if not self.deterministic:
             noise = torch.rand(priority.shape, generator=rng, device=rng.device)
@@ -59,7 +57,8 @@ class HuntTarget(BattleshipBot):
         checkerboard = (torch.arange(rows)[:, None] + torch.arange(columns)) % 2 == 0
         self._checkerboard = checkerboard.reshape(-1)
 
-    def priority(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
+    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+        _, hit = self.game.shots_and_hits(state)
         rows, columns = self.game.fleet.rows, self.game.fleet.columns
         hits = hit.float().view(-1, 1, rows, columns)
         across = max_pool2d(hits, (1, 3), 1, (0, 1))
@@ -93,7 +92,6 @@ class Density(BattleshipBot):
         self.samples = samples
         self.deterministic = self.game.posterior.exact
 
-    def priority(self, shot: Tensor, hit: Tensor, rng: torch.Generator) -> Tensor:
+    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
         generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
-        occupancy = self.game.posterior.occupancy(shot.cpu(), hit.cpu(), self.samples, generator)
-        return occupancy.to(shot.device)
+        return self.game.occupancy(state, self.samples, generator)

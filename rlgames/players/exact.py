@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -14,11 +16,15 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
-from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.alphabeta import AlphaBeta, SearchResult
+from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import on_cpu, solve_battleship
+
+MAX_RESULTS = 100_000
+"""Positions whose search results are kept."""
 
 
 class GraphPlayer(UniformOver):
@@ -36,22 +42,30 @@ class GraphPlayer(UniformOver):
 class AlphaBetaPlayer(Player):
     """The best columns by alpha-beta search; where nothing is proven, the one with most threats.
 
-    seconds: the limit for each move. num_moves, num_proven: how many moves it has made, and how
-    many of them are proven to be best.
+    max_positions: visited for each move; each search starts afresh, so that a move depends on the
+    position alone. seconds: a limit for each move, with which it depends on the machine too. None:
+    no such limit. num_moves, num_proven: how many moves it has made, and how many of them are
+    proven to be best.
+    Raises ValueError without any limit.
     """
 
     is_stateful = True
 
-    def __init__(self, game: KInARow, seconds: float) -> None:
-        self.game, self._seconds = game, seconds
+    def __init__(self, game: KInARow, max_positions: int | None, seconds: float | None) -> None:
+        if max_positions is None and seconds is None:
+            raise ValueError("move_positions=null needs a limit of time, as in move_seconds=1")
+        self.game = game
+        self._max_positions = math.inf if max_positions is None else max_positions
+        self._seconds = math.inf if seconds is None else seconds
         self._alpha_beta = AlphaBeta(game.rows, game.columns, game.line)
+        self._results: dict[tuple[int, int], SearchResult] = {}
         self.num_moves = self.num_proven = 0
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
         options = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
         for row in (~state.done).nonzero()[:, 0].tolist():
             own, occupied = int(state.own[row]), int(state.occupied[row])
-            result = self._alpha_beta.search(own, occupied, self._seconds)
+            result = self._search(own, occupied)
             columns = result.columns
             if not result.is_proven:
                 columns = [self._alpha_beta.preferred(own, occupied, columns)]
@@ -61,45 +75,88 @@ class AlphaBetaPlayer(Player):
             self.num_proven += result.is_proven
         return sample_uniform(options.to(state.done.device), rng)
 
+    def _search(self, own: int, occupied: int) -> SearchResult:
+        """The result for a position; where time sets no limit, the same each time it is met."""
+        known = self._results.get((own, occupied))
+        if known is not None:
+            return known
+        self._alpha_beta.clear()
+        result = self._alpha_beta.search(own, occupied, self._seconds, self._max_positions)
+        if self._seconds == math.inf:
+            if len(self._results) >= MAX_RESULTS:
+                self._results.clear()
+            self._results[own, occupied] = result
+        return result
+
     def statistics(self) -> dict[str, float]:
         return {"proven_moves": self.num_proven / self.num_moves} if self.num_moves else {}
 
+    def reset_statistics(self) -> None:
+        self.num_moves = self.num_proven = 0
 
-class BeliefPlayer(Player):
-    """The best shots of battleship, given the hits and misses so far."""
+
+class BattleshipPlayer(Player):
+    """The best shots of battleship: those of solve, which gives the cells of a best turn, bool
+    [B, N], for live positions."""
 
     deterministic = True
 
-    def __init__(self, game: Battleship, solution: BeliefSolution) -> None:
-        self.game, self._solution = game, solution
+    def __init__(self, game: Battleship, solve: Callable[[Any], Tensor]) -> None:
+        self.game, self._solve = game, solve
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
         action = torch.zeros(len(state), dtype=torch.int64)
         live = (~state.done).nonzero()[:, 0].cpu()
-        shot, hit = (np.asarray(field.cpu()[live]) for field in (state.shot, state.hit))
-        cells = torch.from_numpy(self._solution.choose(shot, hit))
-        # Within a turn the same cells are chosen; those already aimed at are left out.
-        cells &= ~state.aimed.cpu()[live]
-        action[live] = self.game.action_at(state.to("cpu")[live], cells)
+        if len(live):
+            states = state.to("cpu")[live]
+            # Within a turn the same cells are chosen; those already aimed at are left out.
+            action[live] = self.game.action_at(states, self._solve(states) & ~states.aimed)
         return action.to(state.done.device)
 
 
+def _belief_player(game: Battleship, solution: BeliefSolution) -> BattleshipPlayer:
+    def solve(states: Any) -> Tensor:
+        return torch.from_numpy(solution.choose(np.asarray(states.shot), np.asarray(states.hit)))
+
+    return BattleshipPlayer(game, solve)
+
+
+def _announced_player(game: Battleship, solution: AnnouncedSolution) -> BattleshipPlayer:
+    """The player where sinkings are announced; positions that rule out the same count once."""
+
+    def solve(states: Any) -> Tensor:
+        agrees = game.agreeing_layouts(states)
+        distinct, where = torch.cat([agrees, states.shot], 1).unique(dim=0, return_inverse=True)
+        rows = np.split(np.asarray(distinct), [agrees.shape[1]], axis=1)
+        turns = [solution.choose(*row) for row in zip(*rows, strict=True)]
+        return torch.from_numpy(np.stack(turns))[where]
+
+    return BattleshipPlayer(game, solve)
+
+
 def exact_player(
-    game: Game[Any], seconds: float, memory_gb: float, move_seconds: float = 0.1
+    game: Game[Any],
+    seconds: float,
+    memory_gb: float,
+    move_positions: int | None = 20_000,
+    move_seconds: float | None = None,
 ) -> Player:
     """The optimal player of a game. Raises ValueError beyond the budget.
 
-    seconds, memory_gb: limits for solving the game before the first move. move_seconds: the limit
-    for each move of Connect 4 on boards with too many positions.
+    seconds, memory_gb: limits for solving the game before the first move. move_positions,
+    move_seconds: those of AlphaBetaPlayer, on boards of Connect 4 with too many positions.
     """
     memory = int(memory_gb * 2**30)
     game = on_cpu(game)
     try:
         if game.exact_solver == "belief":
             battleship = cast(Battleship, game)
-            return BeliefPlayer(battleship, solve_battleship(battleship, seconds, memory))
+            return _belief_player(battleship, solve_battleship(battleship, seconds, memory))
+        if game.exact_solver == "announced":
+            battleship = cast(Battleship, game)
+            return _announced_player(battleship, AnnouncedSolution(battleship, seconds, memory))
         if game.exact_solver == "alpha_beta" and game.spec.max_positions > MAX_POSITIONS:
-            return AlphaBetaPlayer(cast(KInARow, game), move_seconds)
+            return AlphaBetaPlayer(cast(KInARow, game), move_positions, move_seconds)
         return GraphPlayer(game, Graph(game, seconds, memory))
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None

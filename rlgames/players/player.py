@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +13,20 @@ from torch import Tensor
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy
 from rlgames.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Actions for B positions, and what a learner may want to know about them.
+
+    action: int64 [B]. target: float32 [B, A], a target for the policy, from players that search.
+    log_prob: float32 [B], the log-probability with which each action was chosen, NaN where it is
+    unknown; None where it is for all.
+    """
+
+    action: Tensor
+    target: Tensor | None = None
+    log_prob: Tensor | None = None
 
 
 class Player(ABC):
@@ -27,10 +42,9 @@ class Player(ABC):
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """Int64 [B]: a legal action for each row, any action in finished rows; state is public."""
 
-    def act_with_target(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """The result of choose, and a target for the policy, float32 [B, A], from players that
-        search."""
-        return self.choose(state, rng), None
+    def act(self, state: State, rng: torch.Generator) -> Decision:
+        """The actions of choose, with what else the player knows about them."""
+        return Decision(self.choose(state, rng))
 
     def probabilities(self, state: State) -> Tensor:
         """Float64 [B, A]: the probability of each action. Raises NotImplementedError if unknown."""
@@ -49,6 +63,9 @@ class Player(ABC):
     def statistics(self) -> dict[str, float]:
         """Statistics of its play so far, by name."""
         return {}
+
+    def reset_statistics(self) -> None:  # noqa: B027 (most players have none)
+        """Begin new statistics."""
 
 
 class Random(Player):
@@ -75,20 +92,40 @@ class Agent(Player):
     """A policy that scores the actions and a sampling rule that picks one.
 
     progress: the completed fraction of its training, 0 to 1, on which exploration depends.
+    records_log_prob: whether act adds the log-probabilities of the actions.
     """
 
-    def __init__(self, game: Game[Any], policy: Policy, sampling: Sampling) -> None:
+    def __init__(
+        self,
+        game: Game[Any],
+        policy: Policy,
+        sampling: Sampling,
+        *,
+        records_log_prob: bool = False,
+    ) -> None:
         self.game, self.policy, self.sampling = game, policy, sampling
         self.deterministic = sampling.deterministic
+        self.records_log_prob = records_log_prob
         self.progress = 0.0
 
-    @torch.no_grad()
     def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         """Int64 [B]; only greedy sampling works without rng."""
+        return self._sample(state, rng)[0]
+
+    def act(self, state: State, rng: torch.Generator) -> Decision:
+        action, scores, legal = self._sample(state, rng)
+        if not self.records_log_prob:
+            return Decision(action)
+        log_prob = self.sampling.log_prob(scores, legal, action, self.progress)
+        return Decision(action, log_prob=log_prob)
+
+    @torch.no_grad()
+    def _sample(self, state: State, rng: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor]:
+        """The actions, the scores and the legal actions."""
         legal = self.game.legal_action_mask(state)
         rng = torch.Generator(legal.device) if rng is None else rng
         scores, _ = self.policy.scores(self.game, state)
-        return self.sampling.choose(scores, legal, rng, self.progress)
+        return self.sampling.choose(scores, legal, rng, self.progress), scores, legal
 
     @torch.no_grad()
     def probabilities(self, state: State) -> Tensor:

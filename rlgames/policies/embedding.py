@@ -91,8 +91,8 @@ class Embedding(Network):
         return offsets, entries
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
-        """Float32 [B, 1, H, W]: the cell values."""
-        return game.cells(state).clamp(max=self.num_cell_values - 1)[:, None].float()
+        """Float32 [B, 1, H, W]: the cell values, seen from the seat to move."""
+        return game.relative_cells(state).clamp(max=self.num_cell_values - 1)[:, None].float()
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         index = (inputs.flatten(1).double() @ self._strides).long() + self._offsets

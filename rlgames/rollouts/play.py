@@ -14,7 +14,7 @@ from torch import Tensor
 from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player
+from rlgames.players.player import Decision, Player
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
 
 InitialStates = Callable[[int, int, torch.Generator], State]
@@ -176,9 +176,9 @@ class GamePool:
         if self.seating is not None:
             seats = self.seating[self.game_index]
             player = seats.gather(1, self.state.current_seat[:, None])[:, 0]
-        action, target = choose_actions(self.players, player, public, rng)
-        after = self.state = game.step(self.state, action, rng)
-        return PlyRecord(public, action, target, self.game_index, player, after)
+        decision = choose_actions(self.players, player, public, rng)
+        after = self.state = game.step(self.state, decision.action, rng)
+        return PlyRecord(public, decision, self.game_index, player, after)
 
     def _sort_games(self, game_index: Tensor) -> tuple[Tensor, Tensor]:
         """Int64 [N]: the indices in ascending order, and where each of them was."""
@@ -220,23 +220,35 @@ def true_rows(mask: Tensor) -> Tensor:
 
 def choose_actions(
     players: Sequence[Player], player: Tensor | None, state: State, rng: torch.Generator
-) -> tuple[Tensor, Tensor | None]:
-    """Int64 [B], each row's action, and the targets of Player.act_with_target, if any player has
-    them.
+) -> Decision:
+    """The decisions of the players for B positions.
 
     player: int64 [B], the index of the player to ask; None if there is only one.
     """
     if player is None:
-        return players[0].act_with_target(state, rng)
-    action, target = torch.zeros_like(player), None
+        return players[0].act(state, rng)
+    parts = []
     for index, each in enumerate(players):
         rows = (player == index).nonzero()[:, 0]
         if len(rows) == len(player):
-            return each.act_with_target(state, rng)
+            return each.act(state, rng)
         if len(rows):
-            action[rows], row_target = each.act_with_target(state[rows], rng)
-            if row_target is not None:
-                if target is None:
-                    target = row_target.new_zeros(len(player), row_target.shape[1])
-                target[rows] = row_target
-    return action, target
+            parts.append((rows, each.act(state[rows], rng)))
+    return _merge_decisions(parts, len(player))
+
+
+def _merge_decisions(parts: list[tuple[Tensor, Decision]], count: int) -> Decision:
+    """The decisions of several players, each for its rows; together these are all `count` rows."""
+    action = parts[0][1].action.new_zeros(count)
+    target = log_prob = None
+    for rows, decision in parts:
+        action[rows] = decision.action
+        if decision.target is not None:
+            if target is None:
+                target = decision.target.new_zeros(count, decision.target.shape[1])
+            target[rows] = decision.target
+        if decision.log_prob is not None:
+            if log_prob is None:
+                log_prob = decision.log_prob.new_full((count,), torch.nan)
+            log_prob[rows] = decision.log_prob
+    return Decision(action, target, log_prob)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import State
+from rlgames.players.player import Decision
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class Trajectories:
     [M], the growth of the mover's score until its next move, or until the end of the game.
     ends_turn: bool [M]. ply_sizes: how many of the M moves were made side by side at each ply.
     num_games: G. target: float32 [M, A], the search's visit fractions, 0 for moves without a
-    search; None if there are none.
+    search; None if there are none. log_prob: float32 [M], log μ(a) of the behavior policy μ that
+    chose the action, NaN where it is unknown, as in recorded games; None if nothing recorded it,
+    as where μ is the softmax of the policy itself.
     """
 
     state: State
@@ -36,6 +39,7 @@ class Trajectories:
     ply_sizes: list[int]
     num_games: int
     target: Tensor | None = None
+    log_prob: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.action)
@@ -68,8 +72,11 @@ class Trajectories:
 
     def join(self, other: Trajectories) -> Trajectories:
         """These games followed by the other's, as if all were played side by side."""
-        added = other._columns()
-        columns = {name: torch.cat([own, added[name]]) for name, own in self._columns().items()}
+        own, added = self._columns(), other._columns()
+        for one, length in ((own, len(self)), (added, len(other))):
+            if "log_prob" in own | added and "log_prob" not in one:
+                one["log_prob"] = torch.full((length,), torch.nan, device=self.game.device)
+        columns = {name: torch.cat([column, added[name]]) for name, column in own.items()}
         joined = Trajectories(
             state=type(self.state).cat([self.state, other.state]),
             game=torch.cat([self.game, other.game + self.num_games]),
@@ -101,8 +108,9 @@ class Trajectories:
 
     def _columns(self) -> dict[str, Tensor]:
         """The tensors with one value per move, except the index of its game."""
-        target = {} if self.target is None else {"target": self.target}
-        return {name: getattr(self, name) for name in MOVE_COLUMNS} | target
+        optional = {"target": self.target, "log_prob": self.log_prob}
+        recorded = {name: column for name, column in optional.items() if column is not None}
+        return {name: getattr(self, name) for name in MOVE_COLUMNS} | recorded
 
     @cached_property
     def _rows_by_game(self) -> Tensor:
@@ -142,12 +150,11 @@ class FinalStates:
 
 @dataclass(frozen=True)
 class PlyRecord:
-    """Moves made side by side: the positions before and after them, and action, target, game and
-    player as in Trajectories; no player if there is only one."""
+    """Moves made side by side: the positions before and after them, the players' decisions, and
+    game and player as in Trajectories; no player if there is only one."""
 
     before: State
-    action: Tensor
-    target: Tensor | None
+    decision: Decision
     game: Tensor
     player: Tensor | None
     after: State
@@ -157,9 +164,9 @@ def build_trajectories(
     records: list[PlyRecord], game_index: Tensor, final_score: Tensor
 ) -> Trajectories:
     """Join the plies; game_index: int64 [G], ascending; final_score: float32 [G, P]."""
-    ply_sizes = [len(record.action) for record in records]
+    ply_sizes = [len(record.decision.action) for record in records]
     state = type(records[0].before).cat([record.before for record in records])
-    action = torch.cat([record.action for record in records])
+    action = torch.cat([record.decision.action for record in records])
     players = [record.player for record in records if record.player is not None]
     game = torch.searchsorted(game_index, torch.cat([record.game for record in records]))
     ends_turn = torch.cat([record.after.turn for record in records]) > state.turn
@@ -178,7 +185,10 @@ def build_trajectories(
         ends_turn=ends_turn,
         ply_sizes=ply_sizes,
         num_games=len(final_score),
-        target=_join_targets(records),
+        target=_join_optional([record.decision.target for record in records], ply_sizes, 0.0),
+        log_prob=_join_optional(
+            [record.decision.log_prob for record in records], ply_sizes, torch.nan
+        ),
     )
     live = (~state.done).nonzero()[:, 0]  # finished rows of the pool made no move
     if len(live) == len(action):
@@ -189,19 +199,18 @@ def build_trajectories(
     return replace(rows, ply_sizes=live_sizes)
 
 
-def _join_targets(records: list[PlyRecord]) -> Tensor | None:
-    """Float32 [M, A], 0 for plies without targets."""
-    example = next((record.target for record in records if record.target is not None), None)
+def _join_optional(
+    columns: list[Tensor | None], ply_sizes: list[int], missing: float
+) -> Tensor | None:
+    """A column of all plies, with this value for the plies that lack it; None if all do."""
+    example = next((column for column in columns if column is not None), None)
     if example is None:
         return None
-    return torch.cat(
-        [
-            example.new_zeros(len(record.action), example.shape[1])
-            if record.target is None
-            else record.target
-            for record in records
-        ]
-    )
+    parts = [
+        example.new_full((size, *example.shape[1:]), missing) if column is None else column
+        for column, size in zip(columns, ply_sizes, strict=True)
+    ]
+    return torch.cat(parts)
 
 
 def _score_deltas(state: State, game: Tensor, ply_sizes: list[int], final_score: Tensor) -> Tensor:

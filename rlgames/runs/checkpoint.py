@@ -20,10 +20,11 @@ from torch import Tensor, nn
 from rlgames.core.errors import ConfigError
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import parse_json, sanitized
+from rlgames.runs import storage
 from rlgames.runs.migrations import Tree as Tree
 from rlgames.runs.migrations import migrate
 
-FORMAT = 4
+FORMAT = 5
 OLDEST_FORMAT = 3
 """Files of this format and later ones are read, and migrated."""
 
@@ -80,9 +81,9 @@ class Checkpoint:
         if len(header["config"]) > MAX_CONFIG_LENGTH:
             raise BadCheckpoint(f"the config is longer than {MAX_CONFIG_LENGTH:,} characters")
         header["sha256"] = _digest(header, tensors)
-        temporary = path.with_name(path.name + ".tmp")
+        temporary = path.with_name(storage.temporary_name(path.name))
         # Otherwise a link of this name would be followed.
-        temporary.unlink(missing_ok=True)
+        storage.remove_file(path.parent, temporary.name)
         try:
             save_file(tensors, temporary, header)
         except safetensors.SafetensorError as error:
@@ -92,9 +93,7 @@ class Checkpoint:
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
-        _sync(temporary)
-        os.replace(temporary, path)
-        _sync(path.parent)
+        storage.publish_file(path.parent, path.name)
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
@@ -139,7 +138,10 @@ class Checkpoint:
         tree: Tree = {"policy": {}, "state": state}
         for name, tensor in tensors.items():
             _insert(tree, name.split("/"), tensor, path)
-        config, state = migrate(int(header["format"]), config, tree["state"])
+        try:
+            config, state = migrate(int(header["format"]), config, tree["state"])
+        except ValueError as error:
+            raise BadCheckpoint(f"{path} cannot be read by this version: {error}") from None
         return cls(config, games, tree["policy"], state)
 
 
@@ -148,7 +150,7 @@ def remove_leftovers(directory: Path) -> None:
     for pattern in ("*.tmp", ".tmp*"):
         for path in directory.glob(pattern):
             if path.is_file() or path.is_symlink():
-                path.unlink()
+                storage.remove_file(directory, path.name)
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
@@ -204,7 +206,7 @@ def _check_header(path: Path) -> None:
     """Raises ValueError for a file or header that is too large, and for a header that repeats a
     name."""
     size = path.stat().st_size
-    with open(path, "rb") as file:
+    with storage.open_to_read(path.parent, path.name) as file:
         length = int.from_bytes(file.read(8), "little")
         if size > MAX_FILE_BYTES or length > MAX_HEADER_BYTES:
             raise ValueError(f"{size:,} bytes, {length:,} of them in its header, are too many")
@@ -233,15 +235,6 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("its JSON is no object")
     return value
-
-
-def _sync(path: Path) -> None:
-    """Force a file, or a directory's list of names, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _as_os_error(error: Exception, path: Path) -> OSError:

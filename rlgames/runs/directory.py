@@ -1,75 +1,156 @@
-"""The directory of a run: created once, locked by its process, written atomically."""
+"""The directory of a run: created once, overwriting nothing, and locked by its process."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import os
+import shutil
+import stat
+import time
 from pathlib import Path
-
-import filelock
+from typing import BinaryIO
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
+from rlgames.runs import storage
 from rlgames.runs.files import read_run
 
-RUN_FILES = (
-    *("lock", "config.yaml", "run.json", "metrics.jsonl", "train.log"),
-    *("checkpoints", "pictures"),
+NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
+"""The files that a new run creates beside its checkpoints and pictures."""
+
+SWEEP_FILES = ("sweep.json", "stop", "multirun.yaml", "optuna.db")
+FILES = (
+    *("lock", *NEW_FILES, "eval.json", "output.log"),
+    *(*SWEEP_FILES, "optuna.db-journal", "optuna.db-wal", "optuna.db-shm"),
 )
-"""Files and folders of a run that are written in place or read."""
+FOLDERS = ("checkpoints", "pictures")
+"""The files and folders of a run or a sweep that are written in place or read."""
 
 MAX_RUNS_PER_SECOND = 10_000
+LOCK_POLL_SECONDS = 0.05
 
 
 def make_run_directory(parent: Path) -> Path:
     """Create a directory named by date, time and a counter; no two runs get the same one."""
     stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    storage.make_directory(parent)
     for counter in range(MAX_RUNS_PER_SECOND):
         path = parent / f"{stamp}_{counter}"
         try:
-            path.mkdir(parents=True)
+            path.mkdir()
         except FileExistsError:
             continue
+        storage.sync_directory(parent)
         return path
     raise FileExistsError(f"{parent} has {MAX_RUNS_PER_SECOND:,} runs of this second")
 
 
+def remove_new_directories(created: list[Path]) -> None:
+    """Remove directories that this process has just created, outermost first in the list."""
+    for path in reversed(created):
+        if path == created[-1]:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
+def check_new_run(directory: Path) -> None:
+    """Raises ConfigError unless every file that a new run writes is new.
+
+    A run that ended before its first checkpoint may be started again.
+    """
+    if any((directory / "checkpoints").glob("*.safetensors")):
+        hint = f"name another out=, or resume it: rlgames resume {directory}"
+        raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
+    if _is_unsaved_run(directory):
+        return
+    names = [*NEW_FILES, *FOLDERS]
+    if os.path.lexists(directory.parent / "sweep.json"):
+        names.remove("train.log")  # tells why this job did not start
+    for name in names:
+        path = directory / name
+        is_free = not os.path.lexists(path) or (
+            name in FOLDERS and not path.is_symlink() and path.is_dir() and not any(path.iterdir())
+        )
+        if not is_free:
+            raise ConfigError(
+                f"{sanitized(path)} exists, and a run would overwrite it", "name another out="
+            )
+
+
+def _is_unsaved_run(directory: Path) -> bool:
+    """Whether a directory without checkpoints is what a run left that ended before its first."""
+    run = read_run(directory)
+    return isinstance(run.get("versions"), dict) and run.get("status") != "done"
+
+
 def check_regular_files(directory: Path) -> None:
-    """Raises ConfigError if a run's file is a link, a pipe or a device: writing would change
-    something else, and reading might never end."""
-    paths = [directory / name for name in RUN_FILES]
-    paths += [inner for path in paths if path.is_dir() for inner in path.iterdir()]
+    """Raises ConfigError if a file of a run or a sweep is a link, a FIFO or a device: writing
+    would change something else, and reading might never end."""
+    paths = [directory / name for name in (*FILES, *FOLDERS)]
+    paths += directory.glob("events.out.tfevents.*")
+    for name in FOLDERS:
+        with contextlib.suppress(OSError):
+            if not (directory / name).is_symlink():
+                paths += (directory / name).iterdir()
     for path in paths:
-        if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            continue
+        expected = stat.S_ISDIR(mode) if path.name in FOLDERS else stat.S_ISREG(mode)
+        if stat.S_ISLNK(mode) or not (expected or stat.S_ISDIR(mode)):
             raise ConfigError(
                 f"{sanitized(path)} is a link or no plain file",
                 "remove it from the run's directory",
             )
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a temporary file and rename it: path always holds the whole old or new text."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+class DirectoryLock:
+    """The lock of a run or a sweep, which the system releases when its owner dies."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        """Let others lock the directory; does nothing the second time."""
+        if not self._file.closed:
+            # Closing is not enough while a fork of this process is alive.
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
+            self._file.close()
+
+    __del__ = release
 
 
-def lock_directory(directory: Path, seconds: float = 0) -> filelock.BaseFileLock:
-    """Lock a run or a sweep; the system releases the lock when its owner dies.
+def lock_directory(directory: Path, seconds: float = 0) -> DirectoryLock:
+    """Lock a run or a sweep.
 
     seconds: how long to wait for another owner.
-    Raises ConfigError if another process holds the lock, and for a directory with links in it.
+    Raises ConfigError if another process holds the lock, and for a directory with links in it, and
+    OSError.
     """
     check_regular_files(directory)
-    lock = filelock.FileLock(directory / "lock")
-    try:
-        lock.acquire(timeout=seconds)
-    except filelock.Timeout:
+    file = storage.open_to_append(directory, "lock")
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return DirectoryLock(file)
+        except BlockingIOError:
+            if time.monotonic() < deadline:
+                time.sleep(LOCK_POLL_SECONDS)
+                continue
+        except OSError as error:
+            file.close()
+            error.filename = str(directory / "lock")
+            raise
+        file.close()
         owner = read_run(directory).get("pid")
         owner = owner if isinstance(owner, int) else None
         raise ConfigError(
             f"another process{f' ({owner})' if owner else ''} is running in {directory}",
             "wait until it ends, or name another directory",
-        ) from None
-    return lock
+        )

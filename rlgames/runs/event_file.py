@@ -22,6 +22,11 @@ from tensorboard.summary.writer.record_writer import (
     RecordWriter,
 )
 
+from rlgames.runs import storage
+
+NUM_HEADER_EVENTS = 2
+"""Each file starts with its version and the start of a session."""
+
 _file_counter = itertools.count()
 
 
@@ -34,7 +39,7 @@ class EventFile:
     def __init__(self, directory: Path, first_games: int) -> None:
         _wait_for_a_later_name(directory)
         name = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_file_counter)}"
-        self._file = open(directory / f"events.out.tfevents.{name}", "xb")  # noqa: SIM115
+        self._file = storage.create_file(directory, f"events.out.tfevents.{name}")
         self._records = RecordWriter(self._file)
         self._write(Event(file_version="brain.Event:2"))
         start = SessionLog(status=SessionLog.START)
@@ -59,6 +64,47 @@ class EventFile:
     def _write(self, event: Any) -> None:
         event.wall_time = time.time()
         self._records.write(event.SerializeToString())
+
+
+def count_events(directory: Path) -> int:
+    """The events in the files of a directory, their headers not counted. Raises OSError."""
+    return sum(len(_event_ends(path)) for path in _event_files(directory))
+
+
+def cut_events(directory: Path, count: int) -> None:
+    """Remove all events but the first ones of a directory's files. Raises OSError."""
+    for path in _event_files(directory):
+        ends = _event_ends(path)
+        if count >= len(ends) > 0:
+            count -= len(ends)
+        elif count == 0:
+            storage.remove_file(directory, path.name)
+        else:
+            storage.cut_file(directory, path.name, ends[count - 1] if ends else 0)
+            count = 0
+
+
+def _event_files(directory: Path) -> list[Path]:
+    """The regular event files of a directory, in the order in which TensorBoard reads them."""
+    paths = sorted(directory.glob("events.out.tfevents.*"))
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def _event_ends(path: Path) -> list[int]:
+    """Where each whole event ends in a file, in bytes, except those of the file's header.
+
+    A record is its length in 8 bytes, a checksum of that in 4, the event, and its checksum in 4.
+    """
+    ends, position, size = list[int](), 0, path.stat().st_size
+    with storage.open_to_read(path.parent, path.name) as file:
+        while len(length := file.read(8)) == 8:
+            event_length = int.from_bytes(length, "little")
+            position += 8 + 4 + event_length + 4
+            if event_length == 0 or position > size:  # no event is empty
+                break
+            ends.append(position)
+            file.seek(position)
+    return ends[NUM_HEADER_EVENTS:]
 
 
 def _wait_for_a_later_name(directory: Path) -> None:

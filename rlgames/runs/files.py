@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,19 +10,25 @@ from typing import Any, BinaryIO
 import yaml
 
 from rlgames.config.command_schemas import TRAIN
+from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import checked_int, parse_json
+from rlgames.runs import storage
 
-LOWER_IS_BETTER = ("turns", "exploitability")
-"""Of the metrics that can select a checkpoint or compare runs."""
+BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
+"""The names, in tables and reports, of the checkpoint that evaluations during training selected and
+of the network at the end of training."""
 
-MAX_FILE_LENGTH = 1 << 20
-"""Longer run.json and config.yaml, in characters, are not read."""
+MAX_FILE_BYTES = 1 << 20
+"""Longer run.json and config.yaml are not read."""
 
 MAX_YAML_DEPTH = 20
 """More deeply nested configs are not read."""
 
 MAX_LINE_LENGTH = 1 << 16
 """Longer lines of metrics.jsonl are not read."""
+
+MAX_METRICS_BYTES = 1 << 30
+"""What lies beyond them in metrics.jsonl is not read."""
 
 TAIL_BYTES = 1 << 16
 """Bytes at the end of metrics.jsonl that last_metrics reads."""
@@ -34,10 +39,10 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_run(directory: Path) -> dict[str, Any]:
     """The content of run.json; empty if there is none, status "unknown" if it is unreadable."""
     try:
-        run = parse_json(_read_text(directory / "run.json"))
+        run = parse_json(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError):
+    except (ConfigError, OSError, ValueError):
         return {"status": "unknown"}
     return run if isinstance(run, dict) else {"status": "unknown"}
 
@@ -45,9 +50,9 @@ def read_run(directory: Path) -> dict[str, Any]:
 def read_config(directory: Path) -> dict[str, Any]:
     """The content of config.yaml; empty if it is missing or unreadable."""
     try:
-        text = _read_text(directory / "config.yaml")
+        text = storage.read_file(directory, "config.yaml", MAX_FILE_BYTES).decode()
         config = yaml.load(text, LOADER) if _is_harmless(text) else {}
-    except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
+    except (ConfigError, OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
         return {}
     return config if isinstance(config, dict) else {}
 
@@ -65,14 +70,19 @@ def _is_harmless(text: str) -> bool:
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
-    """The lines of a metrics.jsonl, up to the first that is torn."""
-    with open(path, "rb") as file:
+    """The lines of a metrics.jsonl, up to the first that is torn.
+
+    Raises ConfigError for a file that is not regular, and OSError.
+    """
+    with storage.open_to_read(path.parent, path.name) as file:
         return list(metric_lines(file))
 
 
 def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
-    """The lines of a metrics.jsonl, up to the first invalid one."""
-    while line := file.readline(MAX_LINE_LENGTH):
+    """The lines of a metrics.jsonl, up to the first invalid one or MAX_METRICS_BYTES."""
+    num_bytes = 0
+    while (line := file.readline(MAX_LINE_LENGTH)) and num_bytes < MAX_METRICS_BYTES:
+        num_bytes += len(line)
         value = _parse_line(line)
         if value is None:
             return
@@ -82,15 +92,9 @@ def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
 def last_metrics(directory: Path) -> dict[str, float]:
     """The latest value of each metric; empty if nothing can be read."""
     latest: dict[str, float] = {}
-    path = directory / "metrics.jsonl"
     try:
-        if not path.is_file():
-            return {}
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read(TAIL_BYTES).splitlines()
-    except OSError:
+        lines = storage.read_end(directory, "metrics.jsonl", TAIL_BYTES).splitlines()
+    except (ConfigError, OSError):
         return {}
     for line in lines:
         latest |= _parse_line(line) or {}
@@ -148,14 +152,3 @@ def _parse_line(line: bytes) -> dict[str, float] | None:
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return dict(value)
-
-
-def _read_text(path: Path) -> str:
-    """Raises OSError, also unless it is a regular file of bounded length, and ValueError."""
-    if path.exists() and not path.is_file():
-        raise OSError(f"{path} is not a file")
-    with path.open(encoding="utf-8") as file:
-        text = file.read(MAX_FILE_LENGTH + 1)
-    if len(text) > MAX_FILE_LENGTH:
-        raise OSError(f"{path} is too large")
-    return text

@@ -72,9 +72,11 @@ def read_summary(path: Path) -> RunSummary:
     run, config = read_run(path), _as_json(read_config(path))
     status = run.get("status")
     status = status if isinstance(status, str) else "unknown"
-    results = run.get("results")
-    results = results if isinstance(results, dict) and status == "done" else {}
-    metrics = {name: finite_or_none(value) for name, value in results.items()}
+    is_done = status == "done"
+    results, final_results = (
+        _numbers(run.get(name)) if is_done else {} for name in ("results", "final_results")
+    )
+    best_games = finite_or_none(run.get("best_games")) if is_done else None
     seconds, games = finite_or_none(run.get("seconds")), finite_or_none(run.get("games"))
     if status != "done" or seconds is None:
         latest = last_metrics(path)
@@ -92,10 +94,20 @@ def read_summary(path: Path) -> RunSummary:
         settings=flatten(config),
         figure=figure if isinstance(figure, str) else None,
         best_by=best_by if isinstance(best_by, str) else None,
-        results={name: value for name, value in metrics.items() if value is not None},
+        results=results,
+        final_results=final_results,
+        best_games=None if best_games is None else int(best_games),
         games=int(games or 0),
         seconds=seconds,
     )
+
+
+def _numbers(values: Any) -> dict[str, float]:
+    """The finite numbers of a dict; empty for anything else."""
+    if not isinstance(values, dict):
+        return {}
+    numbers = {name: finite_or_none(value) for name, value in values.items()}
+    return {name: value for name, value in numbers.items() if value is not None}
 
 
 def _is_process_gone(run: dict[str, Any]) -> bool:

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from rlgames.config.registry import group_of, options_of
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
 
@@ -76,7 +79,36 @@ def _from_3(config: Tree, state: Tree) -> tuple[Tree, Tree]:
     return _renamed_config(config), _renamed_tree(state, STATE_NAMES_3)
 
 
-MIGRATIONS: dict[int, Callable[[Tree, Tree], tuple[Tree, Tree]]] = {3: _from_3}
+def _from_4(config: Tree, state: Tree) -> tuple[Tree, Tree]:
+    """Format 5 records when cells were hit, and networks on cells see them from the seat to move.
+
+    Raises ValueError for a network that learned from cells seen from the first seat.
+    """
+    names = [
+        part.get("name") for part in map(config.get, ("policy", "game")) if isinstance(part, dict)
+    ]
+    if names in (["embedding", "tictactoe"], ["embedding", "connect4"]):
+        raise ValueError("its policy=embedding saw the board from the first seat; train again")
+    return config, _with_hit_turns(state)
+
+
+def _with_hit_turns(tree: Tree) -> Tree:
+    """Positions of battleship with the fields of format 5.
+
+    Of earlier turns only the first hits were recorded; later ones count as hits of the next turn.
+    Where sinkings were announced, the network has another shape now and does not load.
+    """
+    tree = {k: _with_hit_turns(v) if isinstance(v, dict) else v for k, v in tree.items()}
+    first, hit = tree.get("first"), tree.get("hit")
+    if isinstance(first, Tensor) and isinstance(hit, Tensor) and "sunk" in tree:
+        del tree["first"], tree["sunk"]
+        turns = torch.where(first, 1, 2 * hit[:, : first.shape[1]].long())
+        tree["hit_turn"] = turns.to(torch.int16)
+        tree["sunk_turn"] = turns.new_zeros(len(hit), 0).to(torch.int16)
+    return tree
+
+
+MIGRATIONS: dict[int, Callable[[Tree, Tree], tuple[Tree, Tree]]] = {3: _from_3, 4: _from_4}
 """By format: what leads to the next one."""
 
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import os
 import platform
 import sys
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-import filelock
 import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
+from rlgames.core.text import printable
+from rlgames.runs import storage
 from rlgames.runs.checkpoint import remove_leftovers
-from rlgames.runs.directory import lock_directory, write_atomically
+from rlgames.runs.directory import (
+    DirectoryLock,
+    check_new_run,
+    lock_directory,
+    remove_new_directories,
+)
 from rlgames.runs.files import metric_lines, read_run
 from rlgames.runs.provenance import provenance, timestamp
 from rlgames.runs.tensorboard import TensorBoardLogger
@@ -28,11 +38,39 @@ MAX_REPEATED_LINES = 100
 """Lines of the last checkpoint's games that TensorBoard is sent again when a run resumes."""
 
 
+RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
+"""The fields of run.json that a run has when it is done; `results` is about its best checkpoint."""
+
+
 class ResumePoint(NamedTuple):
-    """Where a run resumes: games played, and lines of metrics.jsonl that belong to them."""
+    """Where a run resumes: games played, and lines of metrics.jsonl that belong to them.
+
+    num_events: TensorBoard's events that belong to them; None: unknown, in checkpoints of earlier
+    versions. is_changed: the run resumes with another config.
+    """
 
     games: int
     num_lines: int
+    num_events: int | None = None
+    is_changed: bool = False
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """The final evaluations of a run that is done.
+
+    best, final: the metrics of the checkpoint that was selected and of the final network.
+    best_games: games played before the best checkpoint was saved. is_exact: all ways the games can
+    go were played. references: random and optimal play, as far as known. opponent_statistics: of
+    the opponent's play against the best checkpoint, see Player.statistics.
+    """
+
+    best: dict[str, float]
+    final: dict[str, float]
+    best_games: int
+    is_exact: bool
+    references: dict[str, float]
+    opponent_statistics: dict[str, float]
 
 
 class RunLog:
@@ -40,8 +78,8 @@ class RunLog:
 
     resumed_at: None for a new run; whatever was logged after it is removed. lock: of the directory,
         if the caller has it. num_lines: lines of metrics.jsonl.
-    Raises ConfigError for a directory that already holds a run, or that another process uses, and
-    OSError.
+    Raises ConfigError for a directory with a file that a new run would overwrite, or that another
+    process uses, and OSError. A directory that it has created is then removed.
     """
 
     def __init__(
@@ -51,33 +89,46 @@ class RunLog:
         yaml: str,
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
-        lock: filelock.BaseFileLock | None = None,
+        lock: DirectoryLock | None = None,
     ) -> None:
         self.directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-        self._lock = lock or lock_directory(directory)
+        if resumed_at is None and not os.path.lexists(directory / "lock"):
+            check_new_run(directory)
+        created = storage.make_directory(directory)
+        try:
+            self._lock = lock or lock_directory(directory)
+        except BaseException:
+            remove_new_directories(created)
+            raise
         try:
             self._claim(config, yaml, resumed_at)
             resume_point = resumed_at or ResumePoint(0, 0)
-            self._metrics_path = directory / "metrics.jsonl"
-            self.num_lines, repeated = _cut_lines(self._metrics_path, resume_point)
-            self._metrics = open(self._metrics_path, "a", encoding="utf-8")  # noqa: SIM115
+            self.num_lines, repeated = _cut_lines(directory, resume_point)
+            self._metrics = storage.open_to_append(directory, "metrics.jsonl")
             self.logger, self._handler = _open_logger(directory)
             self._random: float | None = None
             first_games = resume_point.games
-            self._tensorboard = TensorBoardLogger(directory, first_games, self._warn, interrupts)
-            self._tensorboard.text(first_games, "config", yaml)
-            self._tensorboard.hyperparameters(config)
-            for line in repeated:  # TensorBoard forgets them with what came after
+            num_events = resume_point.num_events
+            self._tensorboard = TensorBoardLogger(
+                directory, first_games, self._warn, interrupts, num_events
+            )
+            self._has_references = bool(num_events)
+            self._cannot_draw = False
+            if not num_events or resume_point.is_changed:
+                self._tensorboard.text(first_games, "config", yaml)
+                self._tensorboard.hyperparameters(config)
+            # TensorBoard forgets them with what came after.
+            for line in repeated if num_events is None else ():
                 metrics = {name: value for name, value in line.items() if name != "games"}
                 self._tensorboard.scalars(first_games, metrics)
         except BaseException:
+            remove_new_directories(created)
             self._lock.release()
             raise
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
         """Write a line of metrics.jsonl, and the same metrics to TensorBoard."""
-        self._metrics.write(json.dumps({"games": games, **metrics}) + "\n")
+        self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
         self._metrics.flush()
         self.num_lines += 1
         self._tensorboard.scalars(games, metrics)
@@ -89,9 +140,9 @@ class RunLog:
         play reaches, which is drawn beside the metric."""
         self._run |= {"figure": metric, "best_by": best_by}
         self._write_run()
-        self._tensorboard.layout(metric, best_by)
+        self._tensorboard.layout(metric, best_by, write=not self._has_references)
         self._random = random
-        if random is not None:
+        if random is not None and not self._has_references:
             self._tensorboard.reference("random", random, (games,))
 
     def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
@@ -99,28 +150,45 @@ class RunLog:
         self._tensorboard.histogram(games, name, values)
 
     def image(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG or a GIF, in TensorBoard and, only the latest, as pictures/NAME."""
+        """A PNG or a GIF, in TensorBoard and, only the latest, as pictures/NAME.
+
+        If that cannot be written, this is reported once, and there are no more of them.
+        """
         self._tensorboard.image(games, name, encoded)
         suffix = "gif" if encoded.startswith(b"GIF") else "png"
-        path = self.directory / "pictures" / f"{name.replace('/', '_')}.{suffix}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(encoded)
+        name = f"pictures/{name.replace('/', '_')}.{suffix}"
+        if self._cannot_draw:
+            return
+        try:
+            storage.make_folder(self.directory, "pictures")
+            storage.write_file(self.directory, name, encoded, durable=False)
+        except (ConfigError, OSError) as error:
+            self._cannot_draw = True
+            reason = getattr(error, "strerror", None) or error
+            path = self.directory / name
+            self._warn(f"{path} cannot be written ({reason}); the run goes on without pictures")
+
+    @property
+    def num_events(self) -> int:
+        """TensorBoard's events, of all processes of the run."""
+        return self._tensorboard.num_events
 
     def flush(self) -> None:
         """Force the metrics to the disk."""
-        self._metrics.flush()
-        os.fsync(self._metrics.fileno())
+        storage.sync_file(self._metrics)
 
-    def finish(self, status: str, games: int, results: dict[str, float], seconds: float) -> None:
+    def finish(
+        self, status: str, games: int, seconds: float, results: RunResults | None = None
+    ) -> None:
         """Close the files and release the lock.
 
-        results: the final metrics of a run that is done. seconds: wall-clock time of all processes
-        of the run.
+        seconds: wall-clock time of all processes of the run. results: of a run that is done.
         """
-        if status == "done":
+        if results is not None:
             self._write_results(games, results)
         self._tensorboard.close()
         try:
+            self.flush()  # before run.json counts on it
             self._metrics.close()
             ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
             self._run |= ending
@@ -135,47 +203,61 @@ class RunLog:
         directory = self.directory
         run = read_run(directory)
         if resumed_at is None:
-            if run and any((directory / "checkpoints").glob("*.safetensors")):
-                raise ConfigError(
-                    f"{directory} already holds a run",
-                    f"name another out=, or resume it: rlgames resume {directory}",
-                )
+            check_new_run(directory)
             run = provenance(config)
         else:
             earlier = run.get("resumed")
             resumed = {"games": resumed_at.games, "at": timestamp()}
             run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
-        (directory / "checkpoints").mkdir(exist_ok=True)
-        remove_leftovers(directory / "checkpoints")
-        write_atomically(directory / "config.yaml", yaml)
-        for name in ("results", "seconds"):  # of a run with fewer games
+        for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
             run.pop(name, None)
         run |= {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
         self._run = run
-        self._write_run()
+        self._write_run()  # first: a directory with it can be started again
+        storage.make_folder(directory, "checkpoints")
+        remove_leftovers(directory / "checkpoints")
+        storage.write_file(directory, "config.yaml", yaml)
 
-    def _write_results(self, games: int, results: dict[str, float]) -> None:
-        for name in ("random", "optimal"):
+    def _write_results(self, games: int, results: RunResults) -> None:
+        for name, value in results.references.items():
             # TensorBoard forgets those points of a line that come after its newest one.
-            is_drawn = name == "random" and self._random is not None
-            if name in results and not is_drawn:
-                self._tensorboard.reference(name, results[name], (0, games))
-        self._tensorboard.final(games, results)
-        self._run["results"] = results
+            if name != "random" or self._random is None:
+                self._tensorboard.reference(name, value, (0, games))
+        self._tensorboard.results(games, {"best": results.best, "final": results.final})
+        self._run |= {
+            "results": results.best | results.references,
+            "final_results": results.final,
+            "best_games": results.best_games,
+            "exact": results.is_exact,
+            "opponent_statistics": results.opponent_statistics,
+        }
 
     def _write_run(self) -> None:
-        write_atomically(self.directory / "run.json", json.dumps(self._run, indent=2) + "\n")
+        storage.write_file(self.directory, "run.json", json.dumps(self._run, indent=2) + "\n")
 
     def _warn(self, message: str) -> None:
         self.logger.warning(message)
         print(f"rlgames: {message}", file=sys.stderr)
 
 
-class _QuietFileHandler(logging.FileHandler):
-    """Prints no traceback where a message cannot be written: the cause is reported elsewhere."""
+class _LogFile(logging.StreamHandler[io.TextIOWrapper]):
+    """Writes each message as one printable line, because files may have put anything into it. A
+    message that cannot be written is dropped: the cause is reported elsewhere."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(io.TextIOWrapper(file, encoding="utf-8"))
+        self.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         pass
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.stream.close()
+        super().close()
 
 
 def _open_logger(directory: Path) -> tuple[logging.Logger, logging.Handler]:
@@ -183,25 +265,24 @@ def _open_logger(directory: Path) -> tuple[logging.Logger, logging.Handler]:
     logger = logging.getLogger(f"rlgames.run.{directory}")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    handler = _QuietFileHandler(directory / "train.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    handler = _LogFile(storage.open_to_append(directory, "train.log"))
     logger.addHandler(handler)
     return logger, handler
 
 
-def _cut_lines(path: Path, resumed_at: ResumePoint) -> tuple[int, list[dict[str, float]]]:
-    """Remove all lines after a resume point. Returns how many are left, and the last of those that
-    were logged at its games."""
+def _cut_lines(directory: Path, resumed_at: ResumePoint) -> tuple[int, list[dict[str, float]]]:
+    """Remove all lines of metrics.jsonl after a resume point. Returns how many are left, and the
+    last of those that were logged at its games."""
     num_lines, repeated = 0, deque[dict[str, float]](maxlen=MAX_REPEATED_LINES)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)
-    with open(temporary, "x", encoding="utf-8") as new:
-        if resumed_at.num_lines and path.exists():
-            with open(path, "rb") as file:
-                for line in islice(metric_lines(file), resumed_at.num_lines):
-                    new.write(json.dumps(line) + "\n")
-                    num_lines += 1
-                    if line["games"] == resumed_at.games:
-                        repeated.append(line)
-    os.replace(temporary, path)
+    with contextlib.ExitStack() as stack:
+        new = stack.enter_context(storage.replace_file(directory, "metrics.jsonl"))
+        lines: Iterable[dict[str, float]] = ()
+        if resumed_at.num_lines and (directory / "metrics.jsonl").exists():
+            old = stack.enter_context(storage.open_to_read(directory, "metrics.jsonl"))
+            lines = islice(metric_lines(old), resumed_at.num_lines)
+        for line in lines:
+            new.write(json.dumps(line).encode() + b"\n")
+            num_lines += 1
+            if line["games"] == resumed_at.games:
+                repeated.append(line)
     return num_lines, [*repeated]

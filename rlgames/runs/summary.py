@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from rlgames.runs.files import LOWER_IS_BETTER, finite_or_none
+from rlgames.core.intervals import student_t
+from rlgames.core.metrics import direction, gap_to_optimum, goal_of
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, finite_or_none
+
+FINAL_PREFIX = "final/"
+"""Before the name of a figure: that of the final network, not of the best checkpoint."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
     """What the files of a run say. settings: its flattened config. games: played so far.
 
-    figure: the metric of its game; best_by: the one that selects its best checkpoint. results: its
-    final metrics, empty unless it is done. figure, best_by and seconds are None if unknown.
+    figure: the metric of its game; best_by: the one that selects its best checkpoint. results: of
+    this checkpoint, evaluated at the end; final_results: of the final network. Both are empty
+    unless the run is done. best_games: played before the best checkpoint was saved. What is unknown
+    is None.
     """
 
     path: Path
@@ -29,6 +35,8 @@ class RunSummary:
     figure: str | None
     best_by: str | None
     results: dict[str, float]
+    final_results: dict[str, float]
+    best_games: int | None
     games: int
     seconds: float | None
 
@@ -40,15 +48,16 @@ class RunSummary:
     @property
     def rank(self) -> tuple[bool, float, float]:
         """A sort key: the best run comes first."""
-        return sort_key(self.best_by, self.results)
+        return sort_key(self, self.results)
 
 
 @dataclass(frozen=True)
 class SeedMean:
     """A mean over seeds.
 
-    half: half the width of its 95 % interval by Student's t, None for a single seed. count: the
-    number of seeds.
+    half: half the width of its 95 % interval by Student's t. None for a single seed, and if all
+    seeds have the same value: they may all have reached the optimum, or be alike by chance, and an
+    interval without a width would claim to know. count: the number of seeds.
     """
 
     mean: float
@@ -58,7 +67,7 @@ class SeedMean:
     @classmethod
     def of(cls, values: Sequence[float]) -> SeedMean:
         half = None
-        if len(values) > 1:
+        if len(values) > 1 and not math.isclose(min(values), max(values), rel_tol=1e-12):
             half = student_t(len(values) - 1) * stdev(values) / math.sqrt(len(values))
         return cls(fmean(values), half, len(values))
 
@@ -89,25 +98,46 @@ class Row:
 
     @property
     def results(self) -> dict[str, SeedMean]:
-        """Means over seeds of the final metrics, of those runs that have them."""
-        names = dict.fromkeys(name for run in self.runs for name in run.results)
+        """Means over seeds of the results of the best checkpoints, of those runs that have them."""
+        return self._means(lambda run: run.results)
+
+    @property
+    def final_results(self) -> dict[str, SeedMean]:
+        """The same of the final networks."""
+        return self._means(lambda run: run.final_results)
+
+    def mean_of(self, figure: str) -> SeedMean | None:
+        """The mean of a figure of the best checkpoints or, as final/NAME, of the final networks."""
+        if figure.startswith(FINAL_PREFIX):
+            return self.final_results.get(figure.removeprefix(FINAL_PREFIX))
+        return self.results.get(figure)
+
+    def _means(self, results_of: Callable[[RunSummary], dict[str, float]]) -> dict[str, SeedMean]:
+        names = dict.fromkeys(name for run in self.runs for name in results_of(run))
         means = {}
         for name in names:
             values_by_seed = [
-                [run.results[name] for run in runs if name in run.results] for runs in self.by_seed
+                [results_of(run)[name] for run in runs if name in results_of(run)]
+                for runs in self.by_seed
             ]
             means[name] = SeedMean.of([fmean(values) for values in values_by_seed if values])
         return means
 
     @property
     def gap(self) -> float | None:
-        """How much worse than the optimum, as a fraction of it."""
-        figure, results = self.first.figure or "", self.results
-        if figure not in results or "optimal" not in results or not results["optimal"].mean:
+        """How much worse than the optimum the best checkpoint is, as a fraction of the optimum."""
+        return self._gap(self.results)
+
+    @property
+    def final_gap(self) -> float | None:
+        """The same of the final network."""
+        return self._gap(self.final_results)
+
+    def _gap(self, results: dict[str, SeedMean]) -> float | None:
+        figure, optimal = self.first.figure or "", self.results.get("optimal")
+        if figure not in results or optimal is None:
             return None
-        optimal = results["optimal"].mean
-        excess = results[figure].mean - optimal
-        return (excess if figure in LOWER_IS_BETTER else -excess) / abs(optimal)
+        return gap_to_optimum(goal_of(figure), results[figure].mean, optimal.mean)
 
     @property
     def seconds(self) -> float | None:
@@ -128,7 +158,7 @@ class Row:
     @property
     def rank(self) -> tuple[bool, float, float]:
         means = {name: result.mean for name, result in self.results.items()}
-        return sort_key(self.first.best_by, means)
+        return sort_key(self.first, means)
 
     @property
     def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
@@ -139,7 +169,8 @@ class Row:
 @dataclass(frozen=True)
 class Report:
     """A comparison of runs. keys: the settings that differ between them. figures: the results that
-    are shown, those that select checkpoints first. best: the best run of each game."""
+    are shown, named as in Row.mean_of, those that select checkpoints first. best: the best run of
+    each game."""
 
     runs: list[RunSummary]
     rows: list[Row]
@@ -150,12 +181,15 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
         return {
+            "checkpoints": {"results": BEST_IN_WORDS, "final_results": FINAL_IN_WORDS},
             "runs": [
                 {
                     "path": str(run.path),
                     "status": run.status,
                     "config": run.config,
                     "results": run.results,
+                    "final_results": run.final_results,
+                    "best_games": run.best_games,
                     "games": run.games,
                     "seconds": run.seconds,
                 }
@@ -166,8 +200,10 @@ class Report:
                     "config": {key: row.first.settings.get(key) for key in self.keys},
                     "runs": [str(run.path) for run in row.runs],
                     "status": row.status,
-                    "results": {name: mean.as_dict() for name, mean in row.results.items()},
+                    "results": _as_dicts(row.results),
+                    "final_results": _as_dicts(row.final_results),
                     "gap_to_optimal": row.gap,
+                    "final_gap_to_optimal": row.final_gap,
                     "seconds": row.seconds,
                 }
                 for row in self.rows
@@ -176,40 +212,20 @@ class Report:
         }
 
 
-def sort_key(best_by: str | None, results: dict[str, float]) -> tuple[bool, float, float]:
-    """A key by which the best sorts first, by best_by and then by points; runs without that metric
-    come last."""
-    if best_by not in results:
+def _as_dicts(means: dict[str, SeedMean]) -> dict[str, Any]:
+    return {name: mean.as_dict() for name, mean in means.items()}
+
+
+def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:
+    """A key by which the best sorts first, by the run's best_by and then by points; runs without a
+    metric that ranks them come last."""
+    best_by = run.best_by or ""
+    sign = direction(goal_of(run.figure), best_by)
+    if best_by not in results or not sign:
         return True, 0.0, 0.0
-    value = results[best_by]
-    return False, value if best_by in LOWER_IS_BETTER else -value, -results.get("points", 0.0)
+    return False, -sign * results[best_by], -results.get("points", 0.0)
 
 
 def as_text(value: Any) -> str:
     """A value as text, equal for equal values."""
     return json.dumps(value, sort_keys=True)
-
-
-@lru_cache
-def student_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t with this many degrees of freedom, at least 1.
-
-    By bisection of its exact distribution, Abramowitz and Stegun 26.7.3 and 26.7.4.
-    """
-    low, high = 0.0, 16.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _probability_within(middle, freedom) < 0.95 else (low, middle)
-    return high
-
-
-def _probability_within(t: float, freedom: int) -> float:
-    """The probability that Student's t lies between -t and t."""
-    angle = math.atan(t / math.sqrt(freedom))
-    term, total = (1.0, 0.0) if freedom % 2 == 0 else (math.cos(angle), 0.0)
-    for power in range(freedom % 2, freedom - 1, 2):
-        total += term
-        term *= (power + 1) / (power + 2) * math.cos(angle) ** 2
-    if freedom % 2 == 0:
-        return math.sin(angle) * total
-    return 2 / math.pi * (angle + math.sin(angle) * total)

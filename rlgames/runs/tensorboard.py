@@ -14,7 +14,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import summary as summaries
 
 from rlgames.core.signals import Interrupts
-from rlgames.runs.event_file import EventFile
+from rlgames.runs.event_file import EventFile, count_events, cut_events
 from rlgames.runs.files import flatten
 
 MAX_EXACT_INTEGER = 2**53
@@ -29,18 +29,32 @@ class TensorBoardLogger:
     """Writes until an error, reports that once by warn, and does nothing from then on.
 
     interrupts: a second signal may have torn a record; nothing is written after it.
+    kept_events: events of earlier processes that belong to the run; the others are removed. None:
+        unknown; TensorBoard then forgets those from first_games on.
+    num_events: those in all files of the run, where no error has ended writing.
     """
 
     def __init__(
-        self, directory: Path, first_games: int, warn: Callable[[str], None], interrupts: Interrupts
+        self,
+        directory: Path,
+        first_games: int,
+        warn: Callable[[str], None],
+        interrupts: Interrupts,
+        kept_events: int | None = None,
     ) -> None:
         self._warn, self._interrupts = warn, interrupts
+        self._directory, self.num_events = directory, kept_events or 0
         self._metric = ""
         self._end_of_session: Any = None
         self._file: EventFile | None = None
 
         def open_file() -> None:
-            self._file = EventFile(directory, first_games)
+            if kept_events is None:
+                self.num_events = count_events(directory)
+                self._file = EventFile(directory, first_games)
+            else:
+                cut_events(directory, kept_events)
+                self._file = EventFile(directory, first_games + 1)
 
         self._guard(open_file)
 
@@ -66,9 +80,14 @@ class TensorBoardLogger:
         _, start, self._end_of_session = summaries.hparams(values, {})
         self._add(None, lambda: [start])
 
-    def layout(self, metric: str, best_by: str) -> None:
-        """A page with a chart of the game's metric and its references, and one of best_by."""
+    def layout(self, metric: str, best_by: str, write: bool = True) -> None:
+        """A page with a chart of the game's metric and its references, and one of best_by.
+
+        write: False where an earlier process of the run has written it.
+        """
         self._metric = metric
+        if not write:
+            return
         charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
         if best_by != metric:
             charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
@@ -80,9 +99,10 @@ class TensorBoardLogger:
         for games in steps:
             self.scalars(games, {f"reference/{self._metric}/{name}": value})
 
-    def final(self, games: int, results: dict[str, float]) -> None:
-        """The results of a run that is done."""
-        self.scalars(games, {f"final/{name}": value for name, value in results.items()})
+    def results(self, games: int, results: dict[str, dict[str, float]]) -> None:
+        """The metrics of the checkpoints of a run that is done, by the name of the checkpoint."""
+        for checkpoint, metrics in results.items():
+            self.scalars(games, {f"{checkpoint}/{name}": metrics[name] for name in metrics})
         self._add(None, lambda: [self._end_of_session])
 
     def close(self) -> None:
@@ -96,6 +116,7 @@ class TensorBoardLogger:
             assert self._file is not None
             for summary in make_summaries():
                 self._file.add(summary, games)
+                self.num_events += 1
             self._file.flush()
 
         if self._file is not None:
@@ -111,7 +132,8 @@ class TensorBoardLogger:
             if self._file is not None:
                 self._file.abandon()
             self._file = None
-            self._warn(f"TensorBoard's file cannot be written ({error}); the run goes on")
+            reason = f"in {self._directory}: {error}"
+            self._warn(f"TensorBoard's file cannot be written ({reason}); the run goes on")
 
 
 def _exact(value: Any) -> bool | int | float | str:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.rng import make_generator
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic, sample_logits
@@ -32,21 +33,24 @@ NODE_OVERHEAD = 8
 
 @dataclass(frozen=True)
 class MctsSettings:
-    """The keys of search=mcts, and value_scale.
+    """The keys of search=mcts, and what the value head predicts: value_scale and discount.
 
     simulations: per move. num_parallel: how many simulations descend side by side in one tree,
         kept apart by pending visits. More is faster; a twentieth of the simulations costs little
         strength.
     depth: the maximum number of plies of a descent; None: no limit.
+    fixed_depth: every simulation descends to `depth`, as in their paper, and adds all new nodes on
+        its way; otherwise it ends at the first one.
     rule: "dedieu_amar" is the rule above; "puct" multiplies its bonus by √Σ_b N(s, b), so that
         every action is visited again and again.
     c_puct: c, the weight of the bonus. Q is normalized to [0, 1], so that c_puct has the same
         meaning in all games: from [-1, 1] for an outcome, otherwise from the lowest and highest
-        value of the tree's simulations so far.
+        value of the tree's simulations so far. q_scale: Q is the value divided by this instead.
     leaf: "rollout" plays at most `rollout` plies (None: to the end) with rollout_policy, "policy"
         or "uniform"; "value" uses the policy's value head.
     temperature: of an agent's probabilities, softmax(scores ÷ temperature).
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
+    discount: per turn, of the value head's estimates.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
     """
@@ -60,10 +64,13 @@ class MctsSettings:
     rollout: int | None = None
     rollout_policy: str = "policy"
     temperature: float = 1.0
+    fixed_depth: bool = False
+    q_scale: float | None = None
     value: str | None = None
     dirichlet_fraction: float = 0.0
     dirichlet_total: float = 10.0
     value_scale: float = 1.0
+    discount: float = 1.0
 
 
 class Mcts(Player):
@@ -84,13 +91,18 @@ class Mcts(Player):
         has_value = isinstance(player, Agent) and player.policy.has_value
         if settings.leaf == "value" and not has_value:
             raise ValueError("search.leaf=value needs a policy with a value head; use rollout")
+        if settings.fixed_depth and settings.depth is None:
+            raise ValueError("search.fixed_depth=true needs search.depth=N")
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
-        self.utility = Utility(game, settings.value)
+        self.utility = Utility(game, settings.value, settings.discount)
         self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
         self._max_depth = math.inf if settings.depth is None else settings.depth
         self._max_rollout = math.inf if settings.rollout is None else settings.rollout
+        plies = settings.depth if settings.fixed_depth and settings.depth else 1
+        self._max_nodes = 1 + settings.simulations * plies
+        self._sums_gains = settings.leaf == "value" and self.utility.value == "score"
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
@@ -108,7 +120,7 @@ class Mcts(Player):
 
         Both are float32 [T, A]. Q lies in [0, 1), and is 0 for unvisited actions.
         """
-        nodes = self.settings.simulations + 1
+        nodes = self._max_nodes
         size = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
         parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
         visits, q = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -116,17 +128,20 @@ class Mcts(Player):
 
     def _search(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         settings, trees, device = self.settings, len(roots), roots.done.device
-        tree = SearchTree(trees, settings.simulations + 1, self.game.spec.actions, device)
+        tree = SearchTree(trees, self._max_nodes, self.game.spec.actions, device)
         root = torch.arange(trees, device=device)
         self._expand(tree, root, roots)
         if settings.dirichlet_fraction:
             tree.prior[:trees] = add_dirichlet_noise(
                 tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
             )
-        bounds = torch.tensor(self.utility.bounds, device=device).repeat(trees, 1)  # [T, 2]
+        low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
+        bounds = torch.tensor(low_high, device=device).repeat(trees, 1)  # [T, 2]
         for num_done in range(0, settings.simulations, settings.num_parallel):
             num_parallel = min(settings.num_parallel, settings.simulations - num_done)
             value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
+            if settings.q_scale:
+                continue
             value = value.view(trees, num_parallel)
             low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
             bounds = torch.stack([low, high], 1)
@@ -153,30 +168,32 @@ class Mcts(Player):
         start = roots[root]
         state = game.resample(start, _cpu_generator(rng)) if game.spec.hidden else start
         leaf_value = torch.zeros(len(simulation), device=bounds.device)
+        gains = torch.zeros_like(leaf_value)
         path, edges, finished = [], [], []
         ply = 0
         while len(simulation):
             action = self._select(tree, node, bounds[root[simulation]])
             if self._samples_opponent:
-                is_other = state.current_seat != start.current_seat[simulation]
-                other = is_other.nonzero()[:, 0]
+                other = (state.current_seat != start.current_seat[simulation]).nonzero()[:, 0]
                 action[other] = self.player.choose(game.public(state[other]), rng)
             before, state = state, game.step(state, action, rng)
+            if self._sums_gains:
+                gains[simulation] += self.utility.discounted_gain(
+                    start.turn[simulation], before, state
+                )
             path.append(simulation)
             edges.append(node * game.spec.actions + action)
-            node, is_leaf = tree.find_or_add_child(
-                node, action, game.outcome(before, action, state)
-            )
+            node, is_new = tree.find_or_add_child(node, action, game.outcome(before, action, state))
             ply += 1
-            is_leaf = is_leaf | (ply >= self._max_depth)
-            leaf = (is_leaf & ~state.done).nonzero()[:, 0]
-            if len(leaf):
-                leaf_value[simulation[leaf]] = self._expand(tree, node[leaf], state[leaf])
-            has_ended = is_leaf | state.done
+            at_limit = ply >= self._max_depth
+            new = ((is_new | at_limit) & ~state.done).nonzero()[:, 0]
+            if len(new):
+                leaf_value[simulation[new]] = self._expand(tree, node[new], state[new])
+            has_ended = state.done | at_limit | (is_new & (not self.settings.fixed_depth))
             ended, live = has_ended.nonzero()[:, 0], (~has_ended).nonzero()[:, 0]
             finished.append((simulation[ended], state[ended]))
             simulation, node, state = simulation[live], node[live], state[live]
-        value = self._evaluate(start, _in_row_order(finished), leaf_value, rng)
+        value = self._evaluate(start, _in_row_order(finished), leaf_value, gains, rng)
         tree.back_up(torch.cat(edges), value[torch.cat(path)])
         return value
 
@@ -199,11 +216,11 @@ class Mcts(Player):
         return value * self.settings.value_scale
 
     def _evaluate(
-        self, start: State, leaf: State, leaf_value: Tensor, rng: torch.Generator
+        self, start: State, leaf: State, leaf_value: Tensor, gains: Tensor, rng: torch.Generator
     ) -> Tensor:
         """Float32 [S], for seat 0: the values of lines from start to leaf."""
         if self.settings.leaf == "value":
-            return self.utility.bootstrapped(start, leaf, leaf_value)
+            return self.utility.bootstrapped(start, leaf, leaf_value, gains)
         return self.utility.realized(start, self._roll_out(leaf, rng))
 
     def _roll_out(self, state: State, rng: torch.Generator) -> State:
@@ -250,7 +267,7 @@ def _cpu_generator(rng: torch.Generator) -> torch.Generator:
     if rng.device.type == "cpu":
         return rng
     seed = torch.randint(2**62, (1,), generator=rng, device=rng.device)
-    return torch.Generator().manual_seed(int(seed))
+    return make_generator(int(seed), "hidden")
 
 
 def _in_row_order(parts: list[tuple[Tensor, State]]) -> State:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import State
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent, Decision, Player
 from rlgames.search.mcts import Mcts
 
 
@@ -21,9 +21,9 @@ class SearchSelfPlay(Player):
         self.agent, self.search = agent, search
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return self.act_with_target(state, rng)[0]
+        return self.act(state, rng).action
 
-    def act_with_target(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    def act(self, state: State, rng: torch.Generator) -> Decision:
         """The target is each action's fraction of the visits; 0 in finished rows."""
         legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
@@ -32,4 +32,5 @@ class SearchSelfPlay(Player):
             visits, _ = self.search.search(state[live], rng)
             target[live] = visits / visits.sum(1, keepdim=True)
         scores = target.clamp(min=1e-30).log()
-        return self.agent.sampling.choose(scores, legal, rng, self.agent.progress), target
+        action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
+        return Decision(action, target)

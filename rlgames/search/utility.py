@@ -19,11 +19,13 @@ class Utility:
     final position by name. None is the goal of the game.
 
     A line that is cut short counts with what it has reached so far.
+    discount: γ per turn, of the value that estimates the rest of a line. What the line earns before
+    is discounted in the same way, from the root on; an outcome, which a line earns once, is not.
     bounds: the lower and upper bound of the value; (inf, -inf) where unknown.
     Raises ValueError if the game does not have this value.
     """
 
-    def __init__(self, game: Game[Any], value: str | None = None) -> None:
+    def __init__(self, game: Game[Any], value: str | None = None, discount: float = 1.0) -> None:
         value = value or game.spec.goal
         measures = game.measures(game.initial(1, torch.Generator()))
         valid = ["outcome"] if game.spec.seats == 2 else ["turns", "score", *measures]
@@ -32,7 +34,7 @@ class Utility:
                 f"search.value={value} is not defined for {game.spec.name}; "
                 f"valid values: {', '.join(valid)}"
             )
-        self.game, self.value = game, value
+        self.game, self.value, self.discount = game, value, discount
         self.bounds = (-1.0, 1.0) if value == "outcome" else (math.inf, -math.inf)
 
     def realized(self, root: State, state: State) -> Tensor:
@@ -45,14 +47,26 @@ class Utility:
             return (state.score - root.score)[:, 0]
         return self.game.measures(state)[self.value].float()
 
-    def bootstrapped(self, root: State, state: State, future: Tensor) -> Tensor:
-        """Float32 [B] for seat 0: the realized value plus an estimate of the rest.
+    def discounted_gain(self, root_turn: Tensor, before: State, after: State) -> Tensor:
+        """Float32 [B] for seat 0: what a move adds to the score. root_turn: int64 [B]."""
+        gain = (after.score - before.score)[:, 0]
+        return gain * self.discount ** (before.turn - root_turn)
 
-        future: float32 [B], the estimate for the seat to move at state.
+    def bootstrapped(self, root: State, state: State, future: Tensor, gains: Tensor) -> Tensor:
+        """Float32 [B] for seat 0: what the play from root to state earned, plus an estimate of the
+        rest.
+
+        future: float32 [B], the estimate for the seat to move at state. gains: float32 [B], the sum
+        of discounted_gain from root to state.
         """
-        realized = self.realized(root, state)
         if self.value == "outcome":
-            future = (future * (1 - 2 * state.current_seat)).clamp(-1, 1)
-        if self.value in ("turns", "score"):
-            future = realized + future
-        return torch.where(state.done, realized, future)
+            estimate = (future * (1 - 2 * state.current_seat)).clamp(-1, 1)
+            return torch.where(state.done, self.realized(root, state), estimate)
+        num_turns = state.turn - root.turn
+        weight = torch.tensor(self.discount, device=future.device) ** num_turns
+        if self.value == "score":
+            return gains + weight * future.masked_fill(state.done, 0)
+        if self.value == "turns":
+            paid = -num_turns if self.discount == 1 else (weight - 1) / (1 - self.discount)
+            return paid + weight * future.masked_fill(state.done, 0)
+        return weight * torch.where(state.done, self.realized(root, state), future)

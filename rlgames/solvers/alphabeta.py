@@ -28,7 +28,7 @@ UPPER, EXACT, LOWER = -1, 0, 1
 """What a value of 0 in the table means: at most 0, exactly 0, or at least 0."""
 
 
-class _TimeUp(Exception):
+class _LimitReached(Exception):
     pass
 
 
@@ -48,7 +48,11 @@ class SearchResult:
 
 
 class AlphaBeta:
-    """Searches positions and keeps their values in a table, to be reused later in the same game."""
+    """Searches positions and keeps their values in a table, which later searches reuse.
+
+    With a limit on positions and an empty table, the result depends on the position alone.
+    positions: how many all searches have visited.
+    """
 
     def __init__(self, rows: int, columns: int, line: int) -> None:
         self.rows, self.columns, self.line = rows, columns, line
@@ -69,15 +73,29 @@ class AlphaBeta:
         self._proven: dict[int, int] = {}
         self._zero: dict[int, tuple[int, int]] = {}
         self.positions = 0
-        self._deadline = 0.0
+        self._deadline = self._last_position = math.inf
+        self._next_check = 0.0
         self._reached_horizon = False
 
-    def search(self, own: int, occupied: int, seconds: float) -> SearchResult:
-        """Search a position that is not over, for at most this many seconds.
+    def clear(self) -> None:
+        """Forget the values of all positions."""
+        self._proven.clear()
+        self._zero.clear()
 
-        own: the stones of the seat to move. occupied: all stones.
+    def search(
+        self,
+        own: int,
+        occupied: int,
+        seconds: float = math.inf,
+        max_positions: float = math.inf,
+    ) -> SearchResult:
+        """Search a position that is not over, until it is solved or a limit is reached.
+
+        own: the stones of the seat to move. occupied: all stones. max_positions: visited by this
+        search.
         """
         deadline = time.perf_counter() + seconds
+        last_position = self.positions + max_positions
         moves = {
             column: ((occupied + self._bottom_row) & self._column_mask[column])
             for column in self._center_first
@@ -89,7 +107,7 @@ class AlphaBeta:
         winning = sorted(column for column, move in moves.items() if move & wins)
         if winning:
             return SearchResult(winning, 1, True)
-        return self._deepen(own, occupied, moves, deadline)
+        return self._deepen(own, occupied, moves, deadline, last_position)
 
     def preferred(self, own: int, occupied: int, columns: list[int]) -> int:
         """The column that makes the most threats; of equals the one nearest the center."""
@@ -101,25 +119,30 @@ class AlphaBeta:
         return max((c for c in self._center_first if c in columns), key=threats)
 
     def _deepen(
-        self, own: int, occupied: int, moves: dict[int, int], deadline: float
+        self,
+        own: int,
+        occupied: int,
+        moves: dict[int, int],
+        deadline: float,
+        last_position: float,
     ) -> SearchResult:
         """Search moves, {column: cell}, none of which wins at once, deeper and deeper."""
         empty_cells = (self._board & ~occupied).bit_count()
         values: dict[int, int] = {}
         depth = 1
-        # The first step ignores the deadline: moves that lose at once are always recognized.
-        self._deadline = math.inf
+        # The first step ignores the limits: moves that lose at once are always recognized.
+        self._set_limits(math.inf, math.inf)
         try:
             # Two more plies a step: wins end on moves of the seat to move.
             for depth in [*range(1, empty_cells, 2), empty_cells]:
                 self._reached_horizon = False
                 for column, move in moves.items():
                     values[column] = -self._value_after(own, occupied, move, depth - 1)
-                self._deadline = deadline
+                self._set_limits(deadline, last_position)
                 if max(values.values()) != 0 or not self._reached_horizon:
                     break
             is_proven = not self._reached_horizon or max(values.values()) != 0
-        except _TimeUp:
+        except _LimitReached:
             # Wins and losses are proven, also those of the unfinished step.
             is_proven = max(values.values()) != 0
         best = max(values.values())
@@ -138,9 +161,9 @@ class AlphaBeta:
         self, own: int, occupied: int, threats: int, alpha: int, beta: int, depth: int
     ) -> int:
         """The fail-soft value without an immediate win. threats: winning cells of the other."""
-        self.positions += 1
-        if not self.positions % CHECK_EVERY:
+        if self.positions >= self._next_check:
             self._check_limits()
+        self.positions += 1
         board = self._board
         free = board & ~occupied
         if not free:
@@ -183,12 +206,16 @@ class AlphaBeta:
             self._zero[key] = (depth, bound)
         return best
 
+    def _set_limits(self, deadline: float, last_position: float) -> None:
+        self._deadline, self._last_position = deadline, last_position
+        self._next_check = min(self.positions + CHECK_EVERY, last_position)
+
     def _check_limits(self) -> None:
-        if time.perf_counter() > self._deadline:
-            raise _TimeUp
+        if self.positions >= self._last_position or time.perf_counter() > self._deadline:
+            raise _LimitReached
         if len(self._proven) + len(self._zero) > MAX_TABLE_ENTRIES:
-            self._proven.clear()
-            self._zero.clear()
+            self.clear()
+        self._next_check = min(self.positions + CHECK_EVERY, self._last_position)
 
     def _key(self, own: int, occupied: int) -> int:
         """The position as a number; with few stones the same as that of its mirror image."""

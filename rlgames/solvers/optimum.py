@@ -11,7 +11,10 @@ from typing import Any, cast
 import numpy as np
 
 from rlgames.games.battleship import Battleship
-from rlgames.games.game import Game
+from rlgames.games.battleship_notation import BattleshipState
+from rlgames.games.game import Game, State
+from rlgames.games.symmetry import preserving
+from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
@@ -30,8 +33,14 @@ class Optimum:
     seconds: float
 
 
-def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Optimum | None:
-    """The optimum, or None where no solver fits or the budget does not suffice."""
+def find_optimum(
+    game: Game[Any], seconds: float, memory_gb: float = 4.0, layouts: State | None = None
+) -> Optimum | None:
+    """The optimum, or None where no solver fits or the budget does not suffice.
+
+    layouts: of battleship, the initial positions that are played, all equally likely and known to
+    the player; None: those of the game.
+    """
     if not seconds or game.exact_solver is None:
         return None
     start = time.perf_counter()
@@ -39,8 +48,12 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
     game = on_cpu(game)
     try:
         if game.exact_solver == "belief":
-            solution = solve_battleship(cast(Battleship, game), seconds, memory)
+            solution = solve_battleship(cast(Battleship, game), seconds, memory, layouts)
             return Optimum(solution.optimal, solution.states, solution.seconds)
+        if game.exact_solver == "announced":
+            ships = None if layouts is None else cast(BattleshipState, layouts).ships
+            announced = AnnouncedSolution(cast(Battleship, game), seconds, memory, ships)
+            return Optimum(announced.optimal, announced.states, announced.seconds)
         graph = Graph(game, seconds, memory)
         value = graph.solve([None] * game.spec.seats).mean
     except (OutOfBudget, ValueError):
@@ -48,14 +61,19 @@ def find_optimum(game: Game[Any], seconds: float, memory_gb: float = 4.0) -> Opt
     return Optimum(value, graph.positions, time.perf_counter() - start)
 
 
-def solve_battleship(game: Battleship, seconds: float, memory_bytes: int) -> BeliefSolution:
-    """The optimal play of battleship. Raises OutOfBudget beyond the limits and for fleets whose
-    layouts are too many to list, ValueError for boards that are too large."""
-    layouts = game.layouts()
-    if layouts is None:
+def solve_battleship(
+    game: Battleship, seconds: float, memory_bytes: int, layouts: State | None = None
+) -> BeliefSolution:
+    """The optimal play of battleship; layouts: as for find_optimum.
+
+    Raises OutOfBudget beyond the limits and for fleets whose layouts are too many to list,
+    ValueError for boards that are too large.
+    """
+    ships = game.layouts() if layouts is None else cast(BattleshipState, layouts).ships.cpu() > 0
+    if ships is None:
         raise OutOfBudget("the fleet has too many layouts")
-    cells = np.asarray(layouts.cpu())
-    symmetries = game.symmetries().numpy()
+    symmetries = preserving(game.symmetries(), ships.cpu()).numpy()
+    cells = np.asarray(ships.cpu())
     return solve_belief(cells, np.ones(len(cells)), game.shots, symmetries, seconds, memory_bytes)
 
 
@@ -64,7 +82,7 @@ def solver_reach(game: Game[Any]) -> str:
     this game only, or "no" where no solver fits the game."""
     if game.exact_solver is None:
         return "no"
-    if game.exact_solver == "belief":
+    if game.exact_solver in ("belief", "announced"):
         is_small = cast(Battleship, game).layouts() is not None
     else:
         is_small = game.spec.max_positions <= MAX_POSITIONS

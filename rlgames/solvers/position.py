@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rlgames.games.battleship import Battleship, BattleshipState
+from rlgames.games.battleship import Battleship
+from rlgames.games.battleship_notation import BattleshipState
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import on_cpu, solve_battleship
@@ -50,6 +52,10 @@ def solve_position(
     try:
         if game.exact_solver == "belief":
             return _by_beliefs(
+                cast(Battleship, game), cast(BattleshipState, state), seconds, memory
+            )
+        if game.exact_solver == "announced":
+            return _by_layouts(
                 cast(Battleship, game), cast(BattleshipState, state), seconds, memory
             )
         if game.exact_solver == "alpha_beta":
@@ -130,6 +136,20 @@ def _by_beliefs(
         total = float((turns_left[row : row + len(patterns)] * counts).sum())
         values.append(1.0 + total / len(agreeing))
         row += len(patterns)
+    return PositionValue(min(values), _action_values(game, state, salvos, values))
+
+
+def _by_layouts(
+    game: Battleship, state: BattleshipState, seconds: float, memory: int
+) -> PositionValue:
+    """Solve each possible turn where sinkings are announced."""
+    solution = AnnouncedSolution(game, seconds, memory)
+    agrees = np.asarray(game.agreeing_layouts(state)[0])
+    if not agrees.any():
+        raise ValueError("no layout of the fleet agrees with these hits, misses and sinkings")
+    shot, aimed = np.asarray(state.shot[0]), np.asarray(state.aimed[0])
+    salvos = _salvos(game, shot, aimed)
+    values = [solution.turn_value(agrees, shot, cells) for cells in salvos]
     return PositionValue(min(values), _action_values(game, state, salvos, values))
 
 

@@ -8,19 +8,74 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+import torch
 from omegaconf import DictConfig, OmegaConf
 
 from rlgames.config.checks import check_config, from_plain, to_plain
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.metrics import direction, reason_unranked
+from rlgames.core.rng import SEARCH_STREAM
 from rlgames.core.signals import Interrupts
+from rlgames.core.text import printable
+from rlgames.factory.agents import load_agent, trained_config
+from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.files import read_run
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training.components import build_components
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 
 STORAGE = "optuna.db"
+
+
+RESULTS = {"best": "results", "final": "final_results"}
+"""The field of run.json that holds the metrics of a checkpoint."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The best job of a search, evaluated twice.
+
+    selection: its figure in the evaluation at the end of its training, by which it was selected
+    from all jobs. again: the same figure in other games. Both are equal where is_exact, because
+    then chance has no part in the figure. games: how many were played for `again`.
+    """
+
+    job: int
+    objective: str
+    selection: float
+    again: float
+    games: int
+    is_exact: bool
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"{self.objective} {self.selection:.4f} (exact)"
+        return (
+            f"{self.objective} {self.selection:.4f} in the games that selected it, "
+            f"{self.again:.4f} in {self.games:,} other games"
+        )
+
+
+def evaluate_again(run: Path, job: int, objective: str, selection: float) -> Winner:
+    """Evaluate the run of the best job on games that did not select it.
+
+    Raises ConfigError for a run that cannot be loaded.
+    """
+    checkpoint, name = split_objective(objective)
+    agent = load_agent(run, checkpoint=checkpoint)
+    cfg = trained_config(run)
+    cfg.device = next((str(tensor.device) for tensor in agent.policy.state_dict().values()), "cpu")
+    evaluator = Evaluator(cfg, agent.game, agent, split_layouts(agent.game, cfg.holdout, cfg.seed))
+    with torch.inference_mode():
+        result = evaluator.evaluate(FINAL_EVAL_FACTOR * cfg.eval_games, SEARCH_STREAM)
+    is_exact = result.evaluation.is_exact or name == "exploitability"
+    games = result.evaluation.games
+    return Winner(job, objective, selection, result.metrics[name], games, is_exact)
 
 
 def import_optuna() -> Any:
@@ -51,12 +106,21 @@ def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -
         for value in kind.get("choices") or (kind["low"], kind["high"]):
             _with(base, {name: value})
     evaluator = build_components(base).evaluator
-    name = (objective or evaluator.best_by).removeprefix("final/")
-    if name not in evaluator.metric_names:
-        hint = nearest(name, list(evaluator.metric_names))
-        raise ConfigError(f"objective={objective} is not a final metric of {base.game.name}", hint)
-    target = {"objective": f"final/{name}", "minimize": evaluator.lower_is_better(name)}
+    checkpoint, name = split_objective(objective or evaluator.best_by)
+    goal, names = evaluator.game.spec.goal, evaluator.metric_names
+    if reason := reason_unranked(goal, name, names):
+        hint = nearest(name, [each for each in names if direction(goal, each)])
+        raise ConfigError(
+            f"objective={objective} cannot rank runs of {base.game.name}: {reason}", hint
+        )
+    target = {"objective": f"{checkpoint}/{name}", "minimize": direction(goal, name) < 0}
     return to_plain(settings) | target | {"base": to_plain(base)}
+
+
+def split_objective(objective: str) -> tuple[str, str]:
+    """The checkpoint and the metric of an objective: best/NAME, the same as NAME, or final/NAME."""
+    checkpoint, slash, name = objective.partition("/")
+    return (checkpoint, name) if slash and checkpoint in RESULTS else ("best", objective)
 
 
 def _with(base: DictConfig, values: dict[str, Any]) -> DictConfig:
@@ -111,13 +175,28 @@ class Search:
             tried.update(batch)
             self.sweep.launch(batch, options, interrupts)
 
-    def print_best(self) -> None:
-        """Print the best trial."""
+    def evaluate_best(self) -> Winner | None:
+        """Evaluate the best trial again, on other games; None before any trial is complete.
+
+        The manifest stores it as `winner`.
+        """
         states = (self.optuna.trial.TrialState.COMPLETE,)
-        if self.study.get_trials(deepcopy=False, states=states):
-            best = self.study.best_trial
-            words = " ".join(self.sweep.jobs[best.number].overrides)
-            print(f"best: job {best.number}, {self.objective} {best.value:.4f}: {words}")
+        if not self.study.get_trials(deepcopy=False, states=states):
+            return None
+        best = self.study.best_trial
+        run = self.sweep.path(best.number)
+        winner = evaluate_again(run, best.number, self.objective, best.value)
+        assert self.sweep.search is not None
+        self.sweep.search["winner"] = asdict(winner)
+        self.sweep.write()
+        return winner
+
+    def print_best(self) -> None:
+        """Print the best trial: its overrides and its figure, in two evaluations."""
+        winner = self.evaluate_best()
+        if winner is not None:
+            words = " ".join(self.sweep.jobs[winner.job].overrides)
+            print(printable(f"best: job {winner.job}, {words}: {winner}"))
 
     def _num_trials(self) -> int:
         return len(self.study.get_trials(deepcopy=False))
@@ -133,8 +212,9 @@ class Search:
             if self.sweep.status(trial.number) != "done":
                 unfinished.append(trial.number)
                 continue
-            results = read_run(self.sweep.path(trial.number)).get("results") or {}
-            value = results.get(self.objective.removeprefix("final/"))
+            checkpoint, name = split_objective(self.objective)
+            results = read_run(self.sweep.path(trial.number)).get(RESULTS[checkpoint])
+            value = results.get(name) if isinstance(results, dict) else None
             if isinstance(value, int | float) and math.isfinite(value):
                 self.study.tell(trial.number, value)
             else:

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
+from rlgames.runs import storage
 
 STOP_FILE = "stop"
 """While a sweep's directory has a file of this name, its jobs save and exit, and none starts."""
@@ -64,8 +65,8 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
     with contextlib.ExitStack() as stack:
         output = None
         if interrupts is not None:
-            path.mkdir(exist_ok=True)
-            output = stack.enter_context(open(path / "output.log", "a"))
+            storage.make_folder(sweep, path.name)
+            output = stack.enter_context(storage.open_to_append(sweep, f"{path.name}/output.log"))
         process = start_process(words, output)
         assert process.stdin is not None
         try:
@@ -81,7 +82,7 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
             process.stdin.close()
 
 
-def start_process(words: list[str], output: IO[str] | None) -> subprocess.Popen[bytes]:
+def start_process(words: list[str], output: BinaryIO | None) -> subprocess.Popen[bytes]:
     """Start the job's process, which saves and exits when its standard input is closed.
 
     output: its standard output, None for that of this process.

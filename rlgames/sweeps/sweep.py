@@ -23,8 +23,10 @@ from rlgames.config.overrides import quoted
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
+from rlgames.core.untrusted import parse_json, sanitized
+from rlgames.runs import storage
 from rlgames.runs.checkpoint import LATEST
-from rlgames.runs.directory import lock_directory, write_atomically
+from rlgames.runs.directory import check_regular_files, lock_directory
 from rlgames.runs.files import read_run
 from rlgames.sweeps import launchers
 from rlgames.sweeps.jobs import STOP_FILE, run_job, this_process
@@ -34,6 +36,10 @@ SHUTDOWN_SECONDS = 20.0
 """Seconds that the jobs of a killed sweep have to save and exit."""
 
 QUOTES = "[]'\""
+
+MAX_MANIFEST_BYTES = 1 << 26
+MAX_REASON_BYTES = 1 << 16
+"""Larger manifests are refused; of a job's log only the end is read."""
 
 MAX_NAME_LENGTH = 100
 """The longest name of a job's directory."""
@@ -65,8 +71,9 @@ class Sweep:
     def read(cls, directory: Path) -> Self:
         """Raises ConfigError for a directory without a manifest that can be read."""
         path = directory / MANIFEST
+        check_regular_files(directory)
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = parse_json(storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES))
             jobs = [
                 Job([str(word) for word in job["overrides"]], dict(job["config"]))
                 for job in manifest["jobs"]
@@ -76,12 +83,17 @@ class Sweep:
             )
             search = None if manifest["search"] is None else dict(manifest["search"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-            raise ConfigError(f"{path} is not the manifest of a sweep ({error})") from None
-        return cls(directory, words, launcher, jobs, search)
+            reason = sanitized(error)
+            raise ConfigError(f"{path} is not the manifest of a sweep ({reason})") from None
+        sweep = cls(directory, words, launcher, jobs, search)
+        for number in range(len(jobs)):
+            if os.path.lexists(sweep.path(number)):
+                storage.check_folder(directory, sweep.path(number).name)
+        return sweep
 
     def write(self) -> None:
         manifest = {name: value for name, value in asdict(self).items() if name != "directory"}
-        write_atomically(self.directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+        storage.write_file(self.directory, MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
     def path(self, number: int) -> Path:
         """The directory of a job: its number and the overrides that not all jobs have."""
@@ -114,10 +126,13 @@ class Sweep:
         if status in ("running", "interrupted"):
             return "killed" if status == "running" else "interrupted"
         try:
-            log = (self.path(number) / "train.log").read_text(encoding="utf-8", errors="replace")
+            end = storage.read_end(self.path(number), "train.log", MAX_REASON_BYTES)
         except OSError:
             return "not started"
-        return f"failed: {(log.strip().splitlines() or ['no message'])[-1]}"
+        except ConfigError as error:
+            return f"failed: {error.error}"
+        lines = end.decode(errors="replace").strip().splitlines()
+        return f"failed: {sanitized((lines or ['no message'])[-1])}"
 
     def resume_command(self) -> str:
         """The command line that resumes this sweep."""
@@ -130,18 +145,21 @@ class Sweep:
         Raises ConfigError where another process holds it or one of its jobs, and Interrupted, with
         the command that resumes, at the end of the block after a signal.
         """
-        stop = self.directory / STOP_FILE
         lock = lock_directory(self.directory)
         try:
-            with Interrupts(on_first_signal=stop.touch) as interrupts:
+            with Interrupts(on_first_signal=self._stop_jobs) as interrupts:
                 self._wait_for_jobs()
-                stop.unlink(missing_ok=True)
+                storage.remove_file(self.directory, STOP_FILE)
                 yield interrupts
         except Interrupted as end:
             raise Interrupted(end.number, f"resume with: {self.resume_command()}") from None
         finally:
-            stop.unlink(missing_ok=True)
+            storage.remove_file(self.directory, STOP_FILE)
             lock.release()
+
+    def _stop_jobs(self) -> None:
+        with contextlib.suppress(FileExistsError):
+            storage.create_file(self.directory, STOP_FILE).close()
 
     def _wait_for_jobs(self) -> None:
         """Wait until the jobs of a killed sweep have saved. Raises ConfigError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlgames.config.checks import to_plain
-from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, Tree, restore_weights
+from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, Tree
 from rlgames.runs.run_log import RunLog
 from rlgames.training.state import TrainingState
 
@@ -26,7 +26,8 @@ class Checkpointer:
 
     def write(self, *names: str) -> None:
         """Write weights and state under each of these names. All processes take part."""
-        state = self.state.state_dict(0 if self.log is None else self.log.num_lines)
+        lines, events = (0, 0) if self.log is None else (self.log.num_lines, self.log.num_events)
+        state = self.state.state_dict(lines, events)
         if self.log is None:
             return
         self.log.flush()  # a checkpoint never counts lines that are not on the disk
@@ -37,10 +38,9 @@ class Checkpointer:
         """Write the weights as the best so far."""
         self._checkpoint({}).write(self._path(BEST))
 
-    def restore_best(self) -> None:
-        """Replace the weights by the best ones."""
-        best = Checkpoint.read(self._path(BEST))
-        restore_weights(self.state.components.agent.policy, best.policy)
+    def read_best(self) -> Checkpoint:
+        """The checkpoint of the best evaluation."""
+        return Checkpoint.read(self._path(BEST))
 
     def _checkpoint(self, state: Tree) -> Checkpoint:
         policy = self.state.components.agent.policy.state_dict()

@@ -65,7 +65,8 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
     learner = build_learner(cfg, game, policy, sampling, rng)
     if distributed.world_size() > 1:
         _check_distributed(cfg, learner)
-    agent = Agent(game, policy, sampling)
+    records_log_prob = learner.needs_behavior_log_prob and not sampling.is_softmax
+    agent = Agent(game, policy, sampling, records_log_prob=records_log_prob)
     players = training_players(cfg, game, agent)
     if cfg.get("search"):
         players[0] = build_self_play_search(cfg, game, agent)

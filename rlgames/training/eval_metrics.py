@@ -1,11 +1,17 @@
-"""What an evaluation measures: to add a metric, add it to EVAL_METRICS and to docs/metrics.md."""
+"""What an evaluation measures.
+
+To add a metric, add it to EVAL_METRICS, to core/metrics.py and to docs/metrics.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
+
+from rlgames.core.metrics import has_metric
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
@@ -26,37 +32,35 @@ class Evaluated(Protocol):
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """The games of an evaluation, those on held-out layouts if there are any, and the metrics."""
+    """The games of an evaluation, those on held-out layouts if there are any, and the metrics.
+
+    opponent_statistics: of its play in these games, see Player.statistics.
+    """
 
     evaluation: Evaluation
     held_out: Evaluation | None
     metrics: dict[str, float]
+    opponent_statistics: dict[str, float] = field(default_factory=dict)
 
 
 def _always(subject: Evaluated) -> bool:
     return True
 
 
-def _never(subject: Evaluated) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class EvalMetric:
-    """A number that each evaluation logs as eval/NAME, and the final one as final/NAME.
+    """A number that each evaluation logs as eval/NAME.
 
-    applies: whether the game has it. lower_is_better: in that game, for a search of
-    hyperparameters.
+    core/metrics.py says which games have it, and whether higher or lower is better there.
+    is_measured: whether an evaluation of such a game computes it.
     """
 
     name: str
     compute: Callable[[Evaluated, EvaluationResult], float]
-    applies: Callable[[Evaluated], bool] = _always
-    lower_is_better: Callable[[Evaluated], bool] = _never
+    is_measured: Callable[[Evaluated], bool] = _always
 
-
-def _has_opponent(subject: Evaluated) -> bool:
-    return subject.opponent is not None
+    def applies(self, subject: Evaluated) -> bool:
+        return has_metric(subject.game.spec.goal, self.name) and self.is_measured(subject)
 
 
 def _points(subject: Evaluated, result: EvaluationResult) -> float:
@@ -71,16 +75,16 @@ def _turns(subject: Evaluated, result: EvaluationResult) -> float:
     return result.evaluation.turns.mean
 
 
-def _are_fewer_turns_better(subject: Evaluated) -> bool:
-    return subject.game.spec.goal != "score"  # longer games have higher scores
-
-
 def _score(subject: Evaluated, result: EvaluationResult) -> float:
     return result.evaluation.score.mean
 
 
-def _has_score(subject: Evaluated) -> bool:
-    return subject.opponent is None and subject.game.spec.goal != "turns"
+def _grid_sum(subject: Evaluated, result: EvaluationResult) -> float:
+    return result.evaluation.measures["grid_sum"].mean
+
+
+def _has_grid_sum(subject: Evaluated) -> bool:
+    return "grid_sum" in subject.game.measures(subject.game.initial(1, torch.Generator()))
 
 
 def _held_out_turns(subject: Evaluated, result: EvaluationResult) -> float:
@@ -102,12 +106,13 @@ def _has_graph(subject: Evaluated) -> bool:
 
 
 EVAL_METRICS = (
-    EvalMetric("points", _points, _has_opponent),
-    EvalMetric("win", _share("win"), _has_opponent),
-    EvalMetric("draw", _share("draw"), _has_opponent),
-    EvalMetric("loss", _share("loss"), _has_opponent, _always),
-    EvalMetric("turns", _turns, _always, _are_fewer_turns_better),
-    EvalMetric("score", _score, _has_score),
-    EvalMetric("held_out_turns", _held_out_turns, _holds_layouts_out, _always),
-    EvalMetric("exploitability", _exploitability, _has_graph, _always),
+    EvalMetric("points", _points),
+    EvalMetric("win", _share("win")),
+    EvalMetric("draw", _share("draw")),
+    EvalMetric("loss", _share("loss")),
+    EvalMetric("turns", _turns),
+    EvalMetric("score", _score),
+    EvalMetric("grid_sum", _grid_sum, _has_grid_sum),
+    EvalMetric("held_out_turns", _held_out_turns, _holds_layouts_out),
+    EvalMetric("exploitability", _exploitability, _has_graph),
 )

@@ -7,14 +7,14 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.metrics import GOAL_METRICS, direction, reason_unranked
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.agents import build_player
+from rlgames.factory.components import build_greedy
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.rollouts.holdout import Split
-from rlgames.runs.files import LOWER_IS_BETTER
-from rlgames.sampling import Argmax
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_graph
 from rlgames.training.eval_metrics import EVAL_METRICS, EvalMetric, EvaluationResult
@@ -23,6 +23,9 @@ MAX_GRAPH_POSITIONS = 50_000
 """Exploitability is computed during training for games of at most this many positions."""
 
 GRAPH_SECONDS = 60.0
+
+FINAL_EVAL_FACTOR = 4
+"""The final evaluation plays this many times the games of one during training."""
 
 
 class Evaluator:
@@ -35,27 +38,24 @@ class Evaluator:
 
     def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent, split: Split | None) -> None:
         self.cfg, self.game, self.split = cfg, game, split
-        self.greedy = Agent(game, agent.policy, Argmax())
+        self.greedy = Agent(game, agent.policy, build_greedy(cfg))
         self.opponent: Player | None = None
         self.graph: Graph | None = None
         if game.spec.seats == 2:
             self.opponent = build_player(cfg.eval_opponent, cfg, game)
             if game.spec.has_exact_key and not game.spec.hidden and cfg.device == "cpu":
                 self.graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
-        goals = {"turns": "turns", "score": "score", "outcome": "points"}
-        self.goal_metric = goals[game.spec.goal]
+        self.goal_metric = GOAL_METRICS[game.spec.goal]
         self.best_by = cfg.best_by or ("exploitability" if self.graph else self.goal_metric)
         self._check_best_by()
 
     def _check_best_by(self) -> None:
-        """Raises ConfigError where best_by is not a metric of the game."""
+        """Raises ConfigError where best_by is not a metric that ranks agents in the game."""
         name, hint = self.game.spec.name, f"best_by={self.goal_metric} fits"
         if self.best_by == "exploitability" and self.opponent and self.graph is None:
             raise ConfigError(f"{name} is too large for best_by=exploitability", hint)
-        two_seats = ("turns", "points", "exploitability")
-        one_seat = [metric for metric in ("turns", "score") if metric in self.metric_names]
-        if self.best_by not in (two_seats if self.opponent else one_seat):
-            raise ConfigError(f"best_by={self.best_by} says nothing about {name}", hint)
+        if reason := reason_unranked(self.game.spec.goal, self.best_by, self.metric_names):
+            raise ConfigError(f"best_by={self.best_by} says nothing about {name}: {reason}", hint)
 
     @property
     def metrics(self) -> list[EvalMetric]:
@@ -73,23 +73,20 @@ class Evaluator:
         rng = make_generator(cfg.seed, stream, cfg.device)
         layouts = None if split is None else split.trained_on
         settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
+        if self.opponent is not None:
+            self.opponent.reset_statistics()
         evaluation = evaluate(self.game, greedy, settings, rng, self.opponent)
         held_out = None
         if split is not None:
             settings = EvaluationSettings(sampled_games=num_games, layouts=split.held_out)
             held_out = evaluate(self.game, greedy, settings, rng)
-        result = EvaluationResult(evaluation, held_out, {})
+        statistics = {} if self.opponent is None else self.opponent.statistics()
+        result = EvaluationResult(evaluation, held_out, {}, statistics)
         result.metrics.update({each.name: each.compute(self, result) for each in self.metrics})
         return result
 
-    def lower_is_better(self, name: str) -> bool:
-        """Raises StopIteration for a metric that this game does not have."""
-        return next(each for each in self.metrics if each.name == name).lower_is_better(self)
-
     def better(self, metrics: dict[str, float], best: list[float] | None) -> list[float] | None:
         """The new best, by best_by and then by points; None unless these metrics beat the best."""
-        value = metrics[self.best_by]
-        if self.best_by in LOWER_IS_BETTER:
-            value = -value
-        candidate = [value, metrics.get("points", 0.0)]
+        sign = direction(self.game.spec.goal, self.best_by)
+        candidate = [sign * metrics[self.best_by], metrics.get("points", 0.0)]
         return candidate if best is None or candidate > best else None

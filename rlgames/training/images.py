@@ -35,15 +35,21 @@ class ImageCallback(Callback):
     """Writes histograms of every evaluation, and now and then images of a game.
 
     learns_logits: the policy's scores are logits, so that its moves have probabilities.
+    evaluated_at: after how many games a resumed run was last evaluated, otherwise 0.
     """
 
     def __init__(
-        self, cfg: DictConfig, evaluator: Evaluator, learns_logits: bool, log: RunLog
+        self,
+        cfg: DictConfig,
+        evaluator: Evaluator,
+        learns_logits: bool,
+        log: RunLog,
+        evaluated_at: int,
     ) -> None:
         self.cfg, self.evaluator, self.log = cfg, evaluator, log
         self.game, self.policy = evaluator.game, evaluator.greedy.policy
         self.learns_logits = learns_logits
-        self._last_shown = 0
+        self._last_shown = evaluated_at * NUM_SHOWN // cfg.games
 
     def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
         if evaluation is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rlgames.core import distributed
+from rlgames.core.rng import SELECTION_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.learners.behavior_cloning import BehaviorCloning
@@ -56,10 +57,10 @@ class TrainingLoop:
         distributed.barrier()
         self.callbacks.on_run_start(progress.games_played)
         self.compute_references()
-        if progress.evaluated_at == progress.games_played:
-            self.end_evaluation()  # a new run, or one that was interrupted here
         if progress.saved_at < 0:
-            self.save()
+            with self.interrupts.shielded():
+                self.end_evaluation()
+                self.save()
         self.pretrain()
         run_periodic_tasks()  # those that were due when an earlier process was interrupted
         while not state.is_over:
@@ -148,7 +149,7 @@ class TrainingLoop:
             return
         learner, evaluator = components.learner, components.evaluator
         with self.phase("evaluating"):
-            result = evaluator.evaluate(self.cfg.eval_games, "eval")
+            result = evaluator.evaluate(self.cfg.eval_games, SELECTION_STREAM)
         metrics = result.metrics
         if isinstance(learner, BehaviorCloning):
             metrics |= learner.evaluate(components.collector.held_out())
@@ -165,7 +166,7 @@ class TrainingLoop:
                 with self.phase("saving"):
                     self.checkpointer.write_best()
                 self.callbacks.on_checkpoint(progress.games_played, is_best=True)
-        self.end_evaluation(result.evaluation)
+            self.end_evaluation(result.evaluation)  # not interrupted: it would not be repeated
 
     def end_evaluation(self, evaluation: Evaluation | None = None) -> None:
         """Have the callbacks show what was evaluated."""

@@ -14,6 +14,9 @@ from rlgames.games.game import Game, State
 METRIC_NAME = re.compile(r"[\w ,:/.+=()%-]{1,100}")
 """Names of metrics that a checkpoint may contain."""
 
+PHASES = ("playing", "learning", "evaluating", "saving", "solving")
+"""What a process does. Every line of the log has the fraction of the time of each of them."""
+
 MIN_WEIGHT = 1e-300
 
 MAX_SECONDS = 1e12
@@ -25,6 +28,9 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
     statistics = {"turns": float(final.turn.float().mean())}
     if game.spec.goal == "score":
         statistics["score"] = float(score[:, 0].mean())
+        measures = game.measures(final)
+        if "grid_sum" in measures:
+            statistics["grid_sum"] = float(measures["grid_sum"].mean())
     if game.spec.goal == "outcome":
         statistics["first_seat_wins"] = float((score[:, 0] > score[:, 1]).float().mean())
         statistics["draws"] = float((score[:, 0] == score[:, 1]).float().mean())
@@ -33,15 +39,20 @@ def game_statistics(game: Game[Any], final: State) -> dict[str, float]:
 
 class MetricAccumulator:
     """Weighted means since the last line of the log, how much was played, and how the time of this
-    process was spent."""
+    process was spent.
+
+    Each moment belongs to one phase at most and to one line of the log: the fractions of a line add
+    up to at most 1, also where a phase contains another or lasts beyond a line.
+    """
 
     def __init__(self) -> None:
+        self._open_phases: list[str] = []
         self._reset()
 
     def _reset(self) -> None:
         # A restored accumulator has an earlier start; phases are timed in this process only.
-        self._start = self._process_start = time.perf_counter()
-        self._seconds_by_phase: dict[str, float] = {}
+        self._start = self._process_start = self._timed_until = time.perf_counter()
+        self._seconds_by_phase = dict.fromkeys(PHASES, 0.0)
         self._sums: dict[str, float] = {}
         self._weights: dict[str, float] = {}
         self._num_games = self._num_moves = 0
@@ -59,13 +70,21 @@ class MetricAccumulator:
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """Add the time of the block to a phase."""
-        start = time.perf_counter()
+        """Add the time of the block to one of PHASES, except that of blocks inside it."""
+        self._add_time()
+        self._open_phases.append(phase)
         try:
             yield
         finally:
-            seconds = time.perf_counter() - start
-            self._seconds_by_phase[phase] = self._seconds_by_phase.get(phase, 0.0) + seconds
+            self._add_time()
+            self._open_phases.pop()
+
+    def _add_time(self) -> None:
+        """Add the time since the last call to the innermost open phase."""
+        now = time.perf_counter()
+        if self._open_phases:
+            self._seconds_by_phase[self._open_phases[-1]] += now - self._timed_until
+        self._timed_until = now
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the time of each phase, as plain numbers."""
@@ -91,7 +110,8 @@ class MetricAccumulator:
 
     def close(self) -> dict[str, float]:
         """The means as train/..., speed and fractions of the time as time/...; then start over."""
-        now = time.perf_counter()
+        self._add_time()
+        now = self._timed_until
         seconds, process_seconds = now - self._start, now - self._process_start
         metrics = {f"train/{name}": sum_ / self._weights[name] for name, sum_ in self._sums.items()}
         metrics["time/games_per_s"] = self._num_games / seconds

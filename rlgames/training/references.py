@@ -11,6 +11,7 @@ from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate, random_play_mean
 from rlgames.games.game import Game
 from rlgames.players.player import Player, Random
+from rlgames.rollouts.holdout import Split
 from rlgames.solvers.optimum import find_optimum
 
 EARLY_SOLVE_SECONDS = 3.0
@@ -24,12 +25,21 @@ NUM_QUICK_GAMES = 500
 
 
 class References:
-    """What random and optimal play reach in the metric of the game; None: not known (yet)."""
+    """What random and optimal play reach in the metric of the game; None: not known (yet).
 
-    def __init__(self, cfg: DictConfig, game: Game[Any], opponent: Player | None) -> None:
-        self.cfg, self.game, self.opponent = cfg, game, opponent
+    optimal: on the layouts that are played, those of training where others are held out.
+    held_out_optimal: on those held out. random needs no such distinction, because random shots take
+    the same time on every layout: the order of the cells is random, and each layout has as many
+    ship cells.
+    """
+
+    def __init__(
+        self, cfg: DictConfig, game: Game[Any], opponent: Player | None, split: Split | None
+    ) -> None:
+        self.cfg, self.game, self.opponent, self.split = cfg, game, opponent, split
         self.random: float | None = None
         self.optimal: float | None = None
+        self.held_out_optimal: float | None = None
 
     @property
     def is_solvable(self) -> bool:
@@ -57,11 +67,22 @@ class References:
 
     def solve(self, seconds: float) -> None:
         """Compute the optimum, unless it is known or takes longer than this."""
+        layouts = None if self.split is None else self.split.trained_on
         if self.optimal is None:
-            optimum = find_optimum(self.game, seconds)
+            optimum = find_optimum(self.game, seconds, layouts=layouts)
             self.optimal = None if optimum is None else optimum.value
+
+    def solve_held_out(self, seconds: float) -> None:
+        """Compute the optimum on the held-out layouts, if there are any, in at most this time."""
+        if self.split is not None:
+            optimum = find_optimum(self.game, seconds, layouts=self.split.held_out)
+            self.held_out_optimal = None if optimum is None else optimum.value
 
     def as_dict(self) -> dict[str, float]:
         """Those that are known, by name."""
-        values = {"random": self.random, "optimal": self.optimal}
+        values = {
+            "random": self.random,
+            "optimal": self.optimal,
+            "held_out_optimal": self.held_out_optimal,
+        }
         return {name: value for name, value in values.items() if value is not None}

@@ -7,48 +7,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import filelock
 from omegaconf import DictConfig
 
 from rlgames.config import plugins
 from rlgames.config.checks import sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
+from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
-from rlgames.evaluation.evaluate import Evaluation
+from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game
-from rlgames.runs.checkpoint import LATEST, Checkpoint
-from rlgames.runs.directory import make_run_directory
+from rlgames.runs.checkpoint import LATEST, Checkpoint, restore_weights
+from rlgames.runs.directory import DirectoryLock, make_run_directory, remove_new_directories
 from rlgames.runs.files import read_metrics
-from rlgames.runs.run_log import ResumePoint, RunLog
+from rlgames.runs.run_log import ResumePoint, RunLog, RunResults
 from rlgames.training.callbacks import Callback, CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.components import build_components
+from rlgames.training.eval_metrics import EvaluationResult
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR
 from rlgames.training.images import ImageCallback
 from rlgames.training.log_callback import LogCallback
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.references import References
 from rlgames.training.state import TrainingState
 
-FINAL_EVAL_FACTOR = 4
-"""The final evaluation plays this many times the games of one during training."""
-
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A finished run: its directory and the final evaluation of its best greedy policy.
+    """A finished run: its directory, and evaluations of two greedy policies.
 
-    random, optimal: what such play reaches in the metric of the game, None where not known.
+    best: the checkpoint that evaluations during training selected. final: the network at the end
+    of training; the same evaluation where it is the best one. best_games: played before the best
+    checkpoint was saved. references: what random and optimal play reach in the metric of the game.
     """
 
     directory: Path
     game: Game[Any]
-    evaluation: Evaluation
-    held_out: Evaluation | None
+    best: EvaluationResult
+    final: EvaluationResult
+    best_games: int
     opponent: str
-    random: float | None
-    optimal: float | None
-    exploitability: float | None
+    references: References
     seconds: float
 
 
@@ -59,10 +59,10 @@ def train(cfg: DictConfig, callback: Callback | None = None) -> TrainingResult |
 
     Raises ConfigError before anything is written where the components do not fit together;
     NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
-    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT
-    and SIGTERM.
+    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT,
+    SIGTERM and SIGHUP.
     """
-    with Interrupts() as interrupts, distributed.process_group(cfg.device):
+    with Interrupts() as interrupts, distributed.process_group(cfg.device, cfg.join_seconds):
         components = build_components(cfg)
         log = _open_log(cfg, interrupts) if distributed.rank() == 0 else None
         return Run(TrainingState(cfg, components), log, interrupts, callback).run()
@@ -72,7 +72,7 @@ def resume(
     directory: Path,
     cfg: DictConfig,
     checkpoint: Checkpoint,
-    lock: filelock.BaseFileLock | None = None,
+    lock: DirectoryLock | None = None,
     callback: Callback | None = None,
 ) -> TrainingResult | None:
     """Resume a run from its checkpoint, by a checked config that is the run's own or has more
@@ -83,7 +83,7 @@ def resume(
     with (
         contextlib.ExitStack() as stack,
         Interrupts() as interrupts,
-        distributed.process_group(cfg.device),
+        distributed.process_group(cfg.device, cfg.join_seconds),
     ):
         stack.callback(lock.release if lock else lambda: None)
         with sanitize_errors():
@@ -91,7 +91,12 @@ def resume(
         state, log = TrainingState(cfg, components), None
         state.load(checkpoint)
         if distributed.rank() == 0:
-            resumed_at = ResumePoint(state.progress.games_played, state.num_log_lines)
+            resumed_at = ResumePoint(
+                games=state.progress.games_played,
+                num_lines=state.num_log_lines,
+                num_events=state.num_events,
+                is_changed=to_plain(cfg) != checkpoint.config,
+            )
             log = RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at, lock)
             if callback is not None:
                 callback.on_resume(read_metrics(directory / "metrics.jsonl"))
@@ -116,11 +121,15 @@ class Run:
         evaluator = components.evaluator
         callbacks: list[Callback] = []
         if log is not None:
-            images = ImageCallback(self.cfg, evaluator, components.learner.learns_logits, log)
+            learns_logits, evaluated_at = (
+                components.learner.learns_logits,
+                state.progress.evaluated_at,
+            )
+            images = ImageCallback(self.cfg, evaluator, learns_logits, log, evaluated_at)
             callbacks = [LogCallback(log, evaluator.best_by), images]
             callbacks += [] if callback is None else [callback]
         self.callbacks = CallbackList(callbacks)
-        self.references = References(self.cfg, components.game, evaluator.opponent)
+        self.references = References(self.cfg, components.game, evaluator.opponent, evaluator.split)
         self.checkpointer = Checkpointer(state, log)
         self.loop = TrainingLoop(
             state, self.references, self.checkpointer, self.callbacks, interrupts
@@ -134,7 +143,7 @@ class Run:
         with contextlib.nullcontext() if is_alone else self.interrupts.shielded():
             try:
                 self.loop.run()
-                return None if self.log is None else self.evaluate_best(self.log)
+                return None if self.log is None else self.evaluate_result(self.log)
             except Interrupted as signal:
                 raise Interrupted(signal.number, self.save_on_interrupt()) from None
             except BaseException as error:
@@ -145,34 +154,50 @@ class Run:
                     self.close_log("failed")
                 raise
 
-    def evaluate_best(self, log: RunLog) -> TrainingResult:
-        """Evaluate the best weights and compare them with the references."""
+    def evaluate_result(self, log: RunLog) -> TrainingResult:
+        """Evaluate the final and the best weights and compare them with the references."""
         cfg, components = self.cfg, self.state.components
-        self.has_best_weights = True
-        self.checkpointer.restore_best()
         self.callbacks.on_phase("evaluating")
-        # Not the games by which the best checkpoint was selected.
-        games = FINAL_EVAL_FACTOR * cfg.eval_games
-        result = components.evaluator.evaluate(games, "final")
-        if self.references.is_solvable and self.references.optimal is None:
+        best, final, best_games = self.evaluate_checkpoints()
+        if self.references.is_solvable:
             self.callbacks.on_phase("solving")
             self.references.solve(cfg.solve_seconds)
+            self.references.solve_held_out(cfg.solve_seconds)
         self.references.compute_random()
-        metrics = result.metrics | self.references.as_dict()
-        log.finish("done", self.state.progress.games_played, metrics, self.state.seconds)
+        results = RunResults(
+            best=best.metrics,
+            final=final.metrics,
+            best_games=best_games,
+            is_exact=best.evaluation.is_exact,
+            references=self.references.as_dict(),
+            opponent_statistics=best.opponent_statistics,
+        )
+        log.finish("done", self.state.progress.games_played, self.state.seconds, results)
         self.is_done = True
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
             directory=log.directory,
             game=components.game,
-            evaluation=result.evaluation,
-            held_out=result.held_out,
+            best=best,
+            final=final,
+            best_games=best_games,
             opponent=str(cfg.eval_opponent.name),
-            random=self.references.random,
-            optimal=self.references.optimal,
-            exploitability=metrics.get("exploitability"),
+            references=self.references,
             seconds=self.state.seconds,
         )
+
+    def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
+        """Evaluate the best and the final weights on the same games, which selected neither, and
+        once if they are the same; the third value: games played before the best were saved."""
+        evaluator, agent = self.state.components.evaluator, self.state.components.agent
+        games = FINAL_EVAL_FACTOR * self.cfg.eval_games
+        best = self.checkpointer.read_best()
+        final_result = evaluator.evaluate(games, FINAL_STREAM)
+        if best.games == self.state.progress.games_played:
+            return final_result, final_result, best.games
+        self.has_best_weights = True
+        restore_weights(agent.policy, best.policy)
+        return evaluator.evaluate(games, FINAL_STREAM), final_result, best.games
 
     def save_on_interrupt(self) -> str:
         """Save, if there is anything to save and nothing was torn apart; a message about it."""
@@ -203,7 +228,7 @@ class Run:
         if self.log is not None:
             with contextlib.suppress(OSError):
                 games = self.state.progress.games_played
-                self.log.finish(status, games, {}, self.state.seconds)
+                self.log.finish(status, games, self.state.seconds)
 
     @property
     def resume_command(self) -> str:
@@ -214,9 +239,15 @@ class Run:
 def _open_log(cfg: DictConfig, interrupts: Interrupts) -> RunLog:
     try:
         if cfg.out:
-            directory = Path(cfg.out)
-        else:
-            directory = make_run_directory(Path("outputs") / cfg.game.name)
-        return RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts)
+            return RunLog(Path(cfg.out), to_plain(cfg), to_yaml(cfg), interrupts)
+        directory = make_run_directory(Path("outputs") / cfg.game.name)
+        try:
+            return RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts)
+        except BaseException:
+            remove_new_directories([directory])
+            raise
     except OSError as error:
-        raise ConfigError(f"out={cfg.out}: {error.strerror}", "name another out=") from None
+        path = sanitized(cfg.out or error.filename or "outputs")
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}", "name another out="
+        ) from None

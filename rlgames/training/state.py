@@ -35,7 +35,8 @@ class TrainingState:
 
     Playing changes generators, the collector and players in the middle of a batch. They are stored
     as they were after the last batch that was learned from, so that an interrupted batch is played
-    again. num_log_lines: lines of the log that belong to a restored checkpoint.
+    again. num_log_lines, num_events: lines of the log, and events of TensorBoard, that belong to a
+    restored checkpoint; None events: an earlier version did not count them.
     """
 
     def __init__(self, cfg: DictConfig, components: Components) -> None:
@@ -44,6 +45,7 @@ class TrainingState:
         play_stream = distributed.rank_stream_name("play")
         self.rng = make_generator(cfg.seed, play_stream, components.device)
         self.num_log_lines = 0
+        self.num_events: int | None = None
         self._started_at = time.perf_counter()
         self.take_snapshot()
 
@@ -95,13 +97,14 @@ class TrainingState:
         self.take_snapshot()
         return bool(num_stopping)
 
-    def state_dict(self, num_log_lines: int) -> Tree:
+    def state_dict(self, num_log_lines: int, num_events: int) -> Tree:
         """The state as a tree; in the first process that of all processes."""
         own = {"learner": self.components.learner.state_dict(), **self._snapshot}
         processes = distributed.gather(own) or []
         return {
             "progress": asdict(self.progress) | {"seconds": self.seconds},
             "num_log_lines": num_log_lines,
+            "num_events": num_events,
             "metrics": self.metrics.state_dict(),
             "processes": {str(rank): process for rank, process in enumerate(processes)},
         }
@@ -126,6 +129,10 @@ class TrainingState:
         components, processes = self.components, state["processes"]
         self.progress = Progress(**state["progress"])
         self.num_log_lines = checked_int(state["num_log_lines"], 0)
+        if "num_events" in state:
+            self.num_events = checked_int(state["num_events"], 0)
+            if self.progress.saved_at < 0:  # stopped before all references were written
+                self.num_events = 0
         self.metrics.load_state_dict(state["metrics"])
         own = processes.get(str(distributed.rank()))  # None if there were fewer processes
         shared = own or processes["0"]

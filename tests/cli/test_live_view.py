@@ -159,7 +159,10 @@ def test_a_callback_is_informed_and_a_finished_run_can_be_viewed(tmp_path):
     assert told.games == sorted(told.games)
     assert set(range(20, 201, 20)) <= set(told.games)
     assert told.bounds[0] == "turns"
-    assert told.bounds[1:] == (trained.random, trained.optimal)
+    assert told.bounds[1:] == (
+        trained.references.random,
+        trained.references.optimal,
+    )
     assert {(100, True), (200, False)} <= set(told.files)
     assert {"playing", "learning", "evaluating", "saving", "solving"} <= told.what
     assert told.directory == tmp_path / "run"
@@ -174,7 +177,10 @@ def test_a_callback_is_informed_and_a_finished_run_can_be_viewed(tmp_path):
     view = progress.view_of_run(tmp_path / "run")
     assert (view.games, view.total) == (200, 200)
     assert [games for games, _ in view.curve] == [100, 200]
-    assert (view.random, view.optimal) == (trained.random, trained.optimal)
+    assert (view.random, view.optimal) == (
+        trained.references.random,
+        trained.references.optimal,
+    )
     assert "100 %" in drawn(view, color_system=None)
     assert live_view.svg(view).startswith("<svg")
 

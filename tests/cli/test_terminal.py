@@ -157,14 +157,15 @@ def test_the_last_format_counts(typed):
 
 
 @pytest.mark.parametrize("games", [1, 2])
-def test_an_evaluation_of_a_game_or_two_has_finite_intervals(games, typed):
-    words = ["eval", "game=tictactoe", f"games={games}", "format=json"]
+def test_an_evaluation_of_a_game_or_two_has_finite_intervals_or_none(games, typed):
+    words = ["eval", "game=tictactoe", f"games={games}"]
     for player in ("random", "exact"):
-        report = json.loads(typed(*words, f"player={player}").stdout)
+        report = json.loads(typed(*words, f"player={player}", "format=json").stdout)
         for part in (report["win"], report["draw"], report["loss"], *report["seats"][0].values()):
             low, high = part["ci95"]
             assert 0 <= low <= part["rate"] <= high <= 1
-        assert all(map(math.isfinite, report["moves"]["ci95"]))
+        assert report["moves"]["ci95"] is None
+    assert "± –" in typed(*words, "player=random").stdout
 
 
 def test_everything_won_is_no_certainty(typed):
@@ -241,10 +242,19 @@ def test_what_is_printed_controls_no_terminal(typed, tmp_path, capfd):
     assert r"x[bold]:smile:\x1b[31m against random" in done.stdout
     assert "\x1b" not in done.stdout
     player = {"name": "[red]a\x1b[0m", "elo": 1.0, "ci95": [0.0, 2.0], "points": [None]}
-    display.print_arena({"games": 4, "players": [player]})
+    display.print_arena({"games": 4, "players": [player], "pairs": []})
     assert r"[red]a\x1b[0m" in capfd.readouterr().out
 
 
 def test_printable():
     assert printable("a é 漢 🎲 [x]") == "a é 漢 🎲 [x]"
     assert printable("\x1b\n\u202e\udcff\x9b") == r"\x1b\n\u202e\udcff\x9b"
+
+
+@pytest.mark.parametrize("number", ["abc", "", "0", "-1", "1.5", 30 * "9"])
+def test_a_wrong_number_of_threads_is_refused_in_one_line(number, typed, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", number)
+    done = typed("eval", "player=random", "game=tictactoe", "games=2")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"rlgames: OMP_NUM_THREADS={number!r} ")
+    assert len(done.stderr.splitlines()) == 1

@@ -20,11 +20,11 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.commands.curves import over_runs
+from rlgames.commands.curves import moving_mean, over_runs
 from rlgames.commands.report import report_command
+from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.index import find_runs
-from rlgames.runs.summary import student_t
 
 T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 30: 2.0423, 1000: 1.9623}
 """Student's t, 97.5 %, by degrees of freedom, from a printed table."""
@@ -33,7 +33,8 @@ GAME = {"name": "salvo", "board": 4, "ships": [4, 2], "shots": 2}
 
 
 def write(path, status="done", turns=(5.0,), results=None, facts=(), **settings):
-    """A run as its files; turns: of its evaluations, every 100 games, the last its result."""
+    """A run as its files; turns: of its evaluations, every 100 games, the last that of its best
+    checkpoint; the final network takes one more."""
     path.mkdir(parents=True)
     cfg = {"game": GAME, "learner": {"name": "td", "rate": 1.0}, "games": 400, "lr": 0.1, "seed": 0}
     (path / "config.yaml").write_text(yaml.safe_dump(cfg | settings | {"out": str(path)}))
@@ -45,6 +46,7 @@ def write(path, status="done", turns=(5.0,), results=None, facts=(), **settings)
     own = {"status": status, "figure": "turns", "best_by": "turns"} | dict(facts)
     if status == "done":
         own |= {"results": results or {"turns": turns[-1], "optimal": 4.0}, "seconds": 9.0}
+        own |= {} if results else {"final_results": {"turns": turns[-1] + 1.0}, "best_games": 300}
     (path / "run.json").write_text(json.dumps(own))
     return path
 
@@ -89,6 +91,9 @@ def by_hand(directory):
 def test_the_numbers_are_those_of_the_files(sweep, typed):
     found = json.loads(reported(typed, "sweep", "format=json"))
     assert {"path", "status", "config", "results"} <= set(found["runs"][0])
+    assert found["checkpoints"] == {"results": "best (selected)", "final_results": "final"}
+    assert found["runs"][0]["final_results"] == {"turns": 6.0}
+    assert found["runs"][0]["best_games"] == 300
     assert [run["path"] for run in found["runs"]] == [f"sweep/{job}" for job in range(6)]
     for row, (mean, half, n) in zip(found["rows"], by_hand(sweep), strict=True):
         turns = row["results"]["turns"]
@@ -96,6 +101,8 @@ def test_the_numbers_are_those_of_the_files(sweep, typed):
         low, high = turns["ci95"]
         assert (low, high) == (pytest.approx(mean - half, 1e-4), pytest.approx(mean + half, 1e-4))
         assert row["gap_to_optimal"] == pytest.approx((mean - 4) / 4, abs=1e-12)
+        assert row["final_results"]["turns"]["mean"] == pytest.approx(mean + 1, abs=1e-12)
+        assert row["final_gap_to_optimal"] == pytest.approx((mean - 3) / 4, abs=1e-12)
     assert [row["config"] for row in found["rows"]] == [{"lr": 0.2}, {"lr": 0.1}]
     assert found["best"] == ["sweep/3"]
 
@@ -110,19 +117,26 @@ def test_a_seed_counts_once(sweep, typed):
 
 def test_every_format_says_the_same(sweep, typed):
     (mean, half, _), _ = by_hand(sweep)
-    cells = ["0.2", "done", "3", f"{mean:.4f} ± {half:.4f}", "4.0000", "18.75%", "9.0", "sweep/3"]
+    value = f"{mean:.4f} ± {half:.4f}"
+    final = [f"{mean + 1:.4f} ± {half:.4f}", "4.0000", "18.75%", "43.75%"]
+    cells = ["0.2", "done", "3", value, *final, "9.0", "sweep/3"]
     told = reported(typed, "sweep")
     row = next(line for line in told.splitlines() if "0.2 " in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == cells
     assert told.splitlines()[-1] == "best run: rlgames eval sweep/3"
     told = reported(typed, "sweep", "format=markdown")
     lines = [line.strip("| ").split(" | ") for line in told.splitlines()[:4]]
-    assert lines[0] == ["lr", "status", "runs", "turns", "optimal", "gap", "seconds", "run"]
+    assert lines[0] == [
+        *("lr", "status", "runs", "turns best (selected)", "turns final", "optimal"),
+        *("gap best (selected)", "gap final", "seconds", "run"),
+    ]
     assert lines[2] == cells
     assert told.splitlines()[-1] == "best run: `rlgames eval sweep/3`"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
-    assert float(rows[0]["turns"]) == mean
-    assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
+    assert float(rows[0]["turns best (selected)"]) == mean
+    assert float(rows[0]["turns final"]) == mean + 1
+    assert float(rows[0]["turns best (selected) high"]) == pytest.approx(mean + half, 1e-4)
+    assert float(rows[0]["turns final high"]) == pytest.approx(mean + 1 + half, 1e-4)
     assert (rows[0]["lr"], rows[1]["run"]) == ("0.2", "sweep/0")
 
 
@@ -146,12 +160,14 @@ def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typ
         )  # fmt: skip
     told = reported(typed, "sweep", "format=markdown").splitlines()[0]
     names = told.strip("| ").split(" | ")
-    assert names[:4] + names[-4:] == [
-        *("game", "lr", "status", "runs", "optimal", "gap", "seconds", "run")
-    ]
-    assert {*names[4:-4]} == {"turns", "exploitability", "points"}
+    assert names[:4] == ["game", "lr", "status", "runs"]
+    assert names[-5:] == ["optimal", "gap best (selected)", "gap final", "seconds", "run"]
+    assert {*names[4:-5]} == {
+        *(f"{name} best (selected)" for name in ("turns", "exploitability", "points")),
+        "turns final",
+    }
     whole = reported(typed, "sweep", "format=csv").splitlines()[0].split(",")
-    assert {"learner", "learner.rate", "lr", "win", "draw", "loss"} <= {*whole}
+    assert {"learner", "learner.rate", "lr", "win best (selected)"} <= {*whole}
 
 
 def test_rows_of_single_runs_and_their_order(sweep, typed):
@@ -299,6 +315,9 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["sweep", "curves=x.jpg"], ".png"),
             (["sweep", "curves=x.png", "metric=eval/turn"], "did you mean eval/turns?"),
             (["sweep", "curves=none/x.png"], "none/x.png"),
+            (["sweep", "metric=eval/turns"], "curves=FILE.png"),
+            (["sweep", "window=100"], "curves=FILE.png"),
+            (["sweep", "window=100", "curves=x.png"], "metric=train/turns"),
         ],
     ),
 )
@@ -323,6 +342,35 @@ def test_curves_are_means_over_seeds(sweep, typed, tmp_path):
     # A line for each lr and a band, which shines through, and the optimum.
     assert {(31, 119, 180), (214, 95, 14), (44, 140, 60)} <= colours
     assert any(r > 180 and 200 < g < 235 and b > 230 for r, g, b in colours)
+
+
+def test_a_window_averages_training_metrics_over_games(tmp_path, typed):
+    games, means = np.array([100.0, 200.0, 400.0]), np.array([8.0, 6.0, 5.0])
+    x, y = moving_mean((games, means), 200)
+    assert list(x) == [200, 400]
+    assert list(y) == [7, 5]
+    x, y = moving_mean((games, means), 300)
+    assert list(x) == [400]
+    assert y[0] == pytest.approx((6 + 2 * 5) / 3)
+    assert len(moving_mean((games, means), 500)[0]) == 0
+
+    run = write(tmp_path / "run")
+    lines = [{"games": 100 * n, "train/turns": 5 + (-1) ** n} for n in range(1, 11)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    draw = ["run", "curves=x.png", "metric=train/turns"]
+    assert "curves: x.png" in reported(typed, *draw, "window=200")
+    with Image.open(tmp_path / "x.png") as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+    is_curve = (pixels == (31, 119, 180)).all(2)[40:]  # below the legend
+    rows = is_curve.any(1).nonzero()[0]
+    assert rows.max() - rows.min() < 4  # a flat line: two log lines average to 5
+    said = typed("report", *draw, "window=2000")
+    assert said.returncode == 2
+    assert "window=2000 is longer than every run" in said.stderr
+    said = typed("report", *draw, "window=50")
+    assert said.returncode == 2
+    assert "window=50 is shorter than the 100 games of a log line" in said.stderr
+    assert "log_every=50" in said.stderr
 
 
 def test_settings_have_the_names_that_are_typed():
@@ -366,7 +414,8 @@ def test_real_runs(tmp_path):
         events = EventAccumulator(str(run)).Reload()
         facts = json.loads((run / "run.json").read_text())
         finals.append(facts["results"]["turns"])
-        assert events.Scalars("final/turns")[0].value == pytest.approx(finals[-1])
+        for tag, field in (("best/turns", "results"), ("final/turns", "final_results")):
+            assert events.Scalars(tag)[0].value == pytest.approx(facts[field]["turns"])
         last = [line for line in read_metrics(run / "metrics.jsonl") if "eval/turns" in line][-1]
         assert facts["seconds"] >= last["time/seconds"]
         steps = [scalar.step for scalar in events.Scalars("reference/turns/random")]

@@ -1,15 +1,19 @@
 """Several processes teach one policy as one process would."""
 
+import contextlib
 import math
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from markers import one_in, quick
-from processes import Process, final_state, metrics_without_times, same
+from processes import Process, final_state, has_ended, metrics_without_times, same
 
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY, load_part
@@ -127,7 +131,7 @@ def test_equals_one_process_on_the_same_games(learner, tmp_path):
         return parts.agent.policy.state_dict()
 
     def prepare(rank):
-        with distributed.process_group("cpu"):
+        with distributed.process_group("cpu", 60):
             torch.save(taught([[0, 1, 2, 3], [4, 5, 6, 7, 8, 9]][rank]), tmp_path / f"{rank}.pt")
         os._exit(0)
 
@@ -151,7 +155,7 @@ def test_resumes_exactly(tmp_path):
             nonlocal count
             count += 1
             if count == 9 and rank == 1:
-                os.kill(os.getpid(), signal.SIGTERM)
+                signal.raise_signal(signal.SIGTERM)
             return update(self, *args)
 
         load_part("learner", "ppo").update = stopped
@@ -225,3 +229,111 @@ def test_a_non_finite_number_ends_all_processes_in_one_line(spoilt, tmp_path):
         assert code == 3, told
         assert "Traceback" not in told
         assert "not a finite number" in told or "another process of this run has ended" in told
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not condition():
+        time.sleep(0.05)
+    assert condition()
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path):
+    """Nobody tells them: torchrun gives each process a group of its own, and is killed."""
+    launcher = os.fork()
+    if not launcher:
+        os.setsid()
+        ranks = Ranks(tmp_path, "train", *WORDS, "games=10000000", "out=run")
+        pids = [process.pid for process in ranks.processes]
+        (tmp_path / "pids.part").write_text(" ".join(map(str, pids)))
+        (tmp_path / "pids.part").rename(tmp_path / "pids")
+        time.sleep(120)
+        os._exit(0)
+    try:
+        wait_until((tmp_path / "run/metrics.jsonl").exists, 60)
+        pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+        assert not any(map(has_ended, pids))
+    finally:
+        os.kill(launcher, signal.SIGKILL)
+        os.waitpid(launcher, 0)
+    wait_until(lambda: all(map(has_ended, pids)), 15)
+    assert read_run(tmp_path / "run")["status"] == "interrupted"
+
+
+@pytest.mark.slow
+def test_killing_torchruns_process_group_leaves_nobody(tmp_path):
+    script = "import sys; sys.argv[0] = 'rlgames'; from rlgames.cli.main import main; main()"
+    (tmp_path / "start.py").write_text(script)
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    words += ["start.py", "train", *WORDS, "games=10000000", "out=run"]
+    torchrun = subprocess.Popen(words, cwd=tmp_path, start_new_session=True)
+    try:
+        wait_until((tmp_path / "run/metrics.jsonl").exists, 90)
+        pids = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                if int(status.read_text().rpartition(")")[2].split()[1]) == torchrun.pid:
+                    pids.append(int(status.parent.name))
+        assert len(pids) >= 2
+    finally:
+        os.killpg(torchrun.pid, signal.SIGKILL)
+        torchrun.wait()
+    wait_until(lambda: all(map(has_ended, pids)), 15)
+    assert Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games > 0
+
+
+@pytest.mark.parametrize(
+    ("present", "missing"), [(0, "process 1 (RANK=1)"), (1, "process 0 (RANK=0) at localhost:")]
+)
+def test_a_missing_process_is_named_and_waited_for_a_limited_time(present, missing, tmp_path):
+    def prepare():
+        named = {"RANK": present, "LOCAL_RANK": present, "WORLD_SIZE": 2}
+        named |= {"MASTER_ADDR": "localhost", "MASTER_PORT": free_port()}
+        os.environ.update({name: str(value) for name, value in named.items()})
+        os.environ["TORCHELASTIC_RUN_ID"] = "none"
+        distributed.SILENT_SECONDS = 0.5
+
+    begun = time.monotonic()
+    words = ["train", *WORDS, "out=run", "join_seconds=2"]
+    code, said = Process(tmp_path, *words, prepare=prepare).wait()
+    assert code == 3, said
+    assert time.monotonic() - begun < 20
+    first, second = said.strip().splitlines()
+    assert first.startswith("rlgames: waiting for " + missing)
+    assert "did not join within join_seconds=2" in second
+    assert not (tmp_path / "run").exists()
+
+
+TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+TORCHRUN |= {"MASTER_ADDR": "localhost", "MASTER_PORT": "12345"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            dict.fromkeys(["RANK", "LOCAL_RANK", "WORLD_SIZE"]),
+            "is set without RANK, LOCAL_RANK, WORLD_SIZE;",
+        ),
+        ({"WORLD_SIZE": None}, "is set without WORLD_SIZE;"),
+        ({"MASTER_ADDR": None}, "is set without MASTER_ADDR;"),
+        ({"RANK": "a"}, "RANK='a' is not a whole number"),
+        ({"RANK": "2"}, "RANK=2 is out of range"),
+        ({"RANK": "-1"}, "RANK=-1 is out of range"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE=0 is out of range"),
+        ({"MASTER_PORT": "99999"}, "MASTER_PORT=99999 is out of range"),
+    ],
+)
+def test_what_is_wrong_with_torchruns_variables_is_named(
+    changed, told, typed, tmp_path, monkeypatch
+):
+    for name, value in (TORCHRUN | changed).items():
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    done = typed("train", *WORDS, "out=run")
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []

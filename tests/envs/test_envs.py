@@ -228,3 +228,46 @@ def test_ppo_of_stable_baselines3_learns_salvo(masked):
         turns[who] = -total.mean()
     assert turns["random"] == pytest.approx(7.5, abs=0.3)
     assert turns["trained"] < 6
+
+
+@pytest.mark.parametrize("seat", [1, 2])
+@pytest.mark.parametrize(
+    "keys", [{"game": "salvo_duel", "board": 3, "ships": [2, 1]}, {"game": "tictactoe"}]
+)
+def test_the_last_observation_is_the_agents_own_view(keys, seat):
+    """Whoever made the last move: the own ships or stones are where the agent saw them before."""
+    from rlgames.envs.gymnasium_env import GameEnv
+
+    env = GameEnv(**keys, seat=seat)
+    last_movers = set()
+    own_plane = 3 if keys["game"] == "salvo_duel" else 0
+    for game in range(20):
+        observation, info = env.reset(seed=game)
+        terminated = False
+        while not terminated:
+            before = observation
+            action = int(info["action_mask"].argmax())
+            observation, _, terminated, _, info = env.step(action)
+            own, own_before = observation[own_plane], before[own_plane]
+            assert (own >= own_before).all()  # stones are added, ships stay
+            if keys["game"] == "salvo_duel":
+                assert (own == own_before).all()
+        last_movers.add(int(env.games.state.current_seat[0]))
+        other = {1: 1, 2: 0}[seat]
+        view = env.games.game.view_from_seat(env.games.state, other)
+        assert (observation != env.games.game.observe(view)[0].numpy()).any()
+    assert last_movers == {0, 1}
+
+
+def test_both_agents_see_the_end_of_a_duel():
+    pytest.importorskip("pettingzoo")
+    from rlgames.envs.pettingzoo_env import env
+
+    table = env(game="salvo_duel", board=2, ships=[1])
+    table.reset(seed=0)
+    while not any(table.terminations.values()):
+        table.step(int(table.last()[0]["action_mask"].argmax()))
+    raw = table.unwrapped
+    for seat, agent in enumerate(table.possible_agents):
+        view = raw.game.view_from_seat(raw.state, seat)
+        assert (raw.observe(agent)["observation"] == raw.game.observe(view)[0].numpy()).all()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from processes import has_ended
 
 from rlgames.evaluation.parallel import BATCHES_PER_SHARD, ShardedGames, _map_in_forks
 from rlgames.games.battleship import Battleship
@@ -171,3 +172,25 @@ def test_an_interruption_ends_all_forks():
     with pytest.raises(KeyboardInterrupt):
         collect(game, [Waiting(game)], 2)
     assert not multiprocessing.active_children()
+
+
+def test_processes_end_with_a_parent_that_is_killed(tmp_path):
+    def note_and_sleep(index):
+        (tmp_path / str(os.getpid())).touch()
+        time.sleep(60)
+
+    parent = os.fork()
+    if not parent:
+        _map_in_forks(note_and_sleep, 2, 2)
+        os._exit(0)
+    deadline = time.monotonic() + 20
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(pids) == 2
+    deadline = time.monotonic() + 5
+    while not all(map(has_ended, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert all(map(has_ended, pids))

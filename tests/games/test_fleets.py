@@ -8,9 +8,9 @@ import pytest
 import torch
 from helpers import rng
 
-from rlgames.games.fleets import sunk_ships
 from rlgames.games.layouts import enumerate_layouts, placements, sample_layouts
-from rlgames.games.posterior import Posterior
+from rlgames.games.posterior import Posterior, Seen
+from rlgames.games.sinkings import Sinkings, SinkingSlots, sinking_turns
 
 FLEETS = [(1, 5, [2]), (2, 3, [2, 1]), (3, 3, [2, 2]), (3, 4, [2, 3, 2]), (4, 2, [1, 1, 1])]
 SMALL = (4, 4, [3, 2, 2])
@@ -157,7 +157,7 @@ def test_weights_add_up_to_the_number_of_layouts(rows, columns, ships):
     shot, hit = seen_of(sample_layouts(rows, columns, ships, 20, rng(7)), 0.35, 8)
     samples = 8000
     total, square = torch.zeros(20).double(), torch.zeros(20).double()
-    for particles in sampled._particles(shot, hit, samples, rng(9)):
+    for particles in sampled._particles(Seen(shot, hit), samples, rng(9)):
         mass = particles.weight * particles.last.sum(1)
         total.index_add_(0, particles.game, mass)
         square.index_add_(0, particles.game, mass * mass)
@@ -195,23 +195,60 @@ def test_draws_agree_with_what_was_seen_on_a_board_too_big_to_list(share):
         assert all(part in lines(10, 10, ship) for part, ship in zip(parts, ships, strict=True))
 
 
+def announced(layouts, hit, ships, names_length, seed):
+    """Hits in random turns, and the sinkings that are announced for them."""
+    turn = torch.randint(1, 5, hit.shape, generator=rng(seed), dtype=torch.int16)
+    hit_turn = torch.where(hit, turn, 0)
+    ship_turns = sinking_turns(layouts, hit_turn, torch.tensor(ships))
+    slots = SinkingSlots(ships, names_length)
+    turns = torch.zeros_like(ship_turns)
+    for now in range(1, 5):
+        sunk = (ship_turns > 0) & (ship_turns <= now)
+        turns = slots.record(turns, sunk, torch.full((len(hit),), now))
+    return Sinkings(slots, hit_turn, turns)
+
+
+def sinkings_of(fleet, hit_turn, names_length):
+    """By the book: a multiset of what sank in which turn. fleet: a set of cells for each ship."""
+    return Counter(
+        (len(ship) if names_length else 0, max(hit_turn[cell] for cell in ship))
+        for ship in fleet
+        if all(hit_turn[cell] for cell in ship)
+    )
+
+
+@pytest.mark.parametrize("names_length", [True, False])
 @pytest.mark.parametrize("listing", [True, False])
-def test_draws_also_agree_with_the_number_of_ships_sunk(listing):
-    """Each row is asked its own question, in whatever order the rows are worked on."""
+def test_draws_and_probabilities_agree_with_the_announced_sinkings(listing, names_length):
+    """Each row has its own history; all layouts that explain it are equally likely."""
     rows, columns, ships = SMALL
-    _, exact, sampled = posteriors(rows, columns, ships)
-    layouts = sample_layouts(rows, columns, ships, 200, rng(15))
-    shot, hit = seen_of(layouts, 0.6, 16)
-    lengths = torch.tensor(ships)
-    sunk = sunk_ships(layouts, hit, lengths).sum(1)
-    assert sunk.unique().tolist() == [0, 1, 2, 3]
-
-    def agrees(row, drawn):
-        return sunk_ships(drawn, hit[row], lengths).sum(1) == sunk[row]
-
-    drawn = (exact if listing else sampled).sample(shot, hit, 16, rng(17), agrees)
+    listed, exact, sampled = posteriors(rows, columns, ships)
+    layouts = sample_layouts(rows, columns, ships, 40, rng(15))
+    shot, hit = seen_of(layouts, 0.7, 16)
+    sinkings = announced(layouts, hit, ships, names_length, 18)
+    assert {0, 1, 2} <= set((sinkings.turns > 0).sum(1).tolist())
+    posterior = exact if listing else sampled
+    drawn = posterior.sample(shot, hit, 16, rng(17), sinkings)
     assert torch.equal((drawn > 0) & shot, hit)
-    assert torch.equal(sunk_ships(drawn, hit, lengths).sum(1), sunk)
+    probability = posterior.occupancy(shot, hit, 4000, rng(19), sinkings)
+    fleets_listed = [by_number(layout, ships) for layout in listed]
+    agree = agreeing(listed, shot, hit)
+    has_excluded = False
+    for row in range(len(layouts)):
+        hit_turn = sinkings.hit_turn[row].tolist()
+        truth = sinkings_of(by_number(layouts[row], ships), hit_turn, names_length)
+        assert sinkings_of(by_number(drawn[row], ships), hit_turn, names_length) == truth
+        candidates = agree[row].nonzero()[:, 0].tolist()
+        possible = [
+            number
+            for number in candidates
+            if sinkings_of(fleets_listed[number], hit_turn, names_length) == truth
+        ]
+        has_excluded |= len(possible) < len(candidates)
+        expected = (listed[possible] > 0).float().mean(0)
+        tolerance = 1e-5 if listing else 0.06
+        assert float((probability[row] - expected).abs().max()) < tolerance
+    assert has_excluded
 
 
 @pytest.mark.parametrize("listing", [True, False])

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from markers import one_in
 from reference_rules import DuelBook, SalvoBook
 
-from rlgames.games import battleship, salvo_duel
+from rlgames.games import fleets as fleets_module
 from rlgames.games.battleship import Battleship
 from rlgames.games.layouts import enumerate_layouts
 from rlgames.games.posterior import Posterior
 from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.rollouts.conformance import count_contradictions
 
 DUELS = [
     (2, 2, [1]),
@@ -125,10 +126,15 @@ def duel_planes(book, ships):
         plane(struck, area),
         plane(book.action_cells, area),
     ]
-    return planes + [
+    planes += [
         [share] * area
         for share in (len(book.action_cells) / max(mine, 1), mine / ships, theirs / ships)
     ]
+    for seat in (current_seat, other):
+        turn, sunk = book.hit_turn[seat], book.sunk_turns[seat]
+        planes.append([turn.get(cell, 0) / (2 * area) for cell in range(area)])
+        planes.append([sunk.count(turn.get(cell, -1)) / ships for cell in range(area)])
+    return planes
 
 
 def compare_duel(game, state, books):
@@ -149,6 +155,8 @@ def compare_duel(game, state, books):
             assert cells_of(state.shot[row, seat]) == book.shot[seat]
             assert cells_of(state.hit[row, seat]) == hits_of(book, seat)
             assert int(state.afloat[row, seat]) == len(book.afloat(seat))
+            turns = state.sunk_turn[row, seat].tolist()
+            assert turns == book.sunk_turns[seat] + [0] * (count - len(book.sunk_turns[seat]))
         assert cells_of(state.aimed[row]) == set(book.action_cells)
         assert ships_of(state.own[row], count) == book.fleets[book.current_seat]
 
@@ -272,8 +280,8 @@ def test_results_of_a_salvo_appear_only_at_its_end():
         assert not state.hit.any()
         assert state.afloat.tolist() == [[2, 2]]
         assert game.observe(state)[0, 7].unique().tolist() == [0.5]
-    shown = game.render(at_a_hit, 0).replace("A B C", "").splitlines()
-    assert shown[2].split("|")[0].split() == ["1", ".", "+", "."]
+    assert game.boards(at_a_hit, 0)[0][0] == [".", "+", "."]
+    assert "your hits: none\nyour sinkings: none\n" in game.render(at_a_hit, 0)
     ended = fire(game, at_a_hit, 2)
     assert cells_of(ended.shot[0, 0]) == {1, 2}
     assert cells_of(ended.hit[0, 0]) == {1}
@@ -325,12 +333,13 @@ def test_the_first_seat_can_win_before_the_other_has_fired():
 
 def fleet_that_agrees(game, book, seat):
     """The fleets of the other seat that agree with all that this one has seen."""
-    shot, hit = book.shot[seat], hits_of(book, seat)
-    lost = len(game.fleet) - len(book.afloat(1 - seat))
+    shot, hit, turn = book.shot[seat], hits_of(book, seat), book.hit_turn[seat]
     return {
         fleet
         for fleet in all_fleets(game.rows, game.columns, game.fleet.ships)
-        if shot & frozenset().union(*fleet) == hit and sum(ship <= hit for ship in fleet) == lost
+        if shot & frozenset().union(*fleet) == hit
+        and sorted(max(turn[cell] for cell in ship) for ship in fleet if ship <= hit)
+        == book.sunk_turns[seat]
     }
 
 
@@ -350,7 +359,7 @@ def fleet_that_agrees(game, book, seat):
 def test_fleets_are_drawn_as_often_as_they_agree(
     rows, columns, fleets, shots, listing, monkeypatch
 ):
-    monkeypatch.setattr(salvo_duel, "SAMPLES", 256)
+    monkeypatch.setattr(fleets_module, "SAMPLES", 256)
     game, state = start(rows, columns, fleets)
     if not listing:
         vars(game)["posterior"] = Posterior(rows, columns, game.fleet.ships)
@@ -470,8 +479,25 @@ class Sea:
                 [len(self.action_cells) / self.game.shots] * area,
             ]
         planes += [[len(ship) / longest] * area for ship in self.ships]
-        planes += [[float(ship <= hit)] * area for ship in self.ships]
+        planes += [[float(turn > 0)] * area for turn in self.sunk_turns]
+        turn = self.book.hit_turn
+        planes.append([turn.get(cell, 0) / self.game.max_turns for cell in range(area)])
+        lengths = [len(ship) for ship in self.ships]
+        for length in sorted(set(lengths)):
+            sunk = [t for each, t in zip(lengths, self.sunk_turns, strict=True) if each == length]
+            planes.append([sunk.count(turn.get(cell, -1)) / len(sunk) for cell in range(area)])
         return [*planes, plane(self.first, area)]
+
+    @property
+    def sunk_turns(self):
+        """For each ship, in which turn one of its length sank; equal ships in the order of time."""
+        turn = self.book.hit_turn
+        sunk: dict[int, list[int]] = {}
+        for ship in self.ships:
+            if ship <= self.hit:
+                sunk.setdefault(len(ship), []).append(max(turn[cell] for cell in ship))
+        left = {length: sorted(turns) for length, turns in sunk.items()}
+        return [left[len(s)].pop(0) if left.get(len(s)) else 0 for s in self.ships]
 
 
 def compare_sea(game, state, seas):
@@ -486,10 +512,8 @@ def compare_sea(game, state, seas):
         assert sorted(cells_of(legal[row])) == (
             sea.legal_action_mask() or list(range(game.spec.actions))
         )
-        assert cells_of(state.sunk[row]) == {
-            number for number, ship in enumerate(sea.ships) if ship <= sea.hit
-        }
-        assert cells_of(state.first[row]) == sea.first
+        assert state.sunk_turn[row].tolist() == sea.sunk_turns
+        assert {c: t for c, t in enumerate(state.hit_turn[row].tolist()) if t} == sea.book.hit_turn
 
 
 def play_sea(game, batch, seed, plies):
@@ -539,7 +563,7 @@ def test_many_random_seas_are_cleared_by_the_book(rows, columns, ships, shots, a
 def test_sunk_ships_and_first_hits_are_shown_at_the_end_of_their_turn():
     """Two shots a turn at a fleet of A1-B1 and C3 on three times three cells."""
     game = Battleship(3, 3, [2, 1], 2, "sequential", show=SHOW)
-    assert game.spec.observation == (10, 3, 3)
+    assert game.spec.observation == (13, 3, 3)
     state = game.initial(1, rng())
     ships = torch.tensor([[1, 1, 0, 0, 0, 0, 0, 0, 2]], dtype=torch.uint8)
     state = replace(state, ships=ships)
@@ -558,7 +582,7 @@ def test_sunk_ships_and_first_hits_are_shown_at_the_end_of_their_turn():
         torch.testing.assert_close(planes[5].unique(), torch.tensor([2 / 3]))
         torch.testing.assert_close(planes[6].unique(), torch.tensor([1 / 3]))
         assert [planes[7].unique().tolist(), planes[8].unique().tolist()] == [[x] for x in sunk]
-        assert cells_of(planes[9].flatten()) == set(first)
+        assert cells_of(planes[12].flatten()) == set(first)
     assert bool(state.done)
     assert int(state.turn) == 3
 
@@ -578,7 +602,7 @@ def test_first_hits_stay_when_further_ships_are_hit():
 @pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
 def test_drawn_seas_agree_with_the_ships_that_are_shown_as_sunk(listing, monkeypatch):
     """Ships of different lengths: which one is sunk rules out layouts that the hits allow."""
-    monkeypatch.setattr(battleship, "SAMPLES", 256)
+    monkeypatch.setattr(fleets_module, "SAMPLES", 256)
     rows, columns, ships = 3, 3, [2, 1]
     game = Battleship(rows, columns, ships, 1, show=["sunk"])
     if not listing:
@@ -587,7 +611,7 @@ def test_drawn_seas_agree_with_the_ships_that_are_shown_as_sunk(listing, monkeyp
     state = replace(game.initial(1, rng()), ships=layout)
     for cell in (1, 0):
         state = game.apply_action(state, torch.tensor([cell]))
-    assert state.sunk.tolist() == [[False, False]]
+    assert state.sunk_turn.tolist() == [[0, 0]]
     possible = {
         fleet
         for fleet in all_fleets(rows, columns, ships)
@@ -610,3 +634,94 @@ def test_every_layout_is_known_to_the_duel():
     state, probability = game.openings(10_000)
     assert len(state) == len(listed) ** 2
     assert float(probability.sum()) == pytest.approx(1)
+
+
+# ---------------------------------------------------------------- what the history tells
+
+
+def same_paths(game, actions):
+    """Play the same actions in every layout: for each, what was seen, and the search edges."""
+    state, _ = game.openings(10_000)
+    seen = [[observation.tolist()] for observation in game.observe(state)]
+    edges: list[list[int]] = [[] for _ in seen]
+    for action in actions:
+        after = game.apply_action(state, torch.full((len(state),), action))
+        outcome = game.outcome(state, torch.full((len(state),), action), after)
+        for row in range(len(state)):
+            edges[row].append(int(outcome[row]))
+            seen[row].append(game.observe(after[row : row + 1]).tolist())
+        state = after
+    return seen, edges, state
+
+
+def test_an_announced_sinking_does_not_tell_equal_ships_apart():
+    """The ship in the middle sank; nothing may tell on which side the other one lies."""
+    game = Battleship(1, 8, [2, 2], show=["sunk"])
+    seen, _, state = same_paths(game, [3, 4])
+    in_the_middle = [row for row in range(len(state)) if {3, 4} in ships_of(state.ships[row], 2)]
+    assert len(in_the_middle) == 4  # the other ship at 0, 1, 5 or 6
+    assert all(seen[row] == seen[in_the_middle[0]] for row in in_the_middle)
+
+
+@pytest.mark.parametrize(
+    ("ships", "shots", "aim", "order"),
+    [
+        ([2, 1], 1, "auto", [1, 2, 3, 0, 5]),
+        ([2, 2], 1, "auto", [1, 2, 4, 3, 0]),
+        ([1, 2, 1], 2, "sequential", [1, 2, 3, 0, 5, 4]),
+        ([3, 1], 2, "joint", [0, 7, 11]),
+    ],
+)
+def test_outcomes_and_keys_differ_exactly_where_what_is_seen_differs(ships, shots, aim, order):
+    """On a line of six, with sinkings announced: a search must not merge what a player can tell
+    apart, and must merge the rest."""
+    game = Battleship(1, 6, ships, shots, aim, show=["sunk"])
+    assert game.spec.has_exact_key
+    seen, edges, state = same_paths(game, order)
+    for one, other in itertools.combinations(range(len(seen)), 2):
+        assert (edges[one] == edges[other]) == (seen[one] == seen[other])
+        if not bool(state.done[one] | state.done[other]):
+            same_key = bool(game.key(state)[one] == game.key(state)[other])
+            assert same_key == (seen[one][-1] == seen[other][-1])
+    assert len({str(each) for each in seen}) > len({str(each) for each in edges}) / 2
+
+
+def test_when_a_sinking_was_announced_rules_layouts_out():
+    """On a line of nine with ships of 2, 2 and 3: hits at 3, 4 and 5, a sinking of 2 at the third.
+    The ship that sank holds the last hit."""
+    game = Battleship(1, 9, [2, 2, 3], show=["sunk"])
+    ships = torch.tensor([[0, 3, 3, 3, 1, 1, 0, 2, 2]], dtype=torch.uint8)
+    state = fire(game, replace(game.initial(1, rng()), ships=ships), 3, 4, 5)
+    assert state.sunk_turn.tolist() == [[3, 0, 0]]
+    many = game.public(state)[torch.zeros(500, dtype=torch.int64)]
+    for layout in game.resample(many, rng(3)).ships:
+        (last,) = [ship for ship in ships_of(layout, 3) if 5 in ship]
+        assert last == {4, 5}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("listing", [True, False], ids=["listed", "sampled"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        *(
+            Battleship(rows, columns, ships, shots, show=show)
+            for rows, columns, ships, shots in ((1, 9, [2, 2, 3], 1), (4, 4, [3, 2, 2], 2))
+            for count in range(4)
+            for show in itertools.combinations(SHOW, count)
+        ),
+        Battleship(4, 4, [3, 2, 2], 3, "sequential", show=SHOW),
+        SalvoDuel(3, 3, [2, 2, 1]),
+        SalvoDuel(4, 4, [3, 2, 2]),
+    ],
+    ids=lambda game: (
+        f"{game.spec.name}-{game.rows}x{game.columns}-{'-'.join(getattr(game, 'show', []))}"
+    ),
+)
+def test_no_resampled_position_contradicts_what_was_seen(game, listing, monkeypatch):
+    if not listing:
+        posterior = Posterior(game.rows, game.columns, game.fleet.ships)
+        monkeypatch.setitem(vars(game), "posterior", posterior)
+    num_contradictions, num_positions = count_contradictions(game, 10_000, 20)
+    assert num_positions >= 10_000
+    assert num_contradictions == 0

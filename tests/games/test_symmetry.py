@@ -29,7 +29,8 @@ GAMES: dict[str, tuple[Any, int]] = {
     "battleship on a line": (Battleship(1, 10, [3]), 2),
     "salvo, sets of cells": (Battleship(4, 4, [4, 2], 2, "joint"), 8),
     "salvo, cell by cell": (Battleship(4, 4, [4, 2], 3, "sequential"), 8),
-    "a game that declares none": (SalvoDuel(4, 4, [2]), 1),
+    "salvo for two, both boards together": (SalvoDuel(4, 4, [3, 2]), 8),
+    "salvo for two on a rectangle": (SalvoDuel(2, 4, [2, 1]), 4),
 }
 
 
@@ -46,13 +47,13 @@ def test_a_game_on_transformed_boards_plays_like_the_game(name):
     board = symmetries.cells[symmetry]
 
     def transformed(state):
-        if count == 1:
-            return state
-        values = {field.name: getattr(state, field.name) for field in fields(state)}
-        return replace(
-            state,
-            **{n: v.gather(1, board) for n, v in values.items() if v.shape[1:] == board.shape[1:]},
-        )
+        columns = {}
+        for field in fields(state):
+            value = getattr(state, field.name)
+            if value.ndim > 1 and value.shape[-1] == cells:  # of each seat, for two
+                index = board if value.ndim == 2 else board[:, None].expand_as(value)
+                columns[field.name] = value.gather(value.ndim - 1, index)
+        return replace(state, **columns)
 
     state = game.initial(len(symmetry), rng())
     twin = transformed(state)
@@ -161,3 +162,24 @@ def test_an_embedding_reads_each_line_by_its_own_cells():
     assert content[1] in (rows[1], 1 + 4 * 5 + 0 * 25)
     assert len(content) == 5
     assert network.vectors.weight.shape[0] == 5**3 + 2 * 5**2
+
+
+@pytest.mark.parametrize("gravity", [False, True])
+def test_a_network_on_cells_sees_the_board_from_the_seat_to_move(gravity):
+    """The same stones with colors and seats exchanged look the same."""
+    game = KInARow(3, 3, 3, gravity)
+    network = Embedding(
+        game, 4, 3, [8], activation="relu", init="orthogonal", value=True, rng=rng()
+    )
+    state = game.initial(16, rng())
+    for ply in range(4):
+        for turned in (state, game.view_from_seat(state, 0), game.view_from_seat(state, 1)):
+            own = game.relative_cells(turned) == 1
+            assert torch.equal(own, game.observe(turned)[:, 0] > 0)
+        exchanged = replace(state, current_seat=1 - state.current_seat)
+        for one, other in zip(
+            network.scores(game, state), network.scores(game, exchanged), strict=True
+        ):
+            assert torch.equal(one, other)
+        u = torch.rand(16, generator=rng(ply))
+        state = game.apply_action(state, game.sample_legal_action(state, u))

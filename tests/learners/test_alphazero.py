@@ -58,7 +58,8 @@ def games(explorer):
 def test_targets_are_visit_fractions(explorer):
     state = TICTACTOE.initial(6, rng())
     state = TICTACTOE.apply_action(state, torch.tensor([0, 1, 2, 3, 4, 5]))
-    action, target = explorer.act_with_target(state, rng(3))
+    decision = explorer.act(state, rng(3))
+    action, target = decision.action, decision.target
     visits, _ = explorer.search.search(state, rng(3))
     assert torch.equal(target, visits / 16)
     assert torch.allclose(target.sum(1), torch.ones(6))
@@ -75,7 +76,7 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
             return fixed.repeat(len(state), 1), None
 
     player = SearchSelfPlay(explorer.agent, Found())
-    action, _ = player.act_with_target(TICTACTOE.initial(16_000, rng()), rng(4))
+    action = player.act(TICTACTOE.initial(16_000, rng()), rng(4)).action
     frequency = torch.bincount(action, minlength=9) / 16_000
     assert torch.allclose(frequency, fixed / 16, atol=0.015)
     assert not frequency[fixed == 0].any()
@@ -229,4 +230,4 @@ def test_tic_tac_toe_becomes_unexploitable(tmp_path):
     actual = train(
         load_config("train", ["experiment=tictactoe_alphazero", f"out={tmp_path / 'run'}"])
     )
-    assert actual.exploitability == 0
+    assert actual.best.metrics["exploitability"] == 0

@@ -80,7 +80,7 @@ def test_standardized_returns_weight_games_equally():
     sums = game.measures(results.state)["grid_sum"]
     assert torch.equal(returns, sums[moves.game])
     weight_of_move = 1 / torch.bincount(moves.game)[moves.game] / 10
-    actual = learner._advantage(returns, None, weight_of_move)
+    actual = learner._advantage(returns, weight_of_move)
     wanted = (sums - sums.mean()) / sums.std(correction=0)
     assert torch.allclose(actual, wanted[moves.game], atol=1e-5)
 

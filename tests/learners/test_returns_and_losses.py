@@ -6,9 +6,10 @@ import sys
 
 import pytest
 import torch
-from helpers import make_learner, rng
+from helpers import make_agent, make_learner, rng
 from markers import quick
 
+from rlgames.core.errors import ConfigError
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -88,6 +89,38 @@ def test_the_step_is_the_documents_estimator(masked):
     taught.update(moves, results, 0.0)
     for old, new, gradient in zip(before, policy.parameters(), wanted, strict=True):
         assert torch.allclose(new, old + 0.06 * gradient, atol=1e-6)
+
+
+@pytest.mark.parametrize("games", [1, 5])
+def test_a_step_per_move_uses_the_weights_that_the_step_before_left(games):
+    """Landy's loop: one SGD step per move in order of play, on raw logits. Games of one batch take
+    their steps together, on the mean over games."""
+    _, moves, results = some_moves(1, 10, [3], games=games)
+    game, agent, taught = make_agent("experiment=landy_loop")
+    _, expected, _ = make_agent("experiment=landy_loop")
+    returns = taught.reward.returns(moves, results)
+    weights = list(expected.policy.parameters())
+    start = 0
+    for size in moves.ply_sizes:
+        total = torch.zeros(())
+        for i in range(start, start + size):
+            logits = expected.policy(game.observe(moves.state[i : i + 1]))[0]
+            total = total + returns[i] * logits.log_softmax(1)[0, int(moves.action[i])] / games
+        start += size
+        with torch.no_grad():
+            for weight, gradient in zip(weights, torch.autograd.grad(total, weights), strict=True):
+                weight += 0.06 * gradient
+    metrics = taught.update(moves, results, 0.0)
+    assert start == len(moves)
+    for new, weight in zip(agent.policy.parameters(), weights, strict=True):
+        assert torch.allclose(new, weight, atol=1e-6)
+    assert metrics["return"] == pytest.approx(float(returns.mean()))
+    assert 1.5 < metrics["distance_to_certainty"] < 2
+
+
+def test_a_step_per_move_has_no_value_head():
+    with pytest.raises(ConfigError, match="does not work with learner"):
+        make_agent("experiment=landy_loop", "learner.baseline=value")
 
 
 LEARNERS = {

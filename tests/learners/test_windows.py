@@ -112,12 +112,12 @@ def test_rewards_at_the_end_are_paid_only_where_a_game_is_over():
     assert torch.equal(paid, expected * results.score[moves.game, 0])
 
 
-@pytest.mark.parametrize("score_scale", [True, False])
-def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_scale):
+@pytest.mark.parametrize("reward", ["score", "grid_sum", "turns"])
+def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward):
     """A table on 2×2, a window of one ply, so that every move is a last one."""
     game = Game2048(2, 2)
     words = ["game=2048", "board=2", "policy=table", "learner=td", "experiment=null"]
-    words += ["reward=score" if score_scale else "reward=grid_sum", "reward.discount=0.9", "lr=1"]
+    words += [f"reward={reward}", "reward.discount=0.9", "lr=1"]
     cfg = load_config("train", [*words, "reward.scale=1"])
     policy = build_policy(cfg, game, rng())
     assert isinstance(policy, Table)
@@ -131,12 +131,13 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(score_
         after = game.apply_action(moves.state, moves.action)
         end = results.state
         if bool(end.done[0]):
-            expected = 0.0 if score_scale else float(game.measures(end)["grid_sum"])
+            expected = float(game.measures(end)["grid_sum"]) if reward == "grid_sum" else 0.0
         else:
             action_values = []
             for action in game.legal_action_mask(end)[0].nonzero()[:, 0]:
                 next_ = game.apply_action(end, action[None])
-                gain = float(next_.score - end.score) if score_scale else 0.0
+                gain = float(next_.score - end.score) if reward == "score" else 0.0
+                gain -= reward == "turns"
                 action_values.append(gain + float(policy.value(game, next_)))
             expected = max(action_values)
         learner.update(moves, results, 0.0)

@@ -227,11 +227,30 @@ def test_wilson_intervals():
     assert Rate(0, 20).interval == pytest.approx((0, 0.1611), abs=1e-4)
     assert Rate(20, 20).interval[1] == 1
     assert Rate(0, 0).interval == (0, 1)
+    assert Rate(20, 20, is_exact=True).interval is None
 
 
-def test_a_single_game_has_a_finite_interval():
-    one = Estimate.of(torch.tensor([7.0]).double(), torch.ones(1).double(), exact=False)
-    assert (one.mean, one.low, one.high, one.median) == (7, 7, 7, 7)
+def test_the_rate_over_both_seats_varies_only_in_the_seats_that_vary():
+    """Always won in one seat, even in the other: half the variance of a rate of 3/4."""
+    low, high = Rate.pooled([Rate(1000, 1000), Rate(500, 1000)]).interval
+    assert low < 0.75 < high
+    assert high - low == pytest.approx(2 * 1.96 * (0.25 / 1000) ** 0.5 / 2, rel=0.02)
+    assert Rate.pooled([Rate(7, 20), Rate(0, 0)]).interval == Rate(7, 20).interval
+
+
+def estimate(values, is_exact=False):
+    value = torch.tensor(values).double()
+    weight = torch.full((len(values),), 1 / len(values)).double()
+    return Estimate.of(value, weight, is_exact)
+
+
+def test_games_that_say_nothing_of_how_they_vary_have_no_interval():
+    assert estimate([7.0]).interval is None
+    assert estimate([3.0] * 500).interval is None
+    assert estimate([3.0, 4.0]).interval is None
+    assert estimate([3.0, 4.0] * 50, is_exact=True).interval is None
+    low, high = estimate([3.0, 4.0] * 50).interval
+    assert (low, high) == pytest.approx((3.5 - 1.984 * 0.05025, 3.5 + 1.984 * 0.05025), abs=1e-3)
 
 
 def test_tile_rates_are_those_of_the_final_boards():
@@ -243,3 +262,17 @@ def test_tile_rates_are_those_of_the_final_boards():
     assert found.measures["grid_sum"].mean == pytest.approx(
         float((2.0 ** found.state.tiles.double() * (found.state.tiles > 0)).sum(1).mean())
     )
+
+
+def test_a_player_with_chance_plays_every_layout_equally_often():
+    """Only its own chance varies then, not the layouts."""
+    game = Battleship(4, 4, [4, 2])
+    layouts = len(game.openings(1000)[0])
+    every = evaluate(game, Random(game), EvaluationSettings("all"), rng(2))
+    assert every.games == layouts * math.ceil(2000 / layouts)
+    assert not every.is_exact
+    low, high = every.turns.interval
+    assert low - 0.05 < game.expected_random_turns() < high + 0.05
+    sampled = evaluate(game, Random(game), EvaluationSettings(every.games), rng(2))
+    wider = sampled.turns.interval[1] - sampled.turns.interval[0]
+    assert high - low < wider * 1.05

@@ -408,6 +408,27 @@ def test_unsuitable_values_are_rejected_with_a_hint(words, hint):
     assert "\n" not in refused.value.error + refused.value.hint
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["game=2048", "board=2", "policy=table", "learner=td"], "scored=score_delta"),
+        (["game=2048", "policy=linear", "learner=adp", "sampling=argmax"], "scored=score_delta"),
+        (["game=2048", "learner=td_lambda", "sampling=argmax"], "scored=score_delta"),
+        (["game=tictactoe", "policy=table", "learner=td"], "reward=outcome"),
+        (["game=tictactoe", "learner=td_lambda", "sampling=argmax"], "reward=outcome"),
+    ],
+)
+def test_rewards_that_are_missing_when_moves_are_compared_are_refused(words, hint):
+    scored = "score_delta" if "game=tictactoe" in words else "log_score_delta"
+    words = [*words, "experiment=null", "reward=score", f"reward.scored={scored}"]
+    if "sampling=argmax" not in words:
+        words.append("sampling=epsilon_greedy")
+    with pytest.raises(ConfigError) as refused:
+        check_components(load_config("train", words))
+    assert scored in refused.value.error
+    assert hint in refused.value.hint
+
+
 def test_a_refusal_is_one_line(rlgames, tmp_path):
     done = rlgames("train", "game=tictactoe", "policy=linear", "learner=adp", "sampling=argmax")
     assert done.returncode == 2

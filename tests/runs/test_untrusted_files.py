@@ -18,7 +18,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.factory.agents import load_agent
 from rlgames.rollouts import records
-from rlgames.runs.checkpoint import MAX_HEADER_BYTES, BadCheckpoint, Checkpoint
+from rlgames.runs.checkpoint import FORMAT, MAX_HEADER_BYTES, BadCheckpoint, Checkpoint
 
 ESCAPE = "\x1b[31m\x07\n[bold red]x\u202e"
 
@@ -229,7 +229,7 @@ def test_odd_json_is_refused(name, file, refused, tmp_path):
     head = plain_header(Checkpoint.read(file))
     for text in TEXTS:
         if text == "5":
-            text = {"games": "-5", "format": "5"}.get(name, text)
+            text = {"games": "-5", "format": str(FORMAT + 1)}.get(name, text)
         odd = head | {name: text.encode("utf-8", "replace").decode()}
         forge(tmp_path / "x", {"policy/x": torch.zeros(1)}, odd)
         with pytest.raises(BadCheckpoint) as error:

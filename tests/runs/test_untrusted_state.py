@@ -115,6 +115,7 @@ REFUSED = [
     *each("plain", "progress/seconds", -1, math.nan, math.inf, "1", 10**400),
     ("plain", "progress/has_converged", "yes"),
     *each("plain", "num_log_lines", -1, "3", 2.5, None, []),
+    *each("plain", "num_events", -1, "3", 2.5, None, []),
     *each("plain", "metrics", ..., [], 3),
     ("plain", "metrics/sums", {"loss": 1.0}),
     ("plain", "metrics/sums", [["a", 1]]),

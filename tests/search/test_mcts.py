@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_small_game, rng
+from helpers import make_agent, make_small_game, rng
 from markers import one_in
 
 import rlgames as package
@@ -28,6 +28,7 @@ from rlgames.search import mcts
 from rlgames.search.mcts import Mcts, MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
+from rlgames.training.components import check_components
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
@@ -206,9 +207,9 @@ def test_search_beats_the_player_it_is_built_on(name):
         evaluate(game, player, EvaluationSettings(60), rng()) for player in (search, random)
     )
     if game.spec.goal == "turns":
-        assert ours.turns.high < theirs.turns.low
+        assert ours.turns.interval[1] < theirs.turns.interval[0]
     else:
-        assert ours.score.low > theirs.score.high
+        assert ours.score.interval[0] > theirs.score.interval[1]
 
 
 @pytest.mark.parametrize(
@@ -322,6 +323,107 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
         reward = load_config("train", ["game=2048", *words]).reward
         with pytest.raises(ConfigError, match="value head"):
             build_search(node, game, player, reward)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("game_words", "reward"),
+    [
+        (["game=2048", "board=2", "columns=3"], ["reward=score", "reward.scale=0.5"]),
+        (["game=2048", "board=2", "columns=3"], ["reward=grid_sum"]),
+        (["game=battleship", "board=5", "ships=[2]"], ["reward=turns"]),
+    ],
+)
+def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
+    game_words, reward, monkeypatch
+):
+    words = [*game_words, "experiment=null", *reward, "reward.discount=0.5"]
+    game, agent, _ = make_agent(*words, "learner=ppo", "policy.layers=[8]")
+    torch.nn.init.normal_(agent.policy.value.weight, generator=rng(1))
+    cfg = load_config("train", [*words, "learner=alphazero", "search=mcts", "search.leaf=value"])
+    search: Any = build_search(cfg.search, game, agent, cfg.reward)
+    roots = game.public(game.initial(6, rng(2)))
+    steps = []
+
+    def step(before, action, rng):
+        steps.append((before, type(game).step(game, before, action, rng)))
+        return steps[-1][1]
+
+    monkeypatch.setattr(game, "step", step)
+    tree = SearchTree(6, 65, game.spec.actions, torch.device("cpu"))
+    search._expand(tree, torch.arange(6), roots)
+    deepest = 0
+    for number in range(64):
+        steps.clear()
+        bounds = torch.tensor([[0.0, 1.0]]).expand(6, 2)
+        value = search.simulate_batch(tree, roots, 1, bounds, rng(number))
+        if any(len(before) < 6 for before, _ in steps):
+            continue  # simulations that end at different plies lose their row numbers
+        expected, weight = torch.zeros(6), 1.0
+        for before, after in steps:
+            if "reward=score" in reward:
+                expected += weight * (after.score - before.score)[:, 0]
+            if "reward=turns" in reward:
+                expected -= weight
+            weight /= 2
+        leaf = steps[-1][1]
+        estimate = agent.policy.scores(game, game.public(leaf))[1].detach()
+        estimate = estimate * (2.0 if "reward=score" in reward else 1.0)
+        rest = game.measures(leaf)["grid_sum"] if "reward=grid_sum" in reward else torch.zeros(6)
+        assert torch.allclose(value, expected + weight * torch.where(leaf.done, rest, estimate))
+        deepest = max(deepest, len(steps))
+    assert deepest > 1
+
+
+def test_the_papers_search_of_2048(monkeypatch):
+    """Every simulation makes L moves; Q is the mean of the largest tile ÷ 2048 after a rollout; an
+    action is chosen by Q + α·P/(1 + N)."""
+    words = ["search=dedieu_amar", "search.simulations=30", "search.depth=3", "search.c_puct=0.5"]
+    game, agent, _ = make_agent("experiment=dedieu_amar_stochastic", "board=3", "policy.layers=[8]")
+    cfg = load_config("eval", ["player=random", "game=2048", *words, "search.num_parallel=1"])
+    search: Any = build_search(cfg.search, game, agent, None)
+    roots = game.initial(4, rng(2))
+    descents: list[tuple[int, torch.Tensor]] = []
+    plies: list[torch.Tensor] = []
+    simulate, select = search.simulate_batch, search._select
+
+    def simulated(tree, roots, *more):
+        plies.clear()
+        value = simulate(tree, roots, *more)
+        descents.append((len(plies), value))
+        return value
+
+    def selected(tree, node, bounds):
+        action = select(tree, node, bounds)
+        visits, sums = tree.visit_counts[node], tree.value_sums[node]
+        mean = sums.sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
+        q = torch.where(visits > 0, sums / visits.clamp(min=1), mean) / 2048
+        priority = q + 0.5 * tree.prior[node] / (1 + visits)
+        assert torch.equal(action, priority.argmax(1))
+        plies.append(action)
+        return action
+
+    monkeypatch.setattr(search, "simulate_batch", simulated)
+    monkeypatch.setattr(search, "_select", selected)
+    visits, q = search.search(roots, rng(3))
+    assert [count for count, _ in descents] == [3] * 30
+    assert visits.sum(1).tolist() == [30] * 4
+    values = torch.stack([value for _, value in descents])
+    assert bool((values.log2() % 1 == 0).all())  # tiles
+    assert torch.allclose((q * visits).sum(1) * 2048 / 30, values.mean(0))
+    assert torch.equal(search.choose(roots, rng(3)), (visits + q).argmax(1))
+
+
+def test_a_fixed_depth_needs_a_depth():
+    with pytest.raises(ValueError, match=r"search\.depth=N"):
+        Mcts(TICTACTOE, Random(TICTACTOE), MctsSettings(fixed_depth=True))
+
+
+def test_a_value_head_of_an_unknown_unit_is_refused():
+    words = ["game=2048", "experiment=null", "reward=score", "reward.scored=log_score_delta"]
+    words += ["learner=alphazero", "search=mcts", "search.leaf=value"]
+    with pytest.raises(ConfigError, match="cannot tell what the value head learned"):
+        check_components(load_config("train", words))
 
 
 SMALL_RUN = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]

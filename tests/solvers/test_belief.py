@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from helpers import make_game
 
 from rlgames.games.battleship import Battleship
+from rlgames.games.symmetry import preserving
+from rlgames.rollouts.holdout import split_layouts
 from rlgames.solvers.belief import OutOfBudget, solve_belief
+from rlgames.solvers.optimum import find_optimum
 
 
 def layouts_of(height, width, ships):
@@ -270,3 +275,44 @@ def test_a_ship_of_4_and_one_of_2_on_5x5():
     solution = solve(5, 5, [4, 2], 1, seconds=None)
     assert solution.optimal == pytest.approx(12.1182, abs=1e-4)
     assert played_out(solution, layouts, None, 1) == pytest.approx(solution.optimal, abs=1e-9)
+
+
+SPLIT_BOARDS = [
+    ("game=battleship", "board=7", "ships=[3]"),
+    ("game=battleship", "board=7", "ships=[2,1]"),
+    ("game=salvo", "board=3", "ships=[2]", "shots=2"),
+    ("game=salvo", "board=3", "ships=[3]", "shots=3"),
+]
+
+
+@pytest.mark.parametrize("words", SPLIT_BOARDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_optimum_of_some_layouts_is_that_of_brute_force(words, seed):
+    game = make_game(*words)
+    split = split_layouts(game, 0.4, seed)
+    assert split is not None
+    values = []
+    for layouts in (split.trained_on, split.held_out):
+        cells = (layouts.ships > 0).numpy()  # type: ignore[attr-defined]
+        optimum = find_optimum(game, 60, layouts=layouts)
+        assert optimum is not None
+        expected = naive(cells, [1] * len(cells), game.shots)
+        assert optimum.value == pytest.approx(expected, abs=1e-9)
+        values.append(optimum.value)
+    whole = find_optimum(game, 60)
+    assert whole is not None
+    # Knowing of which part a layout comes can only help.
+    weight = len(split.trained_on) / (len(split.trained_on) + len(split.held_out))
+    assert weight * values[0] + (1 - weight) * values[1] <= whole.value + 1e-9
+
+
+def test_only_symmetries_of_the_layouts_relate_positions():
+    game = make_game("game=salvo", "board=3", "ships=[2]", "shots=1")
+    symmetries, cells = game.symmetries(), game.layouts()
+    assert len(preserving(symmetries, cells)) == 8
+    alone = torch.zeros(1, 9, dtype=torch.bool)
+    alone[0, :2] = True
+    assert preserving(symmetries, alone).tolist() == [list(range(9))]
+    alone[0, 2] = True  # a whole edge may be reflected
+    assert len(preserving(symmetries, alone)) == 2
+    assert len(preserving(symmetries, torch.cat([cells, cells[:1]]))) < 8

@@ -7,7 +7,6 @@ import pytest
 import torch
 from helpers import rng
 
-from rlgames.evaluation.arena import elo_ratings
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -220,19 +219,6 @@ def test_the_exact_player_of_2048_reaches_its_value():
     results = play_games(game, [exact_player(game, 60, 1)], 20_000, rng(1))
     score = results.score[:, 0].double()
     assert abs(float(score.mean()) - 66.964) < 4 * float(score.std()) / 20_000**0.5
-
-
-def test_ratings_of_players_of_known_strength():
-    """With 400 points between neighbours the weaker one scores 1 in 11."""
-    points = [[0, 10, 100], [1, 0, 10], [1, 1, 0]]
-    table = np.zeros((3, 3, 3))
-    for one, other in itertools.permutations(range(3), 2):
-        table[one, other, 0] = 1e6 * points[one][other] / (points[one][other] + points[other][one])
-        table[other, one, 2] = table[one, other, 0]
-    assert elo_ratings(table) == pytest.approx([400, 0, -400], abs=0.5)
-    nothing = np.zeros((2, 2, 3))
-    nothing[0, 1, 0] = nothing[1, 0, 2] = 50
-    assert np.isfinite(elo_ratings(nothing)).all()
 
 
 def test_exact_results_of_random_and_minimax_players():

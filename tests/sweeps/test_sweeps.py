@@ -283,6 +283,10 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
     assert code == 0, told
     assert told.splitlines()[-1] == "4 of 4 jobs done, in whole"
     assert "best: job " in told
+    winner = json.loads((tmp_path / "whole/sweep.json").read_text())["search"]["winner"]
+    results = [read_run(path)["results"]["turns"] for path in (tmp_path / "whole").glob("*_*")]
+    assert winner["selection"] == min(results)
+    assert f"{winner['objective']} {winner['selection']:.4f}" in told
     launched, kill = 0, lambda: os.kill(os.getpid(), signal.SIGKILL)
 
     def killed():
@@ -299,7 +303,7 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
     code, told = run(tmp_path, "train", "-m", *SEARCH, "out=sweep", prepare=killed)
     assert code == -signal.SIGKILL
     said = run(tmp_path, "resume", "sweep", "dry_run=true")[1]
-    assert "1 more trials, by final/turns" in said
+    assert "1 more trials, by best/turns" in said
     code, told = run(tmp_path, "resume", "sweep", prepare=fork)
     assert code == 0, told
     assert told.count("job ") - 1 <= 2

@@ -1,16 +1,23 @@
 """What an evaluation measures."""
 
-import pytest
+import json
 
+import pytest
+from omegaconf import OmegaConf
+
+from rlgames.cli.progress import ProgressView
 from rlgames.config.compose import load_config
-from rlgames.runs.files import LOWER_IS_BETTER
+from rlgames.core.errors import ConfigError
+from rlgames.core.metrics import METRICS, direction
+from rlgames.runs.index import read_summary
+from rlgames.sweeps.hparam_search import plan_search
 from rlgames.training.components import build_components
 from rlgames.training.eval_metrics import EVAL_METRICS
 
 NETWORK = ["policy=mlp", "policy.layers=[4]", "eval_games=4", "batch=4"]
 GAMES = {
     "salvo": (["game=salvo", "board=3", "ships=[2]", "holdout=0.2"], ["turns", "held_out_turns"]),
-    "2048": (["game=2048", "board=2", "columns=2"], ["turns", "score"]),
+    "2048": (["game=2048", "board=2", "columns=2"], ["turns", "score", "grid_sum"]),
     "tictactoe": (
         ["game=tictactoe", "board=2", "line=2", "reward=outcome"],
         ["points", "win", "draw", "loss", "turns", "exploitability"],
@@ -31,12 +38,61 @@ def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
     assert [*evaluator.evaluate(4, "eval").metrics] == names
 
 
-def test_best_by_and_searches_agree_on_which_values_are_better(evaluator_and_names):
-    evaluator, _ = evaluator_and_names
-    expected = evaluator.best_by in LOWER_IS_BETTER
-    assert evaluator.lower_is_better(evaluator.best_by) == expected
+def evaluator_of(*words):
+    cfg = load_config("train", ["experiment=null", *words, *NETWORK])
+    return build_components(cfg).evaluator
+
+
+DIRECTIONS = {
+    ("2048", "turns"): (1, 2.0),  # longer games have higher scores
+    ("2048", "score"): (1, 2.0),
+    ("salvo", "turns"): (-1, 1.0),
+    ("tictactoe", "points"): (1, 2.0),
+    ("tictactoe", "exploitability"): (-1, 1.0),
+}
+
+
+@pytest.mark.parametrize(("game", "metric"), DIRECTIONS)
+def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, metric, tmp_path):
+    sign, best = DIRECTIONS[game, metric]
+    evaluator = evaluator_of(*GAMES[game][0], f"best_by={metric}")
+    assert evaluator.better({metric: best}, evaluator.better({metric: 3.0 - best}, None))
+    assert not evaluator.better({metric: 3.0 - best}, evaluator.better({metric: best}, None))
+
+    settings = OmegaConf.create({"space": ["lr=0.1,0.2"]})
+    base = load_config("train", ["experiment=null", *GAMES[game][0], *NETWORK])
+    assert plan_search(settings, metric, base)["minimize"] == (sign < 0)
+
+    runs = []
+    for value in (1.0, 2.0):
+        path = tmp_path / str(value)
+        path.mkdir()
+        run = {"status": "done", "figure": evaluator.goal_metric, "best_by": metric}
+        (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
+        runs.append(read_summary(path))
+    assert min(runs, key=lambda run: run.rank).results[metric] == best
+    view = ProgressView(2, 0.0, metric=evaluator.goal_metric)
+    view = view.with_metrics(1, {f"eval/{view.metric}": 0.25})
+    (_, low), (_, high) = view.with_metrics(2, {f"eval/{view.metric}": 0.5}).bounds()
+    assert (high - low) * direction(evaluator.game.spec.goal, view.metric) > 0
+
+
+@pytest.mark.parametrize(
+    ("game", "metric", "reason"),
+    [
+        ("tictactoe", "turns", "neither more nor less turns is better"),
+        ("2048", "points", "points is not measured"),
+        ("salvo", "score", "score is not measured"),
+    ],
+)
+def test_a_metric_that_ranks_nothing_selects_nothing(game, metric, reason):
+    with pytest.raises(ConfigError, match=reason):
+        evaluator_of(*GAMES[game][0], f"best_by={metric}")
+    base = load_config("train", ["experiment=null", *GAMES[game][0], *NETWORK])
+    with pytest.raises(ConfigError, match=reason):
+        plan_search(OmegaConf.create({"space": ["lr=0.1,0.2"]}), metric, base)
 
 
 def test_metrics_have_one_row_each():
     names = [metric.name for metric in EVAL_METRICS]
-    assert len(set(names)) == len(names)
+    assert sorted(names) == sorted(METRICS)

@@ -13,12 +13,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markers import quick, slow
-from processes import Process, final_state, metrics_without_times, run, same
+from processes import Process, Terminal, final_state, metrics_without_times, run, same
 from safetensors.torch import save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from rlgames.commands.resume import load_resumable
 from rlgames.core.errors import ConfigError
@@ -26,7 +28,7 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.learners.ppo import Ppo
 from rlgames.runs import checkpoint
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.runs.files import read_metrics
+from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.run_log import RunLog
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
@@ -61,6 +63,20 @@ def ends_as(whole, folder):
     left = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
     assert left == ["best.safetensors", "latest.safetensors"]
     shown_once(folder / "run")
+    assert tensorboard_events(whole) == tensorboard_events(folder / "run")
+
+
+def tensorboard_events(run):
+    """What all event files of a run hold, in order, except times: steps with tags and values."""
+    events: list[Any] = []
+    for path in sorted(run.glob("events.out.tfevents.*")):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag == "_hparams_/session_start_info":  # with the time
+                    events.append((event.step, value.tag))
+                elif not value.tag.startswith(("time/", "_hparams_")):
+                    events.append((event.step, value.SerializeToString(deterministic=True)))
+    return events
 
 
 def shown_once(run):
@@ -76,7 +92,7 @@ def killed_at(stage, count):
     """A function that makes the process kill itself at a stage of its count-th save."""
     saves = 0
     die = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-    sync, replace = checkpoint._sync, os.replace
+    sync, replace = os.fsync, os.replace
 
     def save(tensors, path, header):
         nonlocal saves
@@ -89,21 +105,21 @@ def killed_at(stage, count):
             os.truncate(path, os.path.getsize(path) // 2)
             die()
 
-    def synced(path):
+    def synced(handle):
         if saves == count and stage == "before it is on the disk":
             die()
-        sync(path)
+        sync(handle)
 
-    def renamed(old, new):
+    def renamed(old, new, **folders):
         if saves == count and stage == "before it is renamed":
             die()
-        replace(old, new)
+        replace(old, new, **folders)
         if saves == count and stage == "after it is renamed" and "safetensors" in str(new):
             die()
 
     def prepare():
-        vars(checkpoint).update(save_file=save, _sync=synced)
-        os.replace = renamed
+        vars(checkpoint).update(save_file=save)
+        os.fsync, os.replace = synced, renamed
 
     return prepare
 
@@ -170,7 +186,7 @@ def signalled(place, name, number, count=3, times=1):
         done = call(*args, **kwargs)
         if calls == count:
             for _ in range(times):
-                os.kill(os.getpid(), number)
+                signal.raise_signal(number)
         return done
 
     return lambda: setattr(place, name, there)
@@ -191,6 +207,7 @@ PLACES = {
     [
         *(pytest.param(place, signal.SIGTERM, 3, marks=pytest.mark.slow) for place in PLACES),
         ("playing", signal.SIGINT, 5),
+        ("learning", signal.SIGHUP, 3),
         ("saving", signal.SIGTERM, 2),
         ("drawing", signal.SIGTERM, 1),
         ("evaluating", signal.SIGTERM, 7),
@@ -222,6 +239,20 @@ def test_a_second_ctrl_c_stops_at_once(whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
+def test_a_terminal_that_closes_stops_the_run_which_is_saved(tmp_path):
+    """The kernel and the shell may each send SIGHUP, and nothing more can be printed."""
+    terminal = Terminal(tmp_path, "train", *WORDS, "games=1000000", "out=run")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run/checkpoints/latest.safetensors").exists():
+        assert time.monotonic() < deadline
+        terminal.wait_for("playing", "learning", "games", seconds=10)
+    os.close(terminal.file)
+    os.kill(terminal.pid, signal.SIGHUP)
+    _, status = os.waitpid(terminal.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 129
+    assert read_run(tmp_path / "run")["status"] == "interrupted"
+
+
 def test_sigterm_during_pretraining(tmp_path):
     code, output = run(
         tmp_path,
@@ -241,9 +272,11 @@ def test_sigterm_during_pretraining(tmp_path):
     assert code == 143, output
     assert latest(tmp_path).games == 0
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
-    code, output = run(tmp_path, *words, "out=whole")
+    (tmp_path / "whole").mkdir()
+    shutil.copy(tmp_path / "games.jsonl", tmp_path / "whole")
+    code, output = run(tmp_path / "whole", *words, "out=run")
     assert code == 0, output
-    ends_as(tmp_path / "whole", tmp_path)
+    ends_as(tmp_path / "whole/run", tmp_path)
 
 
 def at_play(count, what):
@@ -337,6 +370,33 @@ def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
     assert metrics_without_times(whole) == metrics_without_times(tmp_path / "run")
 
 
+def test_trains_on_when_pictures_cannot_be_written(whole, tmp_path):
+    prepare = at_play(2, lambda: Path("run/pictures").write_text("no folder"))
+    code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
+    assert code == 0, output
+    assert output.count("cannot be written") == 1
+    assert "run/pictures/" in output
+    same(final_state(whole), final_state(tmp_path / "run"))
+    assert tensorboard_events(whole) == tensorboard_events(tmp_path / "run")
+
+
+def test_an_extended_run_has_its_references_and_events_once(tmp_path):
+    words = ["train", *WORDS, "out=run", "eval_every=60"]
+    assert run(tmp_path, *words, "games=120")[0] == 0
+    assert run(tmp_path, "resume", "run", "games=180")[0] == 0
+    steps: dict[str, list[int]] = {}
+    for path in sorted((tmp_path / "run").glob("events.out.tfevents.*")):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                steps.setdefault(value.tag, []).append(event.step)
+    references = [steps[tag] for tag in steps if tag.startswith("reference/")]
+    assert references
+    for each in (*references, steps["eval/turns"], steps["best/turns"], steps["final/turns"]):
+        assert sorted({*each}) == each
+        assert each[-1] == 180
+    assert steps["config/text_summary"] == [0, 120]  # games= has changed
+
+
 def test_a_run_directory_has_one_owner(whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     first = Process(tmp_path, *words, prepare=at_play(12, lambda: time.sleep(60)))
@@ -387,7 +447,7 @@ def at_line(owner, name, count, times):
             lines += 1
             if lines == count:
                 for _ in range(times):
-                    os.kill(os.getpid(), signal.SIGTERM)
+                    signal.raise_signal(signal.SIGTERM)
         return line
 
     def called(frame, event, arg):
@@ -402,7 +462,11 @@ def at_line(owner, name, count, times):
     return lambda: setattr(owner, name, traced)
 
 
-METHODS = [(TrainingLoop, "end_evaluation"), (TrainingLoop, "log_metrics"), (Run, "evaluate_best")]
+METHODS = [
+    (TrainingLoop, "end_evaluation"),
+    (TrainingLoop, "log_metrics"),
+    (Run, "evaluate_result"),
+]
 
 
 @pytest.mark.parametrize(("owner", "name"), METHODS)
@@ -428,7 +492,7 @@ def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
 
 
 def test_ignored_signals_stay_ignored(whole, tmp_path):
-    prepare = at_play(5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    prepare = at_play(5, lambda: signal.raise_signal(signal.SIGINT))
 
     def ignoring():
         prepare()
@@ -440,10 +504,10 @@ def test_ignored_signals_stay_ignored(whole, tmp_path):
 
 
 SWALLOWING = """
-import os, signal
+import signal
 
 try:
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
     while True:
         pass
 except:
@@ -465,6 +529,7 @@ def test_control_c_in_an_import_that_swallows_it_ends_the_command(tmp_path):
 def test_a_signal_in_an_import_is_kept_for_the_next_shielded_block(tmp_path, monkeypatch):
     (tmp_path / "swallowing.py").write_text(SWALLOWING.replace("while True:\n        pass", ""))
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "swallowing", raising=False)
     with Interrupts() as interrupts:
         importlib.import_module("swallowing")
         with pytest.raises(Interrupted), interrupts.shielded():

@@ -3,12 +3,19 @@
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
 from rlgames.config.registry import REGISTRY
+from rlgames.games.game_2048 import Game2048
+from rlgames.players.player import Random
+from rlgames.rollouts.play import play_games
+from rlgames.runs.files import read_metrics
+from rlgames.training.metrics import game_statistics
 
 PAGE = Path(package.__file__).parent.parent / "docs" / "metrics.md"
 
@@ -70,3 +77,21 @@ def test_the_page_explains_exactly_what_runs_log(everything):
 
 def test_every_learner_has_a_run():
     assert set(RUNS) == set(REGISTRY["learner"])
+
+
+def test_runs_of_2048_log_the_sum_of_the_grid(tmp_path):
+    """The ordinate of Dedieu and Amar's figures 3 and 4."""
+    game = Game2048(2, 2)
+    final: Any = play_games(game, [Random(game)], 9, torch.Generator().manual_seed(1)).state
+    tiles = [[2**e for e in row if e] for row in final.tiles.tolist()]
+    expected = sum(map(sum, tiles)) / len(tiles)
+    assert game_statistics(game, final)["grid_sum"] == pytest.approx(expected)
+    words = ["game=2048", "board=2", "games=20", "batch=10", "log_every=10", "policy.layers=[8]"]
+    run = package.train([*words, "eval_games=5", "solve_seconds=0", f"out={tmp_path}/run"])
+    lines = read_metrics(run / "metrics.jsonl")
+    sums = [line["train/grid_sum"] for line in lines if "train/grid_sum" in line]
+    assert len(sums) == 2  # one for each batch
+    assert all(4 <= value <= 60 for value in sums)
+    assert all(("eval/grid_sum" in line) == ("eval/score" in line) for line in lines)
+    report = package.evaluate(run, ["games=5", "solve_seconds=0"])
+    assert set(report["grid_sum"]) == set(report["moves"])

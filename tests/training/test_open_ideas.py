@@ -17,6 +17,7 @@ IDEAS = {
         "experiment=ramesh_case5",
         "reward.minus=random_turn",
     ],
+    "Ramesh: three shots": ["experiment=ramesh_case5", "shots=3"],
     "Ramesh: as many shots as ships afloat": ["game=salvo_duel"],
     "Ramesh: more shots on a larger board": ["game=salvo", "board=6", "shots=4"],
     "Dedieu and Amar: discounts": ["experiment=dedieu_amar_stochastic", "reward.discount=0.99"],
@@ -36,8 +37,10 @@ IDEAS = {
         "experiment=dedieu_amar_stochastic",
         "encoding=exponents",
     ],
+    "Landy: a step per move": ["experiment=landy_loop"],
     "Landy: a learnt baseline": ["experiment=landy", "learner.baseline=value"],
     "Landy: layouts held out": ["experiment=landy", "holdout=0.2"],
+    "Hickman: learning after every game": ["experiment=hickman", "batch=1"],
     "Hickman: larger boards": [
         "experiment=hickman",
         "game=connect4",

@@ -176,7 +176,7 @@ def interrupt(*_):
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(Run, "evaluate_best"), (TrainingLoop, "end_evaluation")]
+    ("owner", "name"), [(Run, "evaluate_result"), (TrainingLoop, "end_evaluation")]
 )
 def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     run = tmp_path / "run"
@@ -193,7 +193,7 @@ def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
             train(out(SALVO, run))
     assert read_run(run)["status"] == "interrupted"
     ended = resume_run(run)
-    assert ended.evaluation.games
+    assert ended.best.evaluation.games
     assert read_run(run)["status"] == "done"
 
 
@@ -301,7 +301,7 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
         assert load_agent(run).policy
         with pytest.raises(ConfigError, match="device=cuda is not here"):
             resume_run(run)
-    assert resume_run(run, ["device=cpu"]).evaluation.games
+    assert resume_run(run, ["device=cpu"]).best.evaluation.games
 
 
 def test_a_non_finite_number_ends_the_run_and_damages_nothing(tmp_path, monkeypatch, typed):

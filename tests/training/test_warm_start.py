@@ -335,6 +335,33 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
+def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tmp_path):
+    """Dedieu and Amar's section 4.2 by its three presets: ADP, cloning, policy gradient."""
+    few = ["games=20", "batch=10", "eval_games=4", "solve_seconds=0"]
+    preset = "experiment=dedieu_amar_{}".format
+    adp = package.train([preset("adp"), *few, f"out={tmp_path}/adp"])
+    words = [preset("adp_cloning"), f"teacher={adp}", *few, "fours=0.1"]
+    parts: Any = build_components(load(*words))
+    teacher = parts.collector.players[0]
+    assert teacher.game.fours == 0.1  # the teacher looks ahead by the rules that are played
+    clone = package.train([*words, f"out={tmp_path}/clone"])
+    words = [preset("warm_start"), f"init_from={clone}", *few]
+    parts = build_components(load(*words))
+    assert parts.game.fours == 0.0
+    weights = parts.agent.policy.state_dict()
+    assert [tuple(weight.shape) for weight in weights.values()] == [
+        (200, 256),
+        (100, 200),
+        (4, 100),
+    ]
+    tensors = Checkpoint.read(checkpoint_path(clone)).policy
+    assert all(torch.equal(value, tensors[name]) for name, value in weights.items())
+    run = package.train([*words, f"out={tmp_path}/warm"])
+    assert last_value(run, "train/grid_sum") > 0
+    with pytest.raises(ConfigError, match="board"):
+        build_components(load(*words, "board=3"))
+
+
 @pytest.mark.slow
 def test_a_table_keeps_learning_greedily_as_in_hickmans_article(tmp_path):
     small = ["experiment=hickman", "lr=0.3", *TINY]
@@ -428,15 +455,19 @@ def test_an_evaluation_adds_its_games_to_a_record(rlgames, tmp_path):
     for bad, message in (
         (["game=tictactoe", "board=4", f"record='{tmp_path}/{name}'"], "other rules"),
         (["game=tictactoe", "record=no folder/games"], "folder"),
-        (
-            ["game=battleship", "show=[sunk]", f"record={tmp_path}/sunk"],
-            "a board alone does not tell",
-        ),
     ):
         with pytest.raises(ConfigError, match=message):
             package.evaluate(None, ["player=random", *bad])
     assert (tmp_path / name).read_bytes() == before
-    assert not (tmp_path / "sunk").exists()
+
+
+def test_games_with_announced_sinkings_are_recorded(tmp_path):
+    rules = ["game=battleship", "ships=[2,1]", "show=[sunk,first_hit]"]
+    path = tmp_path / "sunk"
+    package.evaluate(None, ["player=random", *rules, "games=20", f"record={path}"])
+    found = records.read(path, *make_game_and_rules(*rules))
+    assert found.trajectories.num_games == 20
+    assert bool((vars(found.trajectories.state)["sunk_turn"] > 0).any())
 
 
 # ---------------------------------------------------------------- what does not fit

@@ -26,6 +26,7 @@ class ReinforceConfig(GradientConfig):
     entropy_coef: float = key(0.1, 0, 100)
     entropy_coef_end: float | None = key(0.0, 0, 100)
     value_coef: float = key(0.5, 0, 1000)
+    step_per: str = key("batch", of=("batch", "move"))
 
 
 @dataclass

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from rlgames.config.schema import POSITIVE, Part, key
 
+TIES = ("first", "random")
+"""Which of several actions with the highest score is greedy: the first, or each alike."""
+
 
 @dataclass
 class StochasticConfig:
@@ -18,11 +21,13 @@ class EpsilonGreedyConfig:
     name: str = "epsilon_greedy"
     epsilon: float = key(0.1, 0, 1)
     epsilon_end: float | None = key(None, 0, 1)
+    ties: str = key("first", of=TIES)
 
 
 @dataclass
 class ArgmaxConfig:
     name: str = "argmax"
+    ties: str | None = key(None, of=TIES)
 
 
 SAMPLING_RULES = {

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from rlgames.config.schema import POSITIVE, Part, key
 
+SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
+
 
 @dataclass
 class MctsConfig:
@@ -19,9 +21,22 @@ class MctsConfig:
     rollout: int | None = key(None, 0, 10**9)
     rollout_policy: str = key("policy", of=("policy", "uniform"))
     temperature: float = key(1.0, POSITIVE, 1e6)
-    value: str | None = key(None, of=("outcome", "turns", "score", "grid_sum", "max_tile", "win"))
+    fixed_depth: bool = False
+    q_scale: float | None = key(None, POSITIVE, 1e9)
+    value: str | None = key(None, of=SEARCH_VALUES)
     dirichlet_fraction: float = key(0.0, 0, 1)
     dirichlet_total: float = key(10.0, POSITIVE, 1e6)
+
+
+@dataclass
+class DedieuAmarConfig(MctsConfig):
+    name: str = "dedieu_amar"
+    depth: int | None = key(4, 1, 10**9)
+    rule: str = key("dedieu_amar", of=("dedieu_amar", "puct"))
+    c_puct: float = key(1.0, POSITIVE, 1e6)
+    fixed_depth: bool = True
+    q_scale: float | None = key(2048.0, POSITIVE, 1e9)
+    value: str | None = key("max_tile", of=SEARCH_VALUES)
 
 
 @dataclass
@@ -51,6 +66,7 @@ class RandomHparamsConfig(HparamsConfig):
 
 SEARCHES = {
     "mcts": Part(MctsConfig, "rlgames.search.mcts:make_mcts"),
+    "dedieu_amar": Part(DedieuAmarConfig, "rlgames.search.mcts:make_mcts"),
     "expectimax": Part(ExpectimaxConfig, "rlgames.search.expectimax:make_expectimax"),
 }
 HPARAMS_SEARCHES = {"tpe": Part(HparamsConfig), "random": Part(RandomHparamsConfig)}

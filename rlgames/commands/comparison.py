@@ -1,0 +1,342 @@
+"""Statistics of agents over seeds and games: `rlgames report compare=`; reads only files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.metrics import direction, goal_of
+from rlgames.core.text import json_text, printable
+from rlgames.evaluation.aggregate import (
+    Floats,
+    Scores,
+    Statistic,
+    aggregate,
+    difference_of_means,
+    normalized,
+    performance_profile,
+    probability_of_improvement,
+    seeds_needed,
+)
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.runs.summary import Row, RunSummary, as_text
+
+NORMALIZED = "normalized score"
+"""The figure that is 0 for random play and 1 for the optimum."""
+
+DEFAULT_POWER = 0.8
+
+PROFILE_LEVELS = np.linspace(0.0, 1.0, 101)
+
+CHECKPOINTS: dict[str, Callable[[RunSummary], dict[str, float]]] = {
+    BEST_IN_WORDS: lambda run: run.results,
+    FINAL_IN_WORDS: lambda run: run.final_results,
+}
+"""The results of each checkpoint that a run evaluates at its end."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The runs of one agent. label: the settings that tell it apart. games: by game, the runs that
+    differ in their seeds only."""
+
+    label: str
+    settings: dict[str, Any]
+    games: dict[str, Row]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The scores of all agents in one figure at one checkpoint.
+
+    scores: by agent, for each game one number per seed. sign: 1 where higher is better, else -1.
+    """
+
+    figure: str
+    checkpoint: str
+    scores: list[Scores]
+    sign: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What compare= says about agents.
+
+    statistics: of each sample and agent. pairs: of each sample and two agents. profiles: by label
+    and checkpoint, the fraction of runs at each of PROFILE_LEVELS; empty without an optimum.
+    """
+
+    agents: list[Agent]
+    statistics: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+    profiles: dict[str, Floats]
+    power: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `format=json` prints."""
+        return {
+            "agents": [
+                {
+                    "agent": agent.label,
+                    "config": agent.settings,
+                    "runs": {
+                        game: [str(run.path) for run in row.runs]
+                        for game, row in agent.games.items()
+                    },
+                }
+                for agent in self.agents
+            ],
+            "statistics": [_plain(each) for each in self.statistics],
+            "pairs": [_plain(each) for each in self.pairs],
+            "power": self.power,
+            "profiles": {
+                "levels": PROFILE_LEVELS.tolist() if self.profiles else [],
+                "fractions": {name: values.tolist() for name, values in self.profiles.items()},
+            },
+        }
+
+
+def compare(
+    runs: list[RunSummary], name: str, power: float | None, difference: float | None
+) -> Comparison:
+    """Compare agents that a setting tells apart, or their whole configs.
+
+    Runs of the same agent and game are its seeds, so nothing else may differ between them. Several
+    games are compared between random play and the optimum of each. power, difference: of
+    seeds_needed; the difference is in the game's figure, or in the normalized score of several.
+    Raises ConfigError for an unknown setting and for runs that cannot be compared.
+    """
+    finished = [run for run in runs if run.config and run.results and run.figure]
+    if not finished:
+        raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
+    chosen = DEFAULT_POWER if power is None else power
+    comparison = Comparison([], [], [], {}, chosen)
+    for games, agents in _agents_by_games(_agents(finished, name), name).items():
+        _add(comparison, list(games), agents, difference)
+    return comparison
+
+
+def _agents_by_games(agents: list[Agent], name: str) -> dict[tuple[str, ...], list[Agent]]:
+    """The agents that have runs of the same games. Raises ConfigError where one setting tells
+    agents apart and one of them lacks a game."""
+    groups: dict[tuple[str, ...], list[Agent]] = {}
+    for agent in agents:
+        groups.setdefault(tuple(sorted(agent.games)), []).append(agent)
+    if name != "config" and len(groups) > 1:
+        games = {game for agent in agents for game in agent.games}
+        lacking = min(agents, key=lambda agent: len(agent.games))
+        missing = sorted(games - set(lacking.games))
+        text = f"{lacking.label} has no run of {_game_in_words(missing[0])}"
+        raise ConfigError(text, "agents are compared on the same games")
+    return groups
+
+
+def _add(
+    comparison: Comparison, games: list[str], agents: list[Agent], difference: float | None
+) -> None:
+    """Add the statistics of agents that played the same games, the best agent first."""
+    samples = _samples(agents, games)
+    means = [samples[0].sign * np.concatenate(scores).mean() for scores in samples[0].scores]
+    order = [int(index) for index in np.argsort(means)[::-1]]
+    agents = [agents[index] for index in order]
+    comparison.agents.extend(agents)
+    for sample in samples:
+        sample = replace(sample, scores=[sample.scores[index] for index in order])
+        target = difference if sample.figure == samples[0].figure else None
+        for agent, scores in zip(agents, sample.scores, strict=True):
+            comparison.statistics.append(_statistics(sample, agent, scores))
+            if sample.figure == NORMALIZED:
+                profile = performance_profile(scores, PROFILE_LEVELS)
+                comparison.profiles[f"{agent.label}, {sample.checkpoint}"] = profile
+        for indices in itertools.combinations(range(len(agents)), 2):
+            comparison.pairs.append(_pair(sample, agents, indices, comparison.power, target))
+
+
+def _agents(runs: list[RunSummary], name: str) -> list[Agent]:
+    """The agents, in the order of their first runs. Raises ConfigError."""
+    own_keys = {run.path: set(run.config.get("game") or {}) | {"game", "seed"} for run in runs}
+    names = dict.fromkeys(
+        key for run in runs for key in run.settings if key not in own_keys[run.path]
+    )
+    if name != "config" and name not in names:
+        raise ConfigError(f"compare={name} is not a setting", nearest(name, ["config", *names]))
+    groups: dict[str, list[RunSummary]] = {}
+    for run in runs:
+        keys = [key for key in names if key in run.settings] if name == "config" else [name]
+        agent = {key: run.settings.get(key) for key in keys}
+        groups.setdefault(as_text(agent), []).append(run)
+    differing = [
+        key
+        for key in names
+        if len({as_text(group[0].settings.get(key)) for group in groups.values()}) > 1
+    ]
+    agents = []
+    for group in groups.values():
+        shown = differing if name == "config" else [name]
+        settings = {key: group[0].settings.get(key) for key in shown}
+        label = " ".join(f"{key}={json_text(value)}" for key, value in settings.items())
+        by_game: dict[str, list[RunSummary]] = {}
+        for run in group:
+            by_game.setdefault(run.game, []).append(run)
+        label = printable(label.replace('"', "")) or "all runs"
+        games = {game: Row(members) for game, members in by_game.items()}
+        for row in games.values():
+            _check_only_seeds_differ(row.runs, label)
+        agents.append(Agent(label, settings, games))
+    return agents
+
+
+def _check_only_seeds_differ(runs: list[RunSummary], label: str) -> None:
+    """Raises ConfigError for runs of one agent and game that differ in another setting."""
+    for key in dict.fromkeys(key for run in runs for key in run.settings if key != "seed"):
+        if len({as_text(run.settings.get(key)) for run in runs}) > 1:
+            text = f"the runs of {label} differ in {key}, so they are not seeds of one agent"
+            raise ConfigError(text, f"compare=config or compare={key}, or name fewer directories")
+
+
+def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
+    """The game's figure, if there is one game, and the normalized score, if there is an optimum,
+    of each checkpoint."""
+    rows = [row for agent in agents for row in agent.games.values()]
+    figure = rows[0].first.figure or ""
+    ranges = {game: _random_and_optimum(agents, game) for game in games}
+    samples = []
+    for checkpoint, results_of in CHECKPOINTS.items():
+        scores = []
+        for agent in agents:
+            each = [_values(agent.games[game], results_of) for game in games]
+            scores.append(each)
+        if any(not len(values) for each in scores for values in each):
+            continue
+        if len(games) == 1:
+            sign = direction(goal_of(figure), figure) or 1
+            samples.append(Sample(figure, checkpoint, list(scores), sign))
+        if all(ends is not None for ends in ranges.values()):
+            normal = [
+                [
+                    normalized(values, *(ranges[game] or (0.0, 1.0)))
+                    for game, values in zip(games, each, strict=True)
+                ]
+                for each in scores
+            ]
+            samples.append(Sample(NORMALIZED, checkpoint, list(normal), 1))
+    if not samples:
+        unknown = next((game for game, ends in ranges.items() if ends is None), games[0])
+        raise ConfigError(
+            f"{_game_in_words(unknown)} has no optimum or random play in run.json, so its results "
+            "cannot be compared with those of other games",
+            "name runs of one game",
+        )
+    return samples
+
+
+def _values(row: Row, results_of: Callable[[RunSummary], dict[str, float]]) -> Floats:
+    """The figure of each seed; a repeated seed counts once, by its mean."""
+    figure = row.first.figure or ""
+    by_seed = [
+        [results_of(run)[figure] for run in seed if figure in results_of(run)]
+        for seed in row.by_seed
+    ]
+    return np.array([float(np.mean(values)) for values in by_seed if values])
+
+
+def _random_and_optimum(agents: list[Agent], game: str) -> tuple[float, float] | None:
+    """What random and optimal play reach in a game; None if a run does not know both."""
+    known = [run.results for agent in agents for run in agent.games[game].runs]
+    ends = [(of["random"], of["optimal"]) for of in known if "random" in of and "optimal" in of]
+    if not ends:
+        return None
+    random, optimum = (float(value) for value in np.mean(ends, 0))
+    return (random, optimum) if random != optimum else None
+
+
+def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
+    return {
+        "agent": agent.label,
+        "games": [_game_in_words(game) for game in sorted(agent.games)],
+        "figure": sample.figure,
+        "checkpoint": sample.checkpoint,
+        "runs": sum(map(len, scores)),
+        **aggregate(scores),
+    }
+
+
+def _pair(
+    sample: Sample,
+    agents: list[Agent],
+    indices: tuple[int, int],
+    power: float,
+    difference: float | None,
+) -> dict[str, Any]:
+    """The comparison of two agents. difference: to be detected; None: the observed one."""
+    first_scores, second_scores = (sample.scores[index] for index in indices)
+    observed = difference_of_means(first_scores, second_scores)
+    better = [[sample.sign * game for game in scores] for scores in (first_scores, second_scores)]
+    target = abs(observed.value) if difference is None else difference
+    return {
+        "agents": [agents[index].label for index in indices],
+        "games": [_game_in_words(game) for game in sorted(agents[indices[0]].games)],
+        "figure": sample.figure,
+        "checkpoint": sample.checkpoint,
+        "difference": observed,
+        "probability_of_improvement": probability_of_improvement(*better),
+        "detects": target,
+        "seeds_needed": seeds_needed(target, first_scores, second_scores, power),
+    }
+
+
+def _plain(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.as_dict() if isinstance(value, Statistic) else value
+        for name, value in entry.items()
+    }
+
+
+def _game_in_words(game: str) -> str:
+    """A game with its rules as one types them; game: its settings as JSON."""
+    rules = json.loads(game)
+    words = [f"{name}={json_text(value)}" for name, value in rules.items() if name != "name"]
+    return printable(" ".join([str(rules.get("name")), *words]).replace('"', ""))
+
+
+def write_profiles(comparison: Comparison, path: Path) -> None:
+    """Write the performance profiles to a .png, .csv or .json file. Raises ConfigError, OSError."""
+    suffix = path.suffix.lower()
+    if suffix not in (".png", ".csv", ".json"):
+        raise ConfigError(f"profile={path} has no known format", "it should end in .png")
+    if not comparison.profiles:
+        raise ConfigError(
+            "profile= needs results between random play and the optimum",
+            "choose a game whose optimum is known; see rlgames games",
+        )
+    if suffix == ".json":
+        path.write_text(json_text(comparison.as_dict()["profiles"]) + "\n", encoding="utf-8")
+        return
+    if suffix == ".csv":
+        _write_csv(comparison, path)
+        return
+    from rlgames.drawing import plots
+
+    curves = {name: (PROFILE_LEVELS, values) for name, values in comparison.profiles.items()}
+    labels = ("normalized score: 0 random play, 1 optimum", "fraction of runs at least as good")
+    chart = plots.line_chart("performance profile", curves, top=1.0, labels=labels)
+    path.write_bytes(plots.encode_png(chart))
+
+
+def _write_csv(comparison: Comparison, path: Path) -> None:
+    import csv
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([NORMALIZED, *comparison.profiles])
+        writer.writerows(
+            [f"{level:.2f}", *(values[row] for values in comparison.profiles.values())]
+            for row, level in enumerate(PROFILE_LEVELS)
+        )

@@ -1,0 +1,193 @@
+"""95 % confidence intervals. docs/statistics.md says how often each contains the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+
+Z_95 = 1.959964
+"""The two-sided 95 % quantile of the normal distribution."""
+
+MIN_GAMES = 20
+"""Means of fewer games have no interval: none contains the truth often enough when few games of a
+skewed distribution are known."""
+
+
+def mean_interval(
+    value: Floats, weight: Floats | None = None, stratum: NDArray[np.int64] | None = None
+) -> Interval | None:
+    """The interval of a mean of independent values [N], such as the lengths of games.
+
+    weight: [N], adds up to 1; equal by default. stratum: [N], numbers from 0; the values of a
+    stratum, such as the games in one seat, have one distribution, and their number was fixed in
+    advance. By default all values are of one stratum.
+
+    Student's t with the degrees of freedom of Satterthwaite (1946), and the correction for
+    skewness of Hall (1992, JRSS B 54, 221), without which the lengths of 20 games of battleship
+    are covered in 92 % of cases. None for fewer than MIN_GAMES values, for a stratum with a single
+    value, and if all values of each stratum are equal: then nothing is known of how they vary.
+    """
+    if len(value) < MIN_GAMES:
+        return None
+    stratum = np.zeros(len(value), np.int64) if stratum is None else stratum
+    count = np.bincount(stratum)
+    if (count == 1).any():
+        return None
+    weight = np.full(len(value), 1 / len(value)) if weight is None else weight
+    mean = float((weight * value).sum())
+    is_used = count > 0
+    count = np.maximum(count, 1)
+    share = np.bincount(stratum, weight)
+    deviation = value - (np.bincount(stratum, value) / count)[stratum]
+    square = np.bincount(stratum, deviation**2) / np.maximum(count - 1, 1)
+    variances = (share**2 * square / count)[is_used]
+    variance = float(variances.sum())
+    if variance <= 1e-24 * max(1.0, mean**2):
+        return None
+    freedom = variance**2 / float((variances**2 / (count[is_used] - 1)).sum())
+    cube = np.bincount(stratum, deviation**3) / count
+    skewness = float((share**3 * cube / count**2).sum()) / variance**1.5
+    t, error = student_t(freedom), math.sqrt(variance)
+    return mean - error * _unskewed(t, skewness), mean - error * _unskewed(-t, skewness)
+
+
+def _unskewed(t: float, skewness: float) -> float:
+    """The inverse of Hall's x + s x²/3 + s² x³/27 + s/6 at t, where s is the skewness of the
+    mean: the mean's error in standard errors that a symmetric statistic would show as t."""
+    if abs(skewness) < 1e-9:
+        return t
+    return 3 / skewness * float(np.cbrt(1 + skewness * (t - skewness / 6)) - 1)
+
+
+def welch_interval(
+    value: float, variances: Sequence[float], freedoms: Sequence[float]
+) -> Interval | None:
+    """The interval of a sum of independent means, by Student's t with the degrees of freedom of
+    Welch (1947) and Satterthwaite (1946).
+
+    variances: of each mean, estimated with these degrees of freedom. None if all are 0.
+    """
+    variance = sum(variances)
+    if variance <= 1e-24 * max(1.0, value**2):
+        return None
+    pairs = zip(variances, freedoms, strict=True)
+    freedom = variance**2 / sum(part**2 / part_freedom for part, part_freedom in pairs)
+    half = student_t(freedom) * math.sqrt(variance)
+    return value - half, value + half
+
+
+def wilson_interval(count: int, games: int) -> Interval:
+    """The interval of a rate, by Wilson (1927): within [0, 1], with a width even for none or all
+    of the games; (0, 1) for no games."""
+    if not games:
+        return 0.0, 1.0
+    z, n, p = Z_95, games, count / games
+    center = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half_width = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low = 0.0 if count == 0 else center - half_width
+    high = 1.0 if count == games else center + half_width
+    return low, high
+
+
+def pooled_rate_interval(parts: Sequence[tuple[int, int]]) -> Interval:
+    """The interval of the rate over several parts, such as the two seats, whose numbers of games
+    were fixed in advance; parts: the count and the games of each.
+
+    Wilson's intervals of the parts, combined by the squares of their widths (Zou and Donner 2008,
+    Statistics in Medicine 27, 1693). A Wilson interval of all games would be too wide where the
+    parts differ: a player who wins all games in one seat varies in the other only.
+    """
+    parts = [part for part in parts if part[1]]
+    games = sum(part[1] for part in parts)
+    rate = sum(part[0] for part in parts) / max(games, 1)
+    if len(parts) < 2:
+        return wilson_interval(*parts[0]) if parts else (0.0, 1.0)
+    below = above = 0.0
+    for count, part_games in parts:
+        low, high = wilson_interval(count, part_games)
+        share, part_rate = part_games / games, count / part_games
+        below += (share * (part_rate - low)) ** 2
+        above += (share * (high - part_rate)) ** 2
+    return max(0.0, rate - math.sqrt(below)), min(1.0, rate + math.sqrt(above))
+
+
+def score_interval(rate: float, variance: Callable[[float], float]) -> Interval:
+    """All rates within Z_95 of the observed one, in standard errors at that rate: Wilson's idea for
+    any variance of an estimated rate that vanishes at 0 and 1."""
+
+    def limit(end: float) -> float:
+        inside, outside = rate, end
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            is_inside = (rate - middle) ** 2 <= Z_95**2 * variance(middle)
+            inside, outside = (middle, outside) if is_inside else (inside, middle)
+        return inside
+
+    low = 0.0 if rate <= 0 else limit(0.0)
+    high = 1.0 if rate >= 1 else limit(1.0)
+    return low, high
+
+
+def power_of_t_test(shift: float, freedom: float) -> float:
+    """The probability that a two-sided t test at 5 % rejects; shift: the true difference in
+    standard errors, at least 0.
+
+    That is the non-central t distribution, integrated over the estimated standard error.
+    """
+    t = student_t(freedom)
+    spread = 8 / math.sqrt(2 * freedom)
+    # The estimated standard error divided by the true one: its density, up to a factor.
+    ratio = np.linspace(max(1e-6, 1 - spread), 1 + spread, 2001)
+    log_density = (freedom - 1) * np.log(ratio) - freedom * ratio**2 / 2
+    density = np.exp(log_density - log_density.max())
+    rejects = _normal_above(t * ratio - shift) + _normal_above(t * ratio + shift)
+    return float((density * rejects).sum() / density.sum())
+
+
+def _normal_above(x: Floats) -> Floats:
+    """The probability that a standard normal number exceeds x."""
+    return np.array([0.5 * math.erfc(each / math.sqrt(2)) for each in x])
+
+
+def student_t(freedom: float) -> float:
+    """The 97.5 % quantile of Student's t with this many degrees of freedom, at least 1.
+
+    From 100 on by its expansion, Abramowitz and Stegun 26.7.5. Below, exact for integers; between
+    them the logarithm is interpolated in their reciprocals, with an error of at most 3 %.
+    """
+    if freedom >= 100:
+        z = Z_95
+        return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    below = max(1, math.floor(freedom))
+    low, high = math.log(_student_t(below)), math.log(_student_t(below + 1))
+    fraction = (1 / below - 1 / max(freedom, 1)) / (1 / below - 1 / (below + 1))
+    return math.exp(low + fraction * (high - low))
+
+
+@lru_cache
+def _student_t(freedom: int) -> float:
+    """By bisection of its exact distribution, Abramowitz and Stegun 26.7.3 and 26.7.4."""
+    low, high = 0.0, 16.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _probability_within(middle, freedom) < 0.95 else (low, middle)
+    return high
+
+
+def _probability_within(t: float, freedom: int) -> float:
+    """The probability that Student's t lies between -t and t."""
+    angle = math.atan(t / math.sqrt(freedom))
+    term, total = (1.0, 0.0) if freedom % 2 == 0 else (math.cos(angle), 0.0)
+    for power in range(freedom % 2, freedom - 1, 2):
+        total += term
+        term *= (power + 1) / (power + 2) * math.cos(angle) ** 2
+    if freedom % 2 == 0:
+        return math.sin(angle) * total
+    return 2 / math.pi * (angle + math.sin(angle) * total)

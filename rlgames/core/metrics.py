@@ -1,0 +1,75 @@
+"""The metrics of evaluations: which games have them, and whether higher or lower values are better.
+
+Everything that ranks agents asks here: the selection of checkpoints, searches, reports and views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of an evaluation.
+
+    directions: by the goal of the game (Spec.goal) +1 where higher is better, -1 where lower is
+        better and 0 where neither is; games with another goal do not have the metric.
+    is_headline: it may select the best checkpoint, and is shown while a run trains.
+    """
+
+    directions: Mapping[str, int]
+    is_headline: bool = False
+
+
+METRICS = {
+    # 2048 ends when no move is left, so a longer game is a better one.
+    "turns": Metric({"turns": -1, "score": 1, "outcome": 0}, is_headline=True),
+    "score": Metric({"score": 1}, is_headline=True),
+    "grid_sum": Metric({"score": 1}),
+    "held_out_turns": Metric({"turns": -1}),
+    "points": Metric({"outcome": 1}, is_headline=True),
+    "win": Metric({"outcome": 1}),
+    "draw": Metric({"outcome": 0}),
+    "loss": Metric({"outcome": -1}),
+    "exploitability": Metric({"outcome": -1}, is_headline=True),
+}
+
+GOAL_METRICS = {"turns": "turns", "score": "score", "outcome": "points"}
+"""The metric that a game is about, by its goal."""
+
+HEADLINES = tuple(name for name, metric in METRICS.items() if metric.is_headline)
+
+
+def has_metric(goal: str, name: str) -> bool:
+    """Whether games with this goal have a metric."""
+    return name in METRICS and goal in METRICS[name].directions
+
+
+def direction(goal: str, name: str) -> int:
+    """+1 where higher values are better, -1 where lower are, 0 where neither or unknown."""
+    return METRICS[name].directions[goal] if has_metric(goal, name) else 0
+
+
+def goal_of(metric: object) -> str:
+    """The goal of games that are about a metric; empty for anything else."""
+    return next((goal for goal, name in GOAL_METRICS.items() if name == metric), "")
+
+
+def gap_to_optimum(goal: str, value: float, optimum: float) -> float | None:
+    """How much worse than the optimum a game's own metric is, as a fraction of the optimum.
+
+    None for an optimum of 0 and for an unknown goal.
+    """
+    sign = direction(goal, GOAL_METRICS.get(goal, ""))
+    return sign * (optimum - value) / abs(optimum) if sign and optimum else None
+
+
+def reason_unranked(goal: str, name: str, available: tuple[str, ...]) -> str:
+    """Why a metric cannot rank agents in a game with this goal; empty where it can.
+
+    available: the metrics that are measured there.
+    """
+    if name not in available:
+        return f"{name} is not measured there"
+    return "" if direction(goal, name) else f"neither more nor less {name} is better there"

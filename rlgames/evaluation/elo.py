@@ -1,0 +1,120 @@
+"""Elo ratings of a cross table, with intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+ELO_PER_LOGIT = 400 / math.log(10)
+
+NUM_POSTERIOR_SAMPLES = 5000
+
+PRIOR_COUNT = 0.25
+"""Added to the wins, the draws and the losses in each seat when tables are sampled. Of 1/6, 1/4,
+1/3 and 1/2, this is the one whose intervals contain the truth closest to 95 % of the time."""
+
+MIN_LOSING_RATE = 1e-9
+"""Sampled rates are cut here, which is 3,600 Elo points, where ratings would become infinite."""
+
+MAX_NEWTON_STEPS = 200
+
+MAX_STEP = 1.0
+"""Longer Newton steps, in logits, are shortened: where results are one-sided, steps of 2 and more
+can jump back and forth over the maximum."""
+
+
+def elo_ratings(table: Floats) -> Floats:
+    """Elo [N], with mean 0, from the games won, drawn and lost, [N, N, 3], by maximum likelihood.
+
+    The model is that of Bradley and Terry (1952); a draw counts as half a win. Half a drawn game
+    is added to each pair that met, so that the rating of an undefeated player is finite.
+    Raises ValueError for players who have not met, directly or through others.
+    """
+    has_met = table.sum(2) > 0
+    wins = table[..., 0] + table[..., 1] / 2 + 0.25 * has_met
+    elo: Floats = _fit(wins[None])[0] * ELO_PER_LOGIT
+    return elo
+
+
+def elo_intervals(
+    tables: list[tuple[int, int, Floats, bool]], count: int
+) -> tuple[Floats, Floats] | None:
+    """The 95 % intervals of the ratings of `count` players, low [N] and high [N].
+
+    tables: for each pair (row, column): the games that row won, drew and lost in each seat, [2, 3],
+    and whether they are all that can be played between the two; those do not vary.
+    Ratings are fitted to NUM_POSTERIOR_SAMPLES cross tables, whose rates are drawn from the
+    Dirichlet distribution with PRIOR_COUNT in each seat; the interval lies between their quantiles.
+    None if no pair varies.
+    """
+    if all(is_exact for _, _, _, is_exact in tables):
+        return None
+    rng = np.random.default_rng(0)
+    wins = np.zeros((NUM_POSTERIOR_SAMPLES, count, count))
+    for row, column, results, is_exact in tables:
+        games = results.sum()
+        if is_exact:
+            points = np.full(NUM_POSTERIOR_SAMPLES, _points(results.sum(0) / games))
+            points = (games * points + 0.25) / (games + 0.5)  # as in elo_ratings
+        else:
+            points = np.zeros(NUM_POSTERIOR_SAMPLES)
+            for seat in results[results.sum(1) > 0]:
+                rates = rng.dirichlet(seat + PRIOR_COUNT, NUM_POSTERIOR_SAMPLES)
+                points += seat.sum() / games * _points(rates)
+            points = points.clip(MIN_LOSING_RATE, 1 - MIN_LOSING_RATE)
+        wins[:, row, column], wins[:, column, row] = games * points, games * (1 - points)
+    low, high = np.percentile(_fit(wins) * ELO_PER_LOGIT, [2.5, 97.5], axis=0)
+    return low, high
+
+
+def _points(rates: Floats) -> Floats:
+    """Points per game from the rates of wins, draws and losses, [..., 3]."""
+    points: Floats = rates[..., 0] + rates[..., 1] / 2
+    return points
+
+
+def _fit(wins: Floats) -> Floats:
+    """Strengths [R, N] in logits, with mean 0, from the points won by row against column,
+    [R, N, N]: by Newton's method on the log-likelihood, which is concave.
+
+    Raises ValueError if players have not met, and RuntimeError where it does not converge.
+    """
+    losses = wins.transpose(0, 2, 1)
+    games = wins + losses
+    count = wins.shape[1]
+    _check_connected(games[0] > 0)
+    strength = np.zeros(wins.shape[:2])
+    if len(wins) > 1:  # the tables are alike: start at their mean
+        strength += _fit(wins.mean(0, keepdims=True))
+    diagonal = np.arange(count)
+    for _ in range(MAX_NEWTON_STEPS):
+        winning = 1 / (1 + np.exp(strength[:, None, :] - strength[:, :, None]))
+        losing = winning.transpose(0, 2, 1)  # more digits than in 1 - winning
+        gradient = (wins * losing - losses * winning).sum(2)
+        curvature = games * winning * losing
+        curvature[:, diagonal, diagonal] = 0.0
+        hessian = -curvature
+        hessian[:, diagonal, diagonal] = curvature.sum(2)
+        # The likelihood does not depend on the mean; this term keeps the mean where it is, at 0.
+        scale = hessian[:, diagonal, diagonal].mean(1)[:, None, None]
+        step = np.linalg.solve(hessian + scale / count, gradient[..., None])[..., 0]
+        longest = np.abs(step).max(1, keepdims=True)
+        strength += step * np.minimum(1.0, MAX_STEP / np.maximum(longest, 1e-300))
+        if longest.max() < 1e-9:
+            centered: Floats = strength - strength.mean(1, keepdims=True)
+            return centered
+    raise RuntimeError("the Elo ratings did not converge")
+
+
+def _check_connected(has_met: NDArray[np.bool_]) -> None:
+    """Raises ValueError unless all players, [N, N], are linked by games."""
+    linked = np.zeros(len(has_met), bool)
+    linked[0] = True
+    for _ in has_met:
+        linked |= has_met[linked].any(0)
+    if not linked.all():
+        raise ValueError("players who never met, directly or through others, have no common rating")

@@ -1,0 +1,120 @@
+"""Players compared on the same boards and dice, in games for one.
+
+What boards and dice do to all players alike cancels out of a difference between two of them. With
+a correlation r of their results, a paired comparison needs 1 - r times as many games as one of
+separate games (if both vary alike).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS, list_openings
+from rlgames.evaluation.statistics import Estimate
+from rlgames.games.game import Game, State
+from rlgames.players.player import Player
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """What player `first` got minus what player `second` got, game by game.
+
+    correlation: of their results, None where one of them does not vary.
+    """
+
+    first: int
+    second: int
+    difference: Estimate
+    correlation: float | None
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """Results of N players on the same games.
+
+    figure: "turns" or "score". is_exact: all ways the games can go were played. players: [N], the
+    figure of each. pairs: of any two of them.
+    """
+
+    figure: str
+    games: int
+    is_exact: bool
+    players: list[Estimate]
+    pairs: list[PairedDifference]
+
+
+def compare_paired(
+    game: Game[Any],
+    names: list[str],
+    players: list[Player],
+    games: int,
+    make_rng: Callable[[str], torch.Generator],
+) -> PairedResult:
+    """Each player plays the same games: the same boards and, after equally many moves, the same
+    dice. Deterministic players of a game whose boards can be listed play each board once.
+
+    make_rng: the generator of a stream with this name; names: of the players, for their streams.
+    """
+    openings = None
+    if all(player.deterministic for player in players):
+        openings = list_openings(game, MAX_ENUMERATED_LAYOUTS, None)
+    count = games if openings is None else len(openings[0])
+    weight = torch.full((count,), 1 / count, dtype=torch.float64)
+    weight = weight if openings is None else openings[1]
+    rngs = [make_rng(f"player {name}") for name in names]
+    figures: list[list[Tensor]] = [[] for _ in players]
+    for first in range(0, count, EVAL_BATCH):
+        if openings is None:
+            boards = game.initial(min(EVAL_BATCH, count - first), make_rng(f"boards {first}"))
+        else:
+            boards = openings[0][first : first + EVAL_BATCH].to(rngs[0].device)
+        for each, player, rng in zip(figures, players, rngs, strict=True):
+            final = _play(game, player, boards, make_rng(f"dice {first}"), rng)
+            each.append(final.turn if game.spec.goal == "turns" else final.score[:, 0])
+    values = [torch.cat(each).cpu().double() for each in figures]
+    return PairedResult(
+        figure="turns" if game.spec.goal == "turns" else "score",
+        games=count,
+        is_exact=openings is not None,
+        players=[Estimate.of(value, weight, openings is not None) for value in values],
+        pairs=[
+            PairedDifference(
+                first,
+                second,
+                Estimate.of(values[first] - values[second], weight, openings is not None),
+                _correlation(values[first], values[second], weight),
+            )
+            for first, second in itertools.combinations(range(len(players)), 2)
+        ],
+    )
+
+
+def _play(
+    game: Game[Any], player: Player, state: State, dice: torch.Generator, rng: torch.Generator
+) -> State:
+    """The final positions. Row i gets the same dice at the same ply whatever the player does: they
+    are drawn for all rows, also for those that are over."""
+    while len(live := (~state.done).nonzero()[:, 0]):
+        before = state[live]
+        action = player.choose(game.public(before), rng)
+        after = game.apply_action(before, action)
+        if game.spec.num_chance_inputs:
+            shape = (len(state), game.spec.num_chance_inputs)
+            u = torch.rand(shape, generator=dice, device=dice.device)
+            after = game.apply_chance(after, u[live])
+        state = state.put(live, after)
+    return state
+
+
+def _correlation(first: Tensor, second: Tensor, weight: Tensor) -> float | None:
+    weights = weight.numpy()
+    covariance = np.cov(np.stack([first.numpy(), second.numpy()]), aweights=weights, ddof=0)
+    spread = float(covariance[0, 0] * covariance[1, 1])
+    return float(covariance[0, 1]) / spread**0.5 if spread > 0 else None

@@ -1,0 +1,153 @@
+"""Announced sinkings: how many ships, or ships of which length, sank in which turn.
+
+Letters in shapes: B games, N cells, S ships, P placements of single ships.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rlgames.games.state import Tables
+
+
+class SinkingSlots(Tables):
+    """One slot per ship for the turn, from 1, in which a ship sank; int16 [B, S], 0 if none has.
+
+    An announcement does not tell ships of one group apart: those of equal length if names_length,
+    otherwise all. The slots of a group are filled in the order of the sinkings, so they do not say
+    which of its ships sank.
+    """
+
+    def __init__(self, lengths: list[int], names_length: bool) -> None:
+        self.names_length = names_length
+        self.lengths = torch.tensor(lengths)
+        self.group = self.group_of(self.lengths)
+        self._shares_group = (self.group[:, None] == self.group).float()
+        groups, self._group_index, counts = self.group.unique(
+            return_inverse=True, return_counts=True
+        )
+        self.num_groups = len(groups)
+        self._share = 1.0 / counts[self._group_index]  # of each ship in its group, [S]
+        self._rank = self._shares_group.tril(-1).sum(1)  # the number of earlier slots of the group
+
+    def group_of(self, length: Tensor) -> Tensor:
+        """Int64: the group of ships of these lengths."""
+        return length if self.names_length else torch.zeros_like(length)
+
+    def record(self, slots: Tensor, sunk: Tensor, turn: Tensor) -> Tensor:
+        """The slots after a turn, int64 [B], by which these ships, bool [B, S], have sunk."""
+        is_filled = self._rank < sunk.float() @ self._shares_group
+        now = turn.to(torch.int16)[:, None]
+        return torch.where(is_filled & (slots == 0), now, slots)
+
+    def per_hit(self, slots: Tensor, hit_turn: Tensor, max_turns: int) -> Tensor:
+        """Float32 [B, G, N]: for each group, the share of its ships that sank in the turn in which
+        a cell was hit; 0 where there was no hit. hit_turn: int16 [B, N], 0 for no hit."""
+        # A table of all turns is several times as fast as comparing slots with cells.
+        share = slots.new_zeros(len(slots), self.num_groups * (max_turns + 1), dtype=torch.float)
+        first = (max_turns + 1) * self._group_index
+        share.scatter_add_(1, first + slots, self._share.expand(slots.shape))
+        share = share.view(len(slots), self.num_groups, max_turns + 1)
+        share[:, :, 0] = 0  # ships afloat, and cells without a hit
+        cells = hit_turn.long()[:, None].expand(-1, self.num_groups, -1)
+        return share.gather(2, cells)
+
+    def list_sinkings(self, slots: Tensor) -> list[tuple[str, int]]:
+        """What sank in which turn, in the order of time, from int16 [S]: the length of the ship if
+        it is announced, otherwise "ship"."""
+        pairs = zip(self.lengths.tolist(), slots.tolist(), strict=True)
+        sunk = [(str(length) if self.names_length else "ship", turn) for length, turn in pairs]
+        return sorted((each for each in sunk if each[1]), key=lambda each: each[1])
+
+    def parse(self, sinkings: list[tuple[str, int]]) -> Tensor:
+        """Int16 [S], the inverse of list_sinkings. Raises ValueError for an unknown ship."""
+        slots = [0] * len(self.lengths)
+        names = [str(length) if self.names_length else "ship" for length in self.lengths.tolist()]
+        for name, turn in sinkings:
+            free = [slot for slot, each in enumerate(names) if each == name and not slots[slot]]
+            if not free:
+                raise ValueError(f"{name!r} sank, which is none of the ships that are left")
+            slots[free[0]] = turn
+        return torch.tensor(slots, dtype=torch.int16)
+
+    def agree(self, slots: Tensor, ship_turns: Tensor) -> Tensor:
+        """Bool [B]: whether the ships, int16 [B, S], sank in the turns that the slots record."""
+        same_kind = self.group[:, None] == self.group
+        recorded = ((slots[:, :, None] == slots[:, None, :]) & same_kind).sum(2)
+        sunk = ((slots[:, :, None] == ship_turns[:, None, :]) & same_kind).sum(2)
+        return (recorded == sunk).all(1)
+
+    def are_valid(self, slots: Tensor, hit_turn: Tensor) -> Tensor:
+        """Bool [B]: whether the slots are in order and each sinking is in the turn of a hit.
+
+        hit_turn: int16 [B, N], 0 for no hit.
+        """
+        is_earlier = self._shares_group.tril(-1).bool()
+        later, earlier = slots[:, :, None], slots[:, None, :]
+        is_ordered = (later == 0) | ((earlier > 0) & (earlier <= later))
+        has_hit = (slots[:, :, None] == hit_turn[:, None, :]).any(2) | (slots == 0)
+        num_cells = (self.lengths * (slots > 0)).sum(1)
+        return (
+            (slots >= 0).all(1)
+            & (is_ordered | ~is_earlier).flatten(1).all(1)
+            & has_hit.all(1)
+            & ((num_cells <= (hit_turn > 0).sum(1)) | (not self.names_length))
+        )
+
+
+@dataclass(frozen=True)
+class Sinkings:
+    """The announcements to the seat to move about the ships that it shoots at.
+
+    hit_turn: int16 [B, N], the turn, from 1, in which each cell was hit; 0: it was not. turns:
+    int16 [B, S], the slots, as in SinkingSlots.
+    """
+
+    slots: SinkingSlots
+    hit_turn: Tensor
+    turns: Tensor
+
+    def __getitem__(self, rows: Tensor | slice) -> Sinkings:
+        return Sinkings(self.slots, self.hit_turn[rows], self.turns[rows])
+
+    def cpu(self) -> Sinkings:
+        if self.turns.device.type == "cpu":
+            return self
+        slots = SinkingSlots(self.slots.lengths.tolist(), self.slots.names_length)
+        return Sinkings(slots, self.hit_turn.cpu(), self.turns.cpu())
+
+    def agree(self, layouts: Tensor) -> Tensor:
+        """Bool [B]: whether the ships of numbered layouts, uint8 [B, N], sank as announced."""
+        ship_turns = sinking_turns(layouts, self.hit_turn, self.slots.lengths)
+        return self.slots.agree(self.turns, ship_turns)
+
+    def slot_of_placement(self, cells: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The slot that each placement of a ship would fill, and how many ships fill each slot.
+
+        cells: int64 [P, K], the cells of each placement, repeated up to the longest ship. lengths:
+        int64 [P]. Returns int64 [B, P], S where the placement contradicts the announcements, and
+        int64 [B, S]; slots of one group and turn are counted in the first of them.
+        """
+        turns = self.hit_turn[:, cells]  # [B, P, K]
+        sank = torch.where(turns.amin(2) > 0, turns.amax(2), 0)
+        same_kind = self.slots.group_of(lengths)[:, None] == self.slots.group
+        fits = (sank[:, :, None] == self.turns[:, None, :]) & same_kind
+        slot = torch.where(fits.any(2), fits.int().argmax(2), self.turns.shape[1])
+        same_slot = self.turns[:, :, None] == self.turns[:, None, :]
+        same_slot &= self.slots.group[:, None] == self.slots.group
+        return slot, same_slot.sum(2)
+
+
+def sinking_turns(layouts: Tensor, hit_turn: Tensor, lengths: Tensor) -> Tensor:
+    """Int16 [B, S]: the turn in which each ship sank, 0 for those afloat.
+
+    layouts: uint8 [B, N], the ships numbered from 1. hit_turn: int16 [B, N], 0 for no hit.
+    lengths: int64 [S].
+    """
+    number = torch.arange(1, len(lengths) + 1, dtype=torch.uint8, device=layouts.device)
+    turns = (layouts[:, None, :] == number[:, None]) * hit_turn[:, None, :]
+    is_sunk = (turns > 0).sum(2) == lengths
+    return torch.where(is_sunk, turns.amax(2), 0)

@@ -1,0 +1,139 @@
+"""The selected checkpoint and the final network of a run: each is reported under its own name."""
+
+import json
+
+import pytest
+import torch
+
+import rlgames as package
+from rlgames.cli import display
+from rlgames.commands.evaluate import evaluate_command
+from rlgames.commands.show import show_command
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.training.evaluator import Evaluator
+from rlgames.training.run import train
+
+SMALL = ["game=battleship", "board=5", "ships=[2]", "games=400", "batch=50", "policy.layers=[16]"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run whose best checkpoint shoots at both ends of the line first."""
+    run = package.train([*SMALL, f"out={tmp_path_factory.mktemp('runs')}/run"])
+    final = Checkpoint.read(run / "checkpoints/latest.safetensors")
+    policy = {name: torch.zeros_like(tensor) for name, tensor in final.policy.items()}
+    [bias] = [tensor for tensor in policy.values() if tensor.shape == (5,)]
+    bias += torch.tensor([5.0, 3.0, 1.0, 2.0, 4.0])
+    Checkpoint(final.config, 50, policy, {}).write(run / "checkpoints/best.safetensors")
+    return run
+
+
+def test_a_user_chooses_the_checkpoint_and_every_report_names_it(run, capsys):
+    reports = {
+        name: evaluate_command(run, [] if name is None else [f"checkpoint={name}"])
+        for name in (None, "best", "latest", "final")
+    }
+    assert reports[None]["checkpoint"] == reports["best"]["checkpoint"] == "best (selected)"
+    assert reports["latest"]["checkpoint"] == reports["final"]["checkpoint"] == "final"
+    assert reports[None]["checkpoint_games"] == reports["best"]["checkpoint_games"] == 50
+    assert reports["final"]["checkpoint_games"] == 400
+    assert reports[None]["moves"]["mean"] == 4.25  # 3, 5, 5 and 4 turns
+    assert reports["final"]["moves"]["mean"] < 4.25
+    assert reports["latest"]["moves"] == reports["final"]["moves"]
+    assert json.loads((run / "eval.json").read_text())["checkpoint"] == "best (selected)"
+    assert json.loads((run / "eval_final.json").read_text()) == reports["final"]
+    display.print_evaluation(reports["final"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "checkpoint │ final" in printed
+    assert "trained for │ 400 games" in printed
+    display.print_evaluation(reports["best"])
+    assert "checkpoint │ best (selected)" in " ".join(capsys.readouterr().out.split())
+
+
+def evaluations(monkeypatch):
+    """The streams that evaluations draw from, and the sum of the weights that each evaluates."""
+    calls = []
+    real = Evaluator.evaluate
+
+    def evaluate(self, num_games, stream):
+        calls.append(
+            (stream, sum(float(p.detach().sum()) for p in self.greedy.policy.parameters()))
+        )
+        return real(self, num_games, stream)
+
+    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    return calls
+
+
+def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, capsys):
+    calls = evaluations(monkeypatch)
+    first_is_best = lambda self, metrics, best: [0.0, 0.0] if best is None else None  # noqa: E731
+    monkeypatch.setattr(Evaluator, "better", first_is_best)
+    result = train(load_config("train", [*SMALL, "eval_every=100", f"out={tmp_path}/run"]))
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    assert facts["best_games"] == 100
+    assert facts["exact"]
+    streams = [stream for stream, _ in calls]
+    assert streams == ["eval"] * 4 + ["final"] * 2  # games that selected nothing
+    assert calls[-2][1] == calls[-3][1]  # the final weights first
+    assert calls[-1][1] == calls[0][1] != calls[-2][1]
+    best = evaluate_command(tmp_path / "run", ["checkpoint=best"])
+    final = evaluate_command(tmp_path / "run", ["checkpoint=final"])
+    assert facts["results"]["turns"] == best["moves"]["mean"]
+    assert facts["final_results"]["turns"] == final["moves"]["mean"]
+    assert facts["best_games"] == best["checkpoint_games"]
+    display.print_result(result)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "all layouts (exact)" in printed
+    assert "best (selected) ┃ final" in printed
+    values = f"{best['moves']['mean']:.4f} │ {final['moves']['mean']:.4f}"
+    assert f"trained, greedy │ {values}" in printed
+
+
+def test_a_final_network_that_is_the_best_is_evaluated_once(tmp_path, monkeypatch, capsys):
+    calls = evaluations(monkeypatch)
+    result = train(load_config("train", [*SMALL, "eval_every=400", f"out={tmp_path}/run"]))
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    assert [stream for stream, _ in calls] == ["eval", "final"]
+    assert facts["best_games"] == 400
+    references = {name: facts["results"][name] for name in ("random", "optimal")}
+    assert facts["results"] == facts["final_results"] | references
+    display.print_result(result)
+    assert "best (selected) and final" in capsys.readouterr().out
+
+
+def test_other_commands_and_python_load_the_chosen_checkpoint(run):
+    first_shots = {}
+    for name in ("best", "final"):
+        shown = show_command(run, [f"checkpoint={name}", "solve_seconds=0"]).as_dict()
+        first_shots[name] = shown["actions"][0]["probability"]
+        agent = package.load(run, name)
+        state = agent.game.initial(1, torch.Generator().manual_seed(0))
+        watched = agent.choose(agent.game.public(state)).tolist()
+        assert (watched == [0]) == (name == "best")
+    best = torch.tensor([5.0, 3.0, 1.0, 2.0, 4.0]).softmax(0)[0]
+    assert first_shots["best"] == pytest.approx(float(best))
+    assert first_shots["final"] != first_shots["best"]
+
+
+def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):
+    path = run / "checkpoints/latest.safetensors"
+    with pytest.raises(ConfigError, match="no run directory"):
+        evaluate_command(path, ["checkpoint=final"])
+    with pytest.raises(ConfigError, match="needs a run"):
+        evaluate_command(None, ["player=random", "game=tictactoe", "checkpoint=best"])
+    with pytest.raises(ConfigError, match="checkpoint"):
+        evaluate_command(run, ["checkpoint=finale"])
+    unfinished = tmp_path / "run"
+    (unfinished / "checkpoints").mkdir(parents=True)
+    latest = Checkpoint.read(path)
+    started = Checkpoint(latest.config, 50, latest.policy, latest.state)
+    started.write(unfinished / "checkpoints/latest.safetensors")
+    with pytest.raises(ConfigError, match="not finished"):
+        evaluate_command(unfinished, ["checkpoint=final"])
+    with pytest.raises(ConfigError, match="no checkpoint"):
+        evaluate_command(unfinished, ["checkpoint=best"])
+    assert evaluate_command(unfinished, [])["checkpoint"] == "latest"
+    assert evaluate_command(path, [])["checkpoint"] == "final"

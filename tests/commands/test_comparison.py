@@ -1,0 +1,129 @@
+"""`rlgames report compare=`: statistics of agents over seeds and games."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+RANGES = {"small": (7.0, 3.0), "large": (20.0, 10.0)}
+"""What random and optimal play take on each board."""
+
+LEVELS = {"ppo": (0.9, 0.92, 0.94), "reinforce": (0.5, 0.7, 0.6)}
+"""The normalized scores of each learner's seeds."""
+
+
+def write_run(path, board, learner, seed, score, **more):
+    random, optimum = RANGES[board]
+    turns = random + (optimum - random) * score
+    path.mkdir(parents=True)
+    size = {"small": 4, "large": 6}[board]
+    config = {"game": {"name": "salvo", "board": size}, "learner": {"name": learner}, "seed": seed}
+    (path / "config.yaml").write_text(yaml.safe_dump(config | {"out": str(path)} | more))
+    run = {
+        "status": "done",
+        "figure": "turns",
+        "best_by": "turns",
+        "results": {"turns": turns, "random": random, "optimal": optimum},
+        "final_results": {"turns": turns + 0.5},
+    }
+    (path / "run.json").write_text(json.dumps(run))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for board in RANGES:
+        for learner, scores in LEVELS.items():
+            for seed, score in enumerate(scores):
+                path = tmp_path / "runs" / board / f"{learner}_{seed}"
+                write_run(path, board, learner, seed, score)
+    return tmp_path / "runs"
+
+
+def compared(typed, *words):
+    done = typed("report", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def entry(entries, **fields):
+    return next(each for each in entries if all(each[k] == v for k, v in fields.items()))
+
+
+def test_several_games_are_compared_between_random_play_and_the_optimum(runs, typed):
+    report = json.loads(compared(typed, "runs", "compare=learner", "format=json"))
+    assert [each["agent"] for each in report["agents"]] == ["learner=ppo", "learner=reinforce"]
+    assert {each["figure"] for each in report["statistics"]} == {"normalized score"}
+    best = {"figure": "normalized score", "checkpoint": "best (selected)"}
+    ppo = entry(report["statistics"], agent="learner=ppo", **best)
+    assert (len(ppo["games"]), ppo["runs"]) == (2, 6)
+    assert ppo["mean"]["value"] == pytest.approx(0.92)
+    assert ppo["iqm"]["value"] == pytest.approx(0.92)
+    low, high = ppo["mean"]["ci95"]
+    assert low < 0.92 < high < 0.96
+    pair = entry(report["pairs"], **best)
+    assert pair["difference"]["value"] == pytest.approx(0.32)
+    assert pair["probability_of_improvement"]["value"] == 1
+    assert pair["seeds_needed"] == 2
+    profile = report["profiles"]["fractions"]["learner=reinforce, best (selected)"]
+    assert np.interp(0.65, report["profiles"]["levels"], profile) == pytest.approx(1 / 3)
+
+
+def test_one_game_is_also_compared_in_its_own_figure(runs, typed):
+    report = json.loads(compared(typed, "runs/large", "compare=config", "format=json"))
+    turns = entry(report["statistics"], figure="turns", checkpoint="final", agent="learner=ppo")
+    assert turns["mean"]["value"] == pytest.approx(10.8 + 0.5)
+    pair = entry(report["pairs"], figure="turns", checkpoint="best (selected)")
+    assert pair["difference"]["value"] == pytest.approx(-3.2)
+    assert pair["probability_of_improvement"]["value"] == 1  # fewer turns are better
+    assert pair["detects"] == pytest.approx(3.2)
+    words = ["compare=config", "difference=0.5", "power=0.9", "format=json"]
+    small = json.loads(compared(typed, "runs/large", *words))
+    needed = entry(small["pairs"], figure="turns", checkpoint="final")
+    assert (needed["detects"], small["power"]) == (0.5, 0.9)
+    assert needed["seeds_needed"] > pair["seeds_needed"]
+
+
+def test_every_format_shows_the_statistics(runs, typed):
+    table = compared(typed, "runs", "compare=learner")
+    assert "0.9200 (" in table
+    assert "seeds for power 0.8" in table
+    markdown = compared(typed, "runs", "compare=learner", "format=markdown")
+    assert "| learner=ppo | normalized score, best (selected) | 6 of 2 games | 0.9200 (" in markdown
+    rows = list(
+        csv.DictReader(io.StringIO(compared(typed, "runs", "compare=learner", "format=csv")))
+    )
+    row = entry(rows, agent="learner=ppo", statistic="iqm", checkpoint="best (selected)")
+    assert float(row["value"]) == pytest.approx(0.92)
+    assert float(row["low"]) < 0.92 < float(row["high"])
+
+
+def test_profiles_are_written_as_a_picture_or_numbers(runs, typed, tmp_path):
+    for name in ("profile.png", "profile.csv", "profile.json"):
+        shown = compared(typed, "runs", "compare=learner", f"profile={name}")
+        assert f"performance profiles: {name}" in shown
+    assert Image.open(tmp_path / "profile.png").size == (640, 360)
+    rows = list(csv.DictReader((tmp_path / "profile.csv").open()))
+    assert float(rows[-10]["learner=ppo, best (selected)"]) == pytest.approx(2 / 3)
+    assert json.loads((tmp_path / "profile.json").read_text())["levels"][-1] == 1
+
+
+def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
+    write_run(runs / "odd", "small", "ppo", 3, 0.9, lr=0.5)
+    write_run(runs / "even", "small", "ppo", 4, 0.9, lr=0.1)
+    for words, hint in (
+        (["compare=lerner"], "learner"),
+        (["power=0.8"], "compare"),
+        (["profile=a.png"], "compare"),
+        (["compare=learner"], "differ in lr"),
+        (["compare=config", "profile=a.gif"], "png"),
+    ):
+        done = typed("report", "runs", *words)
+        assert done.returncode == 2
+        assert hint in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    done = typed("report", "runs/small/ppo_0", "runs/large/reinforce_0", "compare=learner")
+    assert "has no run of" in done.stderr

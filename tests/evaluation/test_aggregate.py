@@ -1,0 +1,87 @@
+"""Statistics over seeds and games, against worked examples and textbooks."""
+
+import numpy as np
+import pytest
+
+from rlgames.core.intervals import power_of_t_test, student_t
+from rlgames.evaluation.aggregate import (
+    aggregate,
+    difference_of_means,
+    interquartile_mean,
+    normalized,
+    performance_profile,
+    probability_of_improvement,
+    seeds_needed,
+)
+
+SEEDS = np.array([3.0, 1.0, 2.0, 9.0, 4.0])
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
+    assert interquartile_mean(np.arange(8.0)) == 3.5
+    assert interquartile_mean(SEEDS) == 3.0
+    assert interquartile_mean(np.array([1.0, 2.0, 9.0])) == 4.0
+    two_rows = np.array([[0.0, 1, 2, 100], [5.0, 5, 5, 5]])
+    assert interquartile_mean(two_rows).tolist() == [1.5, 5.0]
+
+
+def test_the_interval_of_a_mean_over_seeds_is_students():
+    low, high = aggregate([SEEDS])["mean"].interval
+    half = student_t(4) * SEEDS.std(ddof=1) / 5**0.5
+    assert (low, high) == pytest.approx((3.8 - half, 3.8 + half))
+
+
+def test_seeds_that_say_nothing_of_how_they_vary_have_no_interval():
+    for scores in ([np.array([4.0])], [np.full(5, 4.5)], [SEEDS, np.array([1.0])]):
+        assert all(each.interval is None for each in aggregate(scores).values())
+
+
+def test_seeds_are_resampled_within_each_game():
+    """Games of very different level do not widen the interval."""
+    apart = aggregate([SEEDS, SEEDS + 1000])["mean"].interval
+    alike = aggregate([SEEDS, SEEDS])["mean"].interval
+    assert apart[1] - apart[0] == pytest.approx(alike[1] - alike[0])
+
+
+def test_the_probability_of_improvement_counts_equal_scores_by_half():
+    first, second = np.array([1.0, 2.0]), np.array([0.0, 2.0, 3.0])
+    better = probability_of_improvement([first], [second])
+    assert better.value == pytest.approx(2.5 / 6)
+    sure = probability_of_improvement([SEEDS + 100], [SEEDS])
+    assert sure.value == 1
+    low, high = sure.interval
+    assert 0.5 < low < 0.8
+    assert high == 1
+    more = probability_of_improvement([SEEDS + 100] * 4, [SEEDS] * 4).interval
+    assert more[0] > low
+    mirrored = probability_of_improvement([second], [first]).interval
+    assert mirrored == pytest.approx(tuple(1 - end for end in better.interval[::-1]), abs=1e-9)
+
+
+def test_a_welch_interval():
+    """The example of Student's sleep data, as R's t.test gives it."""
+    first = np.array([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0])
+    second = np.array([1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
+    difference = difference_of_means([first], [second])
+    assert difference.value == pytest.approx(-1.58)
+    assert difference.interval == pytest.approx((-3.3654832, 0.2054832), abs=1e-3)
+
+
+def test_seeds_for_a_difference_are_those_of_the_textbook():
+    """Cohen 1988: standardized differences of 0.2, 0.5, 0.8 and 1 need 394, 64, 26 and 17."""
+    unit = np.array([-1.0, 1.0]) / 2**0.5
+    needed = [seeds_needed(size, [unit], [unit], 0.8) for size in (0.2, 0.5, 0.8, 1.0)]
+    assert needed == [394, 64, 26, 17]
+    assert power_of_t_test(0.0, 10) == pytest.approx(0.05, abs=1e-4)
+    assert seeds_needed(0.5, [unit], [unit], 0.95) > 64
+    assert seeds_needed(0.0, [unit], [unit], 0.8) is None
+    assert seeds_needed(1e-9, [unit], [unit], 0.8) is None
+    assert seeds_needed(1.0, [unit], [np.array([1.0])], 0.8) is None
+
+
+def test_a_profile_is_the_fraction_of_runs_that_reach_each_level():
+    levels = np.array([0.0, 0.5, 0.9, 1.0])
+    runs = [np.array([0.5, 1.0]), np.array([0.0, 0.9, 0.2, 0.95])]
+    assert performance_profile(runs, levels).tolist() == [1.0, 0.75, 0.5, 0.25]
+    turns = normalized(np.array([8.0, 6.0, 4.0]), random=8.0, optimum=4.0)
+    assert turns.tolist() == [0.0, 0.5, 1.0]

@@ -1,0 +1,147 @@
+"""Ratings of a cross table, and the intervals of ratings."""
+
+import itertools
+
+import numpy as np
+import pytest
+from helpers import rng
+
+from rlgames.evaluation.arena import compete
+from rlgames.evaluation.elo import elo_intervals, elo_ratings
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Player, Random
+
+
+def cross_table(results):
+    """The table of a dict from pairs to the games that the first of them won, drew and lost."""
+    count = 1 + max(max(pair) for pair in results)
+    table = np.zeros((count, count, 3))
+    for (row, column), outcomes in results.items():
+        table[row, column], table[column, row] = outcomes, outcomes[::-1]
+    return table
+
+
+def test_ratings_of_players_of_known_strength():
+    """With 400 points between neighbours the weaker one scores 1 in 11."""
+    points = [[0, 10, 100], [1, 0, 10], [1, 1, 0]]
+    table = np.zeros((3, 3, 3))
+    for one, other in itertools.permutations(range(3), 2):
+        table[one, other, 0] = 1e6 * points[one][other] / (points[one][other] + points[other][one])
+        table[other, one, 2] = table[one, other, 0]
+    assert elo_ratings(table) == pytest.approx([400, 0, -400], abs=0.5)
+
+
+def test_two_clusters_are_as_far_apart_as_their_games_say():
+    """Each of A and B beats each of C and D in all of 1,000 games; inside a cluster all is even.
+    With half a drawn game added, (1000.25 / 0.25) wins to losses are 1441 points."""
+    even = dict.fromkeys(((0, 1), (2, 3)), (500, 0, 500))
+    won = {(row, column): (1000, 0, 0) for row in (0, 1) for column in (2, 3)}
+    half = 200 * np.log10(1000.25 / 0.25)
+    expected = [half, half, -half, -half]
+    assert elo_ratings(cross_table(even | won)) == pytest.approx(expected, abs=1e-6)
+    assert half == pytest.approx(720.4, abs=0.1)
+
+
+def test_ratings_solve_the_equations_of_the_likelihood():
+    """Each player's expected points are the points that it made."""
+    generator = np.random.default_rng(2)
+    for count in (2, 3, 6, 12):
+        pairs = itertools.combinations(range(count), 2)
+        table = cross_table({pair: tuple(generator.integers(0, 300, 3)) for pair in pairs})
+        wins = table[..., 0] + table[..., 1] / 2 + 0.25 * (table.sum(2) > 0)
+        elo = elo_ratings(table)
+        expected = (wins + wins.T) / (1 + 10 ** ((elo[None, :] - elo[:, None]) / 400))
+        assert (expected.sum(1) - np.diag(expected)) == pytest.approx(wins.sum(1), abs=1e-6)
+        assert elo.mean() == pytest.approx(0, abs=1e-9)
+
+
+def test_players_who_never_met_have_no_common_rating():
+    with pytest.raises(ValueError, match="never met"):
+        elo_ratings(cross_table({(0, 1): (5, 0, 5), (2, 3): (5, 0, 5)}))
+    linked = cross_table({(0, 1): (5, 0, 5), (1, 2): (5, 0, 5), (2, 3): (5, 0, 5)})
+    assert elo_ratings(linked) == pytest.approx([0, 0, 0, 0], abs=1e-9)
+
+
+def test_everything_won_has_an_interval_with_a_width():
+    results = np.array([[10.0, 0, 0], [10, 0, 0]])
+    low, high = elo_intervals([(0, 1, results, False)], 2)
+    assert np.isfinite([low, high]).all()
+    assert (high - low > 300).all()
+    few_low, few_high = elo_intervals([(0, 1, results / 10, False)], 2)
+    assert few_low[0] < low[0]
+    assert few_high[1] > high[1]
+
+
+@pytest.mark.parametrize("difference", [0, 200, 400])
+def test_the_intervals_of_ratings_contain_the_truth(difference):
+    """In 94 to 96 % of cases, with the error of 1,000 simulations."""
+    generator, games = np.random.default_rng(3), 200
+    elo = np.array([difference, 0, -difference / 2])
+    elo = elo - elo.mean()
+    hits, simulations = 0, 400
+    for _ in range(simulations):
+        tables = []
+        for row, column in itertools.combinations(range(3), 2):
+            points = 1 / (1 + 10 ** ((elo[column] - elo[row]) / 400))
+            draws = 0.4 * min(points, 1 - points)
+            rates = [points - draws / 2, draws, 1 - points - draws / 2]
+            results = generator.multinomial(games // 2, rates, size=2)
+            tables.append((row, column, results.astype(float), False))
+        low, high = elo_intervals(tables, 3)
+        hits += ((low <= elo) & (elo <= high)).sum()
+    assert 0.93 < hits / (3 * simulations) < 0.97
+
+
+class FirstLegal(Player):
+    """Plays the first empty cell."""
+
+    deterministic = True
+
+    def __init__(self, game):
+        self.game = game
+
+    def choose(self, state, rng):
+        return self.game.legal_action_mask(state).int().argmax(1)
+
+
+class LastLegal(FirstLegal):
+    """Plays the last empty cell."""
+
+    def choose(self, state, rng):
+        legal = self.game.legal_action_mask(state).int()
+        return legal.shape[1] - 1 - legal.flip(1).argmax(1)
+
+
+def test_two_deterministic_players_play_each_of_their_two_games_once():
+    game = KInARow(3, 3, 3, False)
+    players = [FirstLegal(game), LastLegal(game), Random(game)]
+    result = compete(game, ["first", "last", "random"], players, 1000, lambda *_: rng())
+    assert result.evaluations[0, 1].games == 2
+    assert result.evaluations[0, 1].is_exact
+    assert result.evaluations[0, 1].turns.interval is None
+    assert result.evaluations[0, 1].outcome_rate("win").interval is None
+    assert result.evaluations[0, 2].games == 1000
+    low, high = result.intervals
+    assert ((low < result.elo) & (result.elo < high)).all()
+    exact = compete(game, ["first", "last"], players[:2], 1000, lambda *_: rng())
+    assert exact.intervals is None
+    assert np.isfinite(exact.elo).all()
+
+
+def test_ratings_converge_for_one_sided_results():
+    generator = np.random.default_rng(4)
+    for _ in range(40):
+        count, games = int(generator.integers(2, 6)), int(generator.choice([1, 2, 50, 1000]))
+        tables = [
+            (
+                *pair,
+                generator.multinomial(games, generator.dirichlet([0.1] * 3), size=2) * 1.0,
+                False,
+            )
+            for pair in itertools.combinations(range(count), 2)
+        ]
+        low, high = elo_intervals(tables, count)
+        assert (low < high).all()
+        elo_ratings(
+            cross_table({(row, column): results.sum(0) for row, column, results, _ in tables})
+        )

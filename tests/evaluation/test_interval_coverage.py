@@ -1,0 +1,45 @@
+"""Every interval that a command prints contains the truth about 95 % of the time."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "scripts"))
+
+import interval_coverage  # noqa: E402
+
+PAGE = ROOT / "docs" / "statistics.md"
+
+SIMULATIONS = 800
+
+CASES = interval_coverage.all_cases(games=4000)
+
+RIGHT = [case for case in CASES if case.is_right]
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case.kind}, {case.situation}")
+def test_an_interval_contains_the_truth(case):
+    """Within 94 to 96 % and three standard errors of this short simulation."""
+    for size, experiment in case.sizes.items():
+        coverage = interval_coverage.measure(experiment, SIMULATIONS // case.cost)
+        assert coverage.missing == 0
+        margin = 3 * coverage.error
+        low, high = (0.935, 0.97) if size < 20 else (0.935, 0.965)
+        assert low - margin < coverage.fraction < high + margin, size
+
+
+def test_the_table_of_the_page_has_every_case_and_claims_what_it_found():
+    rows = {}
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and re.search(r"\d \(\d", cells[2]):
+            rows[cells[0], cells[1]] = cells[2]
+    assert list(rows) == [(case.kind, case.situation) for case in CASES]
+    for case in RIGHT:
+        found = re.findall(r"([\d.]+) \(([\d,]+)\)", rows[case.kind, case.situation])
+        assert [int(size.replace(",", "")) for _, size in found] == list(case.sizes)
+        for percent, _ in found:
+            assert 93 <= float(percent) <= 97, (case.kind, case.situation)

@@ -1,0 +1,88 @@
+"""Paired comparisons: every player meets the same boards and dice."""
+
+import json
+
+import pytest
+import torch
+
+from rlgames.core.rng import make_generator
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
+from rlgames.evaluation.paired import compare_paired
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.players.player import Player, Random
+
+
+class InOrder(Player):
+    """The first legal action, or the last one."""
+
+    deterministic = True
+
+    def __init__(self, game, is_reversed=False):
+        self.game, self.is_reversed = game, is_reversed
+
+    def choose(self, state, rng):
+        legal = self.game.legal_action_mask(state).int()
+        if self.is_reversed:
+            return legal.shape[1] - 1 - legal.flip(1).argmax(1)
+        return legal.argmax(1)
+
+
+def compared(game, names, players, games=100):
+    return compare_paired(game, names, players, games, lambda name: make_generator(0, name))
+
+
+@pytest.mark.parametrize("game", [Game2048(3, 3), Battleship(10, 10, [5, 4, 3, 3, 2])])
+def test_equal_players_have_equal_results_on_the_same_boards_and_dice(game):
+    result = compared(game, ["a", "b"], [InOrder(game), InOrder(game)])
+    (pair,) = result.pairs
+    assert pair.difference.minimum == pair.difference.maximum == 0
+    assert pair.correlation == pytest.approx(1)
+    assert result.players[0].minimum < result.players[0].maximum
+
+
+def test_boards_and_dice_do_not_depend_on_the_other_players():
+    """Nor on how long their games last."""
+    game = Game2048(3, 3)
+    alone = compared(game, ["a"], [InOrder(game)])
+    beside = compared(game, ["r", "b", "a"], [Random(game), InOrder(game, True), InOrder(game)])
+    assert beside.players[2] == alone.players[0]
+    assert beside.players[1] != alone.players[0]
+
+
+def test_what_the_boards_do_to_both_players_cancels_out():
+    game = Battleship(10, 10, [5, 4, 3, 3, 2])
+    players = [InOrder(game), InOrder(game, True), Random(game)]
+    result = compared(game, ["first", "last", "random"], players, 400)
+    assert not result.is_exact
+    for pair in result.pairs:
+        low, high = pair.difference.interval
+        assert low < pair.difference.mean < high
+    first_last = result.pairs[0]
+    assert first_last.correlation < -0.05  # a board that starts late ends early for the other
+    difference = result.players[0].mean - result.players[1].mean
+    assert first_last.difference.mean == pytest.approx(difference)
+
+
+def test_deterministic_players_play_every_board_once():
+    game = Battleship(4, 4, [4, 2])
+    result = compared(game, ["first", "last"], [InOrder(game), InOrder(game, True)])
+    rng = torch.Generator()
+    alone = evaluate(game, InOrder(game), EvaluationSettings("all"), rng)
+    assert result.is_exact
+    assert result.games == alone.games
+    assert result.players[0].mean == pytest.approx(alone.turns.mean)
+    assert result.pairs[0].difference.interval is None
+
+
+def test_an_arena_of_a_game_for_one_shows_paired_differences(typed):
+    words = ["arena", "hunt_target", "random", "game=salvo", "board=6", "ships=[3]", "shots=1"]
+    report = json.loads(typed(*words, "games=200", "format=json").stdout)
+    (pair,) = report["pairs"]
+    assert pair["players"] == ["hunt_target", "random"]
+    assert pair["difference"]["ci95"][1] < 0
+    assert -1 <= pair["correlation"] <= 1
+    assert [player["name"] for player in report["players"]] == ["hunt_target", "random"]
+    shown = typed(*words, "games=200").stdout
+    assert "hunt_target - random" in shown
+    assert "r = " in shown

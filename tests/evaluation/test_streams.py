@@ -1,0 +1,60 @@
+"""Games that select something are never the games that are reported."""
+
+import pytest
+import torch
+
+from rlgames.commands.arena import arena_command
+from rlgames.commands.evaluate import evaluate_command
+from rlgames.config.compose import load_config
+from rlgames.core.rng import SELECTION_STREAM, make_generator
+from rlgames.evaluation.parallel import ShardedGames
+from rlgames.training.run import train
+
+SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "solve_seconds=0"]
+
+
+@pytest.fixture
+def first_numbers(monkeypatch):
+    """The first random number of each evaluation's games."""
+    numbers = []
+    real = ShardedGames.run
+
+    def run(self, rng):
+        clone = torch.Generator()
+        clone.set_state(rng.get_state())
+        numbers.append(float(torch.rand((), generator=clone)))
+        return real(self, rng)
+
+    monkeypatch.setattr(ShardedGames, "run", run)
+    return numbers
+
+
+def test_selection_final_evaluation_report_and_arena_play_different_games(first_numbers, tmp_path):
+    run = tmp_path / "run"
+    words = ["game=tictactoe", "eval_games=20", *SMALL, f"out={run}"]
+    train(load_config("train", words))
+    first, *selection = first_numbers  # random play comes first
+    selecting = float(torch.rand((), generator=make_generator(0, SELECTION_STREAM)))
+    num_final = len(selection) - selection.count(selecting)
+    assert selection == [selecting] * 2 + selection[2:]
+    assert num_final in (1, 2)
+    assert len(set(selection[2:])) == 1  # best and final meet the same games
+    first_numbers.clear()
+    evaluate_command(run, ["games=20", "solve_seconds=0"])
+    arena_command([str(run), "random"], ["games=20"])
+    streams = [first, selecting, selection[2], *first_numbers]
+    assert len(set(streams)) == 5
+
+
+def test_the_games_of_a_pair_do_not_depend_on_who_else_plays():
+    words = ["game=connect4", "games=60"]
+
+    def score(*players):
+        result = {each["name"]: each for each in arena_command([*players], words)["players"]}
+        column = list(players).index("random")
+        return result["win_or_block"]["points"][column]
+
+    expected = score("win_or_block", "random")
+    assert score("random", "win_or_block") == expected
+    assert score("random", "random+mcts", "win_or_block") == expected
+    assert 0.6 < expected < 1

@@ -1,0 +1,163 @@
+"""The behavior policy: its log-probabilities are recorded, and importance ratios use them."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from helpers import make_agent, rng
+
+from rlgames.config.compose import load_config
+from rlgames.factory.components import build_game
+from rlgames.learners.ppo import importance_weight
+from rlgames.players.player import Agent, Random
+from rlgames.rewards import Reward, generalized_advantage
+from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.sampling import Argmax, EpsilonGreedy, Sampling, Stochastic
+from rlgames.training.components import build_components
+
+RULES: dict[str, Sampling] = {
+    "stochastic": Stochastic(),
+    "stochastic at temperature 0.3": Stochastic(0.3),
+    "epsilon_greedy": EpsilonGreedy(0.3, 0.1),
+    "argmax": Argmax(),
+    "argmax with random ties": Argmax("random"),
+    "epsilon_greedy with random ties": EpsilonGreedy(0.3, ties="random"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_log_probability_of_an_action_is_that_of_choosing_it(name):
+    rule, count = RULES[name], 40_000
+    scores = torch.tensor([[2.0, -1.0, 0.5, 2.0, 1e9]]).expand(count, -1)
+    legal = torch.tensor([[True, True, True, True, False]]).expand(count, -1)
+    action = rule.choose(scores, legal, rng(1), 0.5)
+    log_prob = rule.log_prob(scores, legal, action, 0.5)
+    assert log_prob.dtype == torch.float32
+    for number in range(4):
+        rows = action == number
+        frequency = float(rows.float().mean())
+        expected = float(log_prob[rows][:1].exp().sum())
+        assert frequency == pytest.approx(expected, abs=0.01)
+    assert bool((log_prob > -math.inf).all())
+
+
+def test_scores_that_are_not_finite_wait_for_the_learner_to_refuse_them():
+    scores, legal = torch.tensor([[math.nan, 1.0]]), torch.ones(1, 2, dtype=torch.bool)
+    for rule in RULES.values():
+        action = rule.choose(scores, legal, rng(), 0.0)
+        assert bool(rule.log_prob(scores, legal, action, 0.0).isfinite().all())
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_played_moves_carry_the_log_probability_of_the_rule(name):
+    game, agent, _ = make_agent("game=tictactoe", "policy.layers=[8]")
+    torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
+    agent = Agent(game, agent.policy, RULES[name], records_log_prob=True)
+    agent.progress = 0.5
+    moves, _ = collect_games(game, [agent], 12, rng(2))
+    chosen = moves.select_games(torch.tensor([7, 2, 7]))
+    for part in (moves, chosen):
+        scores, _ = agent.policy.scores(game, part.state)
+        legal = game.legal_action_mask(part.state)
+        expected = agent.sampling.probabilities(scores, legal, 0.5)
+        expected = expected.gather(1, part.action[:, None])[:, 0].log().float()
+        assert torch.allclose(part.log_prob, expected, atol=1e-5)
+
+
+def test_windows_keep_the_log_probabilities_in_step_with_the_moves():
+    words = ["game=2048", "board=2", "columns=3", "policy.layers=[8]", "sampling=epsilon_greedy"]
+    game, agent, _ = make_agent(*words)
+    moves, reached = GamePool(game, [agent], 10, rng(1)).collect(25)
+    assert 0 < int(reached.state.done.sum()) < 10  # finished rows made no move
+    scores, _ = agent.policy.scores(game, moves.state)
+    legal = game.legal_action_mask(moves.state)
+    expected = agent.sampling.log_prob(scores.detach(), legal, moves.action, 0.0)
+    assert torch.allclose(moves.log_prob, expected, atol=1e-5)
+
+
+def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
+    """Not where the rule samples from the policy's softmax, which the update computes anyway."""
+    for learner, rule, records in (
+        ("ppo", "epsilon_greedy", True),
+        ("ppo", "argmax", True),
+        ("ppo", "stochastic", False),
+        ("reinforce", "epsilon_greedy", False),
+        ("dqn", "epsilon_greedy", False),
+    ):
+        words = ["game=tictactoe", f"learner={learner}", "policy.layers=[8]", "batch=4"]
+        parts = build_components(load_config("train", [*words, f"sampling={rule}"]))
+        moves, _ = parts.collector.collect(4, 0, rng())
+        assert (moves.log_prob is not None) == records
+
+
+def test_moves_of_an_opponent_have_no_log_probability():
+    words = ["game=tictactoe", "learner=ppo", "policy.layers=[8]", "opponent=random", "batch=4"]
+    words.append("sampling=epsilon_greedy")
+    parts = build_components(load_config("train", words))
+    moves, _ = parts.collector.collect(4, 0, rng())
+    assert moves.log_prob is not None
+    assert torch.equal(moves.log_prob.isnan(), moves.player == 1)
+    own = moves.by_player(0).log_prob
+    assert own is not None
+    assert not bool(own.isnan().any())
+
+
+def test_recorded_games_count_as_played_by_the_policy_that_first_uses_them():
+    words = ["game=tictactoe", "policy.layers=[8]", "sampling=epsilon_greedy"]
+    game, agent, _ = make_agent(*words)
+    played, _ = collect_games(game, [agent], 3, rng(1))
+    recorded, _ = collect_games(game, [Random(game)], 2, rng(2))
+    for joined in (played.join(recorded), recorded.join(played)):
+        assert int(joined.log_prob.isnan().sum()) == len(recorded)
+        current = torch.full((len(joined),), -3.0)
+        weight = importance_weight(current, joined.log_prob)
+        assert bool((weight[joined.log_prob.isnan()] == 1).all())
+    assert recorded.join(recorded).log_prob is None
+    assert importance_weight(torch.tensor([-2.0]), None).tolist() == [1.0]
+
+
+def test_a_move_that_the_behavior_policy_rarely_makes_counts_ten_times_at_most():
+    current, behavior = torch.tensor([0.5, 0.5, 0.9]), torch.tensor([1.0, 0.25, 0.001])
+    weight = importance_weight(current.log(), behavior.log())
+    assert weight.tolist() == pytest.approx([0.5, 2.0, 10.0])
+
+
+def game_and_words(*words: str) -> tuple[Any, list[str]]:
+    chosen = ["game=tictactoe", "learner=ppo", "learner.optimizer=sgd", "policy.layers=[8]"]
+    chosen += ["learner.entropy_coef=0", "learner.max_grad_norm=null", "learner.epochs=1", *words]
+    return build_game(load_config("train", chosen)), chosen
+
+
+@pytest.mark.parametrize("rule", ["epsilon_greedy", "argmax", "stochastic"])
+def test_the_gradient_of_ppo_is_corrected_for_the_rule_that_chose_the_moves(rule):
+    """One step from π: every move counts π ÷ μ times, μ written out here."""
+    game, words = game_and_words(f"sampling={rule}", "lr=1", "reward.discount=0.9")
+    if rule == "epsilon_greedy":
+        words += ["sampling.epsilon=0.4", "sampling.epsilon_end=null"]
+    game, agent, learner = make_agent(*words)
+    torch.nn.init.normal_(agent.policy.logits.weight, generator=rng(1))
+    moves, results = collect_games(game, [agent], 20, rng(1))
+    weights = list(agent.policy.parameters())
+    before = [p.detach().clone() for p in weights]
+    scores, value = agent.policy.scores(game, moves.state)
+    legal = game.legal_action_mask(moves.state)
+    log_prob = scores.masked_fill(~legal, -torch.inf).log_softmax(1)
+    log_prob = log_prob.gather(1, moves.action[:, None])[:, 0]
+    mu = torch.ones(len(moves))
+    if rule == "epsilon_greedy":
+        greedy = scores.masked_fill(~legal, -torch.inf).argmax(1)
+        mu = 0.4 / legal.sum(1) + 0.6 * (moves.action == greedy)
+    if rule == "stochastic":
+        mu = log_prob.detach().exp()
+    reward = Reward(game, "outcome", discount=0.9).rewards(moves, results)
+    advantage = generalized_advantage(reward, value.detach(), moves, 0.9, 1.0)
+    value_target = value.detach() + advantage
+    advantage = (advantage - advantage.mean()) / advantage.std(correction=0)
+    weight = (log_prob.detach().exp() / mu).clamp(max=10)
+    loss = -(weight * advantage * log_prob).mean() + 0.5 * (value - value_target).square().mean()
+    gradient = torch.autograd.grad(loss, weights)
+    learner.update(moves, results, 0.0)
+    for new, old, slope in zip(weights, before, gradient, strict=True):
+        assert torch.allclose(new.detach(), old - slope, atol=1e-5)
+    assert (rule == "stochastic") == bool(torch.allclose(weight, torch.ones(()), atol=1e-5))

@@ -1,0 +1,270 @@
+"""A directory from a stranger, or with a user's own files: nothing outside is changed, nothing is
+overwritten, and a refusal leaves nothing behind."""
+
+import json
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from markers import one_in, quick
+from processes import Forked
+from untrusted_files import QUICK, RUNS, plain_error_line
+
+from rlgames.core.errors import ConfigError
+from rlgames.runs import directory
+from rlgames.runs.files import read_run
+from rlgames.sweeps import jobs
+
+WORDS = [*RUNS["plain"], *QUICK]
+ESCAPE = "\x1b]0;owned\x07"
+JOB = "0_seed=0"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder with a finished run and a sweep of two jobs, of which the second is not started."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert rlgames(folder, "train", "-m", *WORDS, "seed=0,1", "out=sweep") == 0
+    shutil.copytree(folder / "sweep" / JOB, folder / "run")
+    shutil.rmtree(folder / "sweep" / "1_seed=1")
+    return folder
+
+
+def rlgames(folder, *words):
+    from processes import run
+
+    def fork():
+        jobs.start_process = Forked
+
+    return run(folder, *words, prepare=fork)[0]
+
+
+@pytest.fixture
+def copies(whole, tmp_path, monkeypatch):
+    for name in ("run", "sweep"):
+        shutil.copytree(whole / name, tmp_path / name)
+    (tmp_path / "mine").write_text("mine\n")
+    monkeypatch.setattr(jobs, "start_process", Forked)
+    return tmp_path
+
+
+def link(path, mine):
+    path.symlink_to(mine)
+
+
+def dangling_link(path, mine):
+    path.symlink_to(mine.with_name("missing"))
+
+
+def hard_link(path, mine):
+    os.link(mine, path)
+
+
+def fifo(path, mine):
+    os.mkfifo(path)
+
+
+def device(path, mine):
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
+    except PermissionError:
+        pytest.skip("only root may create devices")
+
+
+KINDS = [link, dangling_link, fifo, device]
+RUN_FILES = [*directory.NEW_FILES, "lock", "checkpoints/latest.safetensors", "eval.json"]
+RUN_FILES += ["pictures/values.png", "checkpoints", "pictures"]
+SWEEP_FILES = ["sweep.json", "stop", "lock", "multirun.yaml", "optuna.db", "optuna.db-journal"]
+SWEEP_FILES += [JOB]
+
+
+def replaced(path, kind, mine):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    kind(path, mine)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), one_in(3, [(name, kind) for name in RUN_FILES for kind in KINDS])
+)
+def test_odd_files_in_a_run_are_refused_by_name(name, kind, copies, typed):
+    replaced(copies / "run" / name, kind, copies / "mine")
+    assert f"run/{name} is a link or no plain file" in plain_error_line(
+        typed("resume", "run", "games=16")
+    )
+    assert (copies / "mine").read_text() == "mine\n"
+    assert not (copies / "missing").exists()
+    assert typed("report", "run").returncode in (0, 2)
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "checkpoints/best.safetensors"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_checkpoints_are_refused_by_name(name, kind, copies, typed):
+    replaced(copies / "run" / name, kind, copies / "mine")
+    said = plain_error_line(typed("eval", "run", "games=4"))
+    assert f"run/{name} is a link or no" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), one_in(3, [(name, kind) for name in SWEEP_FILES for kind in KINDS])
+)
+def test_odd_files_in_a_sweep_are_refused_by_name(name, kind, copies, typed):
+    replaced(copies / "sweep" / name, kind, copies / "mine")
+    said = plain_error_line(typed("resume", "sweep"))
+    assert f"sweep/{name} is a link or no" in said or kind is dangling_link
+    assert (copies / "mine").read_text() == "mine\n"
+    assert not (copies / "missing").exists()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, hard_link])
+def test_the_error_of_a_job_is_not_written_into_another_file(kind, copies, typed):
+    """The text comes from the manifest, and a shell might run it."""
+    manifest = json.loads((copies / "sweep/sweep.json").read_text())
+    manifest["jobs"][1]["config"]["game"]["name"] = f"x'$(command)\n{ESCAPE}"
+    (copies / "sweep/sweep.json").write_text(json.dumps(manifest))
+    replaced(copies / "sweep/1_seed=1/train.log", kind, copies / "mine")
+    said = typed("resume", "sweep")
+    assert said.returncode == 3
+    assert "1_seed=1/train.log is a" in said.stderr or kind is hard_link
+    assert (copies / "mine").read_text() == "mine\n"
+    assert not (copies / "missing").exists()
+
+
+def test_text_from_files_is_escaped_in_logs(copies, typed):
+    manifest = json.loads((copies / "sweep/sweep.json").read_text())
+    manifest["jobs"][1]["config"]["game"]["name"] = f"x\n{ESCAPE}"
+    (copies / "sweep/sweep.json").write_text(json.dumps(manifest))
+    said = typed("resume", "sweep")
+    assert said.returncode == 3
+    log = (copies / "sweep/1_seed=1/train.log").read_text()
+    for text in (said.stdout, said.stderr, log):
+        assert all(line.isprintable() for line in text.splitlines()), text
+    assert "owned" in log
+
+
+@pytest.mark.parametrize("kind", [*KINDS, hard_link])
+def test_the_output_of_a_job_is_not_written_into_another_file(kind, copies, monkeypatch):
+    monkeypatch.setattr(jobs, "this_process", lambda: "")  # as in a launcher's worker
+    job = copies / "sweep/1_seed=1"
+    replaced(job / "output.log", kind, copies / "mine")
+    cfg = jobs_config(copies / "sweep", job.name)
+    with pytest.raises(ConfigError, match=r"output\.log is a"):
+        jobs.run_job(cfg)
+    assert (copies / "mine").read_text() == "mine\n"
+
+
+def jobs_config(sweep, job):
+    from types import SimpleNamespace
+
+    owner = f"{os.uname().nodename}:{os.getpid()}"
+    return SimpleNamespace(directory=str(sweep), job=job, owner=owner, options=[])
+
+
+def test_a_hard_link_in_a_run_is_refused(copies, typed):
+    for name in ("lock", "train.log"):
+        replaced(copies / "run" / name, hard_link, copies / "mine")
+        said = plain_error_line(typed("resume", "run", "games=16"))
+        assert f"run/{name} is a hard link" in said
+        assert (copies / "mine").read_text() == "mine\n"
+        (copies / "run" / name).unlink()
+
+
+# ---------------------------------------------------------------- a user's own files
+
+
+def files(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+OWN = [*directory.NEW_FILES, "checkpoints/best.safetensors", "checkpoints/notes", "pictures/me.png"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_run_overwrites_nothing(name, tmp_path, typed):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text('{"name": "mine"}')
+    before = files(tmp_path)
+    said = plain_error_line(typed("train", *WORDS, "out=."))
+    assert name.split("/")[0] in said or "already holds a run" in said
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["config.yaml", *directory.SWEEP_FILES, "0_seed=0/notes"])
+def test_a_sweep_overwrites_nothing(name, tmp_path, typed):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    before = files(tmp_path)
+    said = plain_error_line(typed("train", "-m", *WORDS, "seed=0,1", "out=."))
+    assert "exists" in said or "already holds a sweep" in said
+    assert files(tmp_path) == before
+
+
+def test_other_files_beside_a_run_are_left_alone(tmp_path, typed):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert typed("train", *WORDS, "out=.").returncode == 0
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert read_run(tmp_path)["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    "words", [["train", *WORDS, "out=\udcff"], ["eval", "\udcff"], ["train", "-m", "out=a\udcff"]]
+)
+def test_a_name_that_is_no_utf_8_is_refused(words, tmp_path, typed):
+    said = plain_error_line(typed(*words))
+    assert "\\xff' is not valid UTF-8" in said
+    assert not list(tmp_path.iterdir())
+
+
+STAGES = ["run", "lock", "run.json.tmp", "checkpoints", "config.yaml.tmp", "metrics.jsonl.tmp"]
+STAGES += ["metrics.jsonl", "train.log"]
+
+
+@pytest.mark.parametrize("out", [["out=new/run"], []], ids=["out", "default"])
+@pytest.mark.parametrize("stage", quick(STAGES, "run", "lock", "checkpoints", "train.log"))
+def test_a_directory_without_permission_is_named_and_nothing_is_left(
+    stage, out, tmp_path, typed, monkeypatch
+):
+    """Root may write everywhere, so the refusal is injected."""
+
+    def refusing(call):
+        def there(path, *args, **kwargs):
+            name = os.fspath(path) if not isinstance(path, int) else ""
+            is_run = stage == "run" and ("new" in name or "outputs" in name)
+            if is_run or Path(name).name == stage:
+                raise PermissionError(13, os.strerror(13), path)
+            return call(path, *args, **kwargs)
+
+        return there
+
+    with monkeypatch.context() as patched:
+        for name in ("open", "mkdir", "replace"):
+            patched.setattr(os, name, refusing(getattr(os, name)))
+        said = plain_error_line(typed("train", *WORDS, *out))
+    assert "cannot be written: Permission denied" in said
+    assert not [path for path in tmp_path.rglob("*") if path.name not in ("outputs", "tictactoe")]
+
+
+@pytest.mark.slow
+def test_a_home_that_is_not_writable_does_not_matter(tmp_path, monkeypatch):
+    import subprocess
+
+    command = [sys.executable, "-m", "rlgames", "train", *WORDS, "out=run"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"HOME": "/dev/null"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,128 @@
+"""The tables of docs/results.md: what they compute, and what they show of unfinished work."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "scripts"))
+
+import dedieu_amar  # noqa: E402
+import open_questions  # noqa: E402
+import reproduce  # noqa: E402
+import results_page  # noqa: E402
+from results import Figures, mean  # noqa: E402
+from results_battleship import CASES, RULES, first_below, last_window, random_turns  # noqa: E402
+from steps import Step  # noqa: E402
+
+STEPS = [*reproduce.battleship(), *reproduce.lines(), *dedieu_amar.steps()]
+
+
+def lines(*values, every=100):
+    return [{"games": every * n, "train/turns": value} for n, value in enumerate(values, 1)]
+
+
+def test_a_window_covers_the_games_that_it_names():
+    log = lines(9.0, 9.0, 6.0, 5.0)
+    assert last_window(log, "train/turns", 200) == 5.5
+    assert last_window(log, "train/turns", 150) == pytest.approx((5 * 100 + 6 * 50) / 150)
+    # A log line of 2,320 games says nothing about the last 2,000.
+    with pytest.raises(ConfigError, match="2,320"):
+        last_window(lines(6.0, 5.0, every=2320), "train/turns", 2000)
+
+
+def test_a_bound_is_passed_once_a_whole_window_is_below():
+    log = lines(8.0, 4.0, 5.0, 4.0, 4.0)
+    assert first_below(log, 4.6, 200) == 300
+    assert first_below(log, 4.1, 200) == 500
+    assert first_below(log, 3.0, 200) == float("inf")
+
+
+def test_equal_values_of_three_seeds_have_no_interval():
+    assert mean([4.5, 4.5, 4.5], 3) == "4.500 (3 equal)"
+    assert mean([4.5, 4.5], 1) == "4.5 (4.5, 4.5)"
+    assert mean([4.0, 5.0, 6.0]) == "5.00 ± 2.48"
+
+
+def test_a_difference_has_welchs_interval():
+    # By hand: variances 1 and 4, standard error √(1/3 + 4/3), 2.94 degrees of freedom.
+    assert open_questions.difference([1.0, 2.0, 3.0], [3.0, 5.0, 7.0]) == "-3.00 ± 4.16"
+    assert open_questions.difference([1.0, 1.0], [2.0, 2.0]) == "-1.00"
+    assert open_questions.difference([1.0], [2.0, 2.0]) == "–"
+
+
+def test_random_play_differs_from_his_in_cases_three_and_four():
+    errors = {}
+    for case, (_, _, reported) in CASES.items():
+        average, deviation = random_turns(*RULES[case])
+        errors[case] = round((float(reported) - average) / (deviation / 500**0.5), 1)
+    assert errors == {1: 1.0, 2: -1.5, 3: 3.7, 4: -6.1, 5: -2.3}
+
+
+@pytest.mark.parametrize("done", ["nothing", "one seed"])
+def test_tables_show_what_there_is(done, tmp_path):
+    if done == "one seed":
+        run = tmp_path / "landy" / "0"
+        run.mkdir(parents=True)
+        log = [*lines(*[7.0] * 30), {"games": 3000, "eval/turns": 5.0, "time/seconds": 12.0}]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+        unfinished = tmp_path / "landy" / "1"
+        unfinished.mkdir()
+        (unfinished / "metrics.jsonl").write_text(json.dumps(log[0]) + "\n")
+        for path, status in ((run, "done"), (unfinished, "running")):
+            (path / "run.json").write_text(json.dumps({"status": status}))
+        greedy = {"moves": {"mean": 4.75}, "reference": {"random": 8.25, "optimal": 4.5}}
+        (tmp_path / "landy" / "0.final.json").write_text(json.dumps(greedy))
+    page = results_page.table(tmp_path, STEPS)
+    (late,) = [line for line in page.splitlines() if line.startswith("| sampling policy")]
+    (final,) = [line for line in page.splitlines() if line.startswith("| final network, greedy")]
+    if done == "one seed":
+        assert "| about 4.55 (plot) | 7.00 | – | – | 8.25 | 4.50 |" in late
+        assert "| – | 4.750 | – | – | 8.25 | 4.50 |" in final
+    else:
+        assert "| about 4.55 (plot) | – | – | – |" in late
+    assert "`rlgames train experiment=landy_loop log_every=100 seed=SEED`" in page
+    assert "final: `rlgames eval RUN checkpoint=final games=all`" in page
+
+
+def _plain(word):
+    return word.replace("{", "").replace("}", "").replace("OUT/", "")
+
+
+def test_every_training_of_the_page_can_be_composed():
+    names = {step.name for step in STEPS}
+    assert len(names) == len(STEPS)
+    for step in STEPS:
+        assert set(step.needs) <= names
+        if step.words[0] == "train" and step.name.endswith("/0"):
+            words = [word for word in step.words[1:] if not word.startswith("teacher=")]
+            load_config("train", [re.sub(r"[{}]|OUT/", "", word) for word in words])
+
+
+@pytest.mark.parametrize(("what", "words"), results_page.FIGURES)
+def test_every_plot_of_the_documents_has_a_command(what, words):
+    command, *rest = words.split()
+    directories = [word for word in rest if "=" not in word]
+    cfg = load_config(command, [word for word in rest if word not in directories])
+    trained = {step.name.split("/")[0] for step in STEPS if step.words[0] == "train"}
+    if command == "report":
+        assert re.fullmatch(r"train/\w+", cfg.metric)
+        assert {Path(directory).name for directory in directories} <= trained
+    else:
+        assert cfg.out == "RUN"
+
+
+def test_a_command_is_shown_as_it_is_typed():
+    words = ("train", "experiment=hickman", "init_from={hickman/0}/x", "solve_seconds=0", "seed=0")
+    step = Step("greedy/0", words)
+    figures = Figures(Path(), {step.name: step.words, "greedy/0.final": ("eval", "{greedy/0}")})
+    assert figures.commands("greedy") == (
+        "- `greedy`: `rlgames train experiment=hickman init_from=hickman/SEED/x seed=SEED`\n"
+        "  - final: `rlgames eval RUN`"
+    )

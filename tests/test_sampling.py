@@ -1,0 +1,63 @@
+"""How actions are chosen from scores: ties."""
+
+import pytest
+import torch
+from helpers import rng
+
+import rlgames
+from rlgames.config.compose import load_config
+from rlgames.factory.components import build_game, build_policy, build_sampling
+from rlgames.players.player import Agent, Random
+from rlgames.sampling import Argmax, EpsilonGreedy
+from rlgames.solvers.exploitability import exploitability
+from rlgames.solvers.graph import Graph
+
+SCORES = torch.tensor([[3.0, 1.0, 3.0, 3.0]])
+LEGAL = torch.tensor([[True, True, True, False]])
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (Argmax(), [1.0, 0.0, 0.0, 0.0]),
+        (Argmax("random"), [0.5, 0.0, 0.5, 0.0]),
+        (EpsilonGreedy(0.3), [0.8, 0.1, 0.1, 0.0]),
+        (EpsilonGreedy(0.3, ties="random"), [0.45, 0.1, 0.45, 0.0]),
+    ],
+)
+def test_ties_are_broken_as_the_probabilities_say(rule, expected):
+    games = 20_000
+    probability = rule.probabilities(SCORES, LEGAL, 0.0)
+    assert probability[0].tolist() == pytest.approx(expected)
+    chosen = rule.choose(SCORES.expand(games, -1), LEGAL.expand(games, -1), rng(), 0.0)
+    frequency = torch.bincount(chosen, minlength=4) / games
+    assert frequency.tolist() == pytest.approx(expected, abs=0.015)
+
+
+def test_only_the_first_of_equal_actions_is_deterministic():
+    assert Argmax().deterministic
+    assert not Argmax("random").deterministic
+
+
+def test_an_untrained_table_with_random_ties_is_as_exploitable_as_random_play():
+    cfg = load_config("train", ["experiment=hickman"])
+    game = build_game(cfg)
+    rule = build_sampling(cfg)
+    assert isinstance(rule, EpsilonGreedy)
+    assert rule.greedy.is_random
+    graph, policy = Graph(game, 60, 1 << 30), build_policy(cfg, game, rng())
+    players = {name: Agent(game, policy, Argmax(name)) for name in ("first", "random")}
+    _, shuffled = exploitability(graph, players["random"].probabilities)
+    _, ordered = exploitability(graph, players["first"].probabilities)
+    assert shuffled == exploitability(graph, Random(game).probabilities)[1]
+    assert ordered != shuffled
+
+
+def test_a_run_breaks_ties_in_evaluations_as_in_training(tmp_path):
+    words = ["experiment=hickman", "games=100", f"out={tmp_path}/run"]
+    run = rlgames.train(words)
+    by_ties = {
+        ties: rlgames.evaluate(run, ["games=100", f"sampling.ties={ties}"])["exact_seats"]
+        for ties in ("null", "random", "first")
+    }
+    assert by_ties["null"] == by_ties["random"] != by_ties["first"]

@@ -1,0 +1,44 @@
+"""Fractions of the time: every moment counts once, in the phase and the line it belongs to."""
+
+import time
+
+import pytest
+
+from rlgames.cli.progress import view_of_run
+from rlgames.training.metrics import PHASES, MetricAccumulator
+
+
+def fractions(metrics):
+    return {phase: metrics[f"time/{phase}"] for phase in PHASES}
+
+
+def test_a_phase_that_lasts_beyond_a_line_is_split_between_the_lines():
+    metrics = MetricAccumulator()
+    with metrics.timed("evaluating"):
+        time.sleep(0.05)
+        first = fractions(metrics.close())
+    second = fractions(metrics.close())
+    assert first["evaluating"] == pytest.approx(1, abs=0.2)
+    assert sum(first.values()) <= 1
+    assert sum(second.values()) <= 1
+
+
+def test_a_phase_inside_another_counts_once():
+    metrics = MetricAccumulator()
+    with metrics.timed("evaluating"), metrics.timed("saving"):
+        time.sleep(0.05)
+    line = fractions(metrics.close())
+    assert line["saving"] == pytest.approx(1, abs=0.2)
+    assert sum(line.values()) <= 1
+
+
+def test_the_latest_fractions_of_a_run_add_up_to_one_at_most(tmp_path):
+    """Also of a phase that only the first line knows: solving comes before all games."""
+    import rlgames
+
+    words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=64"]
+    sizes = ["batch=16", "log_every=32", "eval_games=4", "policy.layers=[4]"]
+    run = rlgames.train([*words, *sizes, f"out={tmp_path / 'run'}"])
+    line = fractions(view_of_run(run).latest)
+    assert 0 < sum(line.values()) <= 1
+    assert line["solving"] == 0 < line["learning"]
