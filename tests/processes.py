@@ -17,6 +17,7 @@ import traceback
 from typing import Any
 
 import torch
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from rlgames.cli import job_worker, main
 from rlgames.runs.checkpoint import Checkpoint
@@ -251,3 +252,16 @@ def metrics_without_times(directory):
         json.dumps({name: value for name, value in line.items() if not name.startswith("time/")})
         for line in lines
     ]
+
+
+def tensorboard_events(run):
+    """What all event files of a run hold, in order, except times: steps with tags and values."""
+    events: list[Any] = []
+    for path in sorted(run.glob("events.out.tfevents.*")):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag == "_hparams_/session_start_info":  # with the time
+                    events.append((event.step, value.tag))
+                elif not value.tag.startswith(("time/", "_hparams_")):
+                    events.append((event.step, value.SerializeToString(deterministic=True)))
+    return events

@@ -53,7 +53,12 @@ class EventFile:
     def flush(self) -> None:
         self._file.flush()
 
+    def sync(self) -> None:
+        """Force the events to the disk."""
+        storage.sync_file(self._file)
+
     def close(self) -> None:
+        self.sync()
         self._file.close()
 
     def abandon(self) -> None:

@@ -174,7 +174,8 @@ class RunLog:
         return self._tensorboard.num_events
 
     def flush(self) -> None:
-        """Force the metrics to the disk."""
+        """Force metrics and events to the disk."""
+        self._tensorboard.sync()
         storage.sync_file(self._metrics)
 
     def finish(
@@ -188,7 +189,7 @@ class RunLog:
             self._write_results(games, results)
         self._tensorboard.close()
         try:
-            self.flush()  # before run.json counts on it
+            storage.sync_file(self._metrics)  # before run.json counts on it
             self._metrics.close()
             ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
             self._run |= ending

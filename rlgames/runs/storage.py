@@ -76,9 +76,11 @@ def cut_file(directory: Path, name: str, num_bytes: int) -> None:
 
 
 def create_file(directory: Path, name: str) -> BinaryIO:
-    """A new file; sync makes it durable. Raises OSError, also for one that exists."""
+    """A new file, whose content sync makes durable. Raises OSError, also for one that exists."""
     with _parent(directory, name) as (parent, last):
-        return os.fdopen(_create(parent, last), "wb")
+        file = os.fdopen(_create(parent, last), "wb")
+        os.fsync(parent)
+        return file
 
 
 def write_file(directory: Path, name: str, content: bytes | str, durable: bool = True) -> None:

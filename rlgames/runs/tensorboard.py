@@ -105,6 +105,11 @@ class TensorBoardLogger:
             self.scalars(games, {f"{checkpoint}/{name}": metrics[name] for name in metrics})
         self._add(None, lambda: [self._end_of_session])
 
+    def sync(self) -> None:
+        """Force the events to the disk."""
+        if self._file is not None:
+            self._guard(self._file.sync)
+
     def close(self) -> None:
         if self._file is not None:
             self._guard(self._file.close)

@@ -17,7 +17,15 @@ from typing import Any
 
 import pytest
 from markers import quick, slow
-from processes import Process, Terminal, final_state, metrics_without_times, run, same
+from processes import (
+    Process,
+    Terminal,
+    final_state,
+    metrics_without_times,
+    run,
+    same,
+    tensorboard_events,
+)
 from safetensors.torch import save_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
@@ -64,19 +72,6 @@ def ends_as(whole, folder):
     assert left == ["best.safetensors", "latest.safetensors"]
     shown_once(folder / "run")
     assert tensorboard_events(whole) == tensorboard_events(folder / "run")
-
-
-def tensorboard_events(run):
-    """What all event files of a run hold, in order, except times: steps with tags and values."""
-    events: list[Any] = []
-    for path in sorted(run.glob("events.out.tfevents.*")):
-        for event in EventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                if value.tag == "_hparams_/session_start_info":  # with the time
-                    events.append((event.step, value.tag))
-                elif not value.tag.startswith(("time/", "_hparams_")):
-                    events.append((event.step, value.SerializeToString(deterministic=True)))
-    return events
 
 
 def shown_once(run):

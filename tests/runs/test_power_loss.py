@@ -1,0 +1,190 @@
+"""Power loss loses no more than what came after the last checkpoint, whatever the disk then holds.
+
+A command is recorded. Each state in which it may leave the disk is made, and opened as `rlgames
+resume` opens it: that must find one of the command's own checkpoints, no older than the last one
+that was complete, with the metrics and the events that belong to it. Some are resumed to the end.
+"""
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+
+import pytest
+from power_loss import Disk, Recorder, write_state
+from processes import Forked, final_state, metrics_without_times, run, same, tensorboard_events
+
+from rlgames.core.signals import Interrupts
+from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint
+from rlgames.runs.directory import check_new_run, lock_directory
+from rlgames.runs.event_file import count_events
+from rlgames.runs.files import read_run
+from rlgames.runs.run_log import ResumePoint, RunLog
+from rlgames.sweeps import jobs
+from rlgames.sweeps.sweep import MANIFEST, Sweep
+from rlgames.training.checkpointer import Checkpointer
+from rlgames.training.collector import Collector
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+WORDS += ["batch=20", "log_every=20", "save_every=20", "eval_every=40", "eval_games=10"]
+WORDS += ["solve_seconds=0"]
+TRAIN = ["train", *WORDS, "games=120", "out=run"]
+SWEEP = ["train", "-m", *WORDS, "games=40", "seed=0,1", "out=sweep"]
+SEARCH = ["train", "-m", *WORDS, "games=40", "hparams_search=tpe", "hparams_search.trials=3"]
+SEARCH += ["lr=tag(log,interval(0.001,0.1))", "out=sweep"]
+
+COMMANDS = {
+    "training": [TRAIN],
+    "kept checkpoints": [[*TRAIN[:-1], "keep_every=20", TRAIN[-1]]],
+    "resume": [TRAIN, ["resume", "run"]],
+    "extension": [TRAIN, ["resume", "run", "games=200"]],
+    "sweep": [SWEEP],
+    "resumed sweep": [SWEEP, ["resume", "sweep"]],
+    "search": [SEARCH],
+}
+"""The last command is recorded. One before it is killed in each second batch, unless the last one
+extends its run."""
+
+
+def recorded(kind, folder):
+    """A recorded command's disk; folder/whole is what it left."""
+    root = folder / "whole"
+    root.mkdir()
+    *earlier, words = COMMANDS[kind]
+    for each in earlier:
+        code, output = run(root, *each, prepare=fork if kind == "extension" else killed)
+        assert (code != 0) == (kind != "extension"), output
+    recorder = Recorder(root, folder / "recording")
+
+    def prepare():
+        fork()
+        write, finish = Checkpointer.write, RunLog.finish
+
+        def written(self, *names):
+            write(self, *names)
+            recorder.mark(**{self.log.directory.name: self.state.progress.games_played})
+
+        def finished(self, status, *more):
+            finish(self, status, *more)
+            recorder.mark(**{f"{self.directory.name} is": status})
+
+        Checkpointer.write, RunLog.finish = written, finished
+        recorder.install()
+
+    code, output = run(root, *words, prepare=prepare)
+    assert code == 0, output
+    return Disk(folder / "recording")
+
+
+def fork():
+    jobs.start_process = Forked
+
+
+def killed():
+    fork()
+    calls, collect = 0, Collector.collect
+
+    def there(self, *args):
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return collect(self, *args)
+
+    Collector.collect = there
+
+
+def runs(root):
+    """The directories of all runs that a command left, relative to where it was typed."""
+    return [path.parent.relative_to(root) for path in root.rglob("checkpoints")]
+
+
+def is_opened(directory, whole, promised, recording):
+    """Open a run as `resume` does, and assert that what it finds is right; False if there is none,
+    and none was promised."""
+    path, name = directory / "checkpoints" / LATEST, directory.name
+    if not path.exists():
+        assert name not in promised, "a checkpoint is lost"
+        return False
+    if promised.get(f"{name} is") == "done":
+        assert read_run(directory)["results"] == read_run(whole)["results"]
+    lock = lock_directory(directory)
+    content = path.read_bytes()
+    assert (recording / hashlib.sha1(content).hexdigest()).exists(), "nobody wrote this"
+    checkpoint = Checkpoint.read(path)
+    assert checkpoint.games >= promised.get(name, 0), "games are lost"
+    if checkpoint.games >= 40:
+        assert Checkpoint.read(path.with_name(BEST)).policy.keys() == checkpoint.policy.keys()
+    num_lines, num_events = (checkpoint.state[name] for name in ("num_log_lines", "num_events"))
+    point = ResumePoint(checkpoint.games, num_lines, num_events)
+    with Interrupts() as interrupts:
+        log = RunLog(directory, checkpoint.config, "yaml", interrupts, point, lock)
+        assert (log.num_lines, log.num_events) == (num_lines, num_events)
+        log.finish("interrupted", checkpoint.games, 0.0)
+    assert metrics_without_times(directory) == metrics_without_times(whole)[:num_lines]
+    assert count_events(directory) == num_events
+    events = tensorboard_events(directory)
+    assert events == tensorboard_events(whole)[: len(events)]
+    return True
+
+
+def opened(root, whole, promised, recording):
+    """Whether there is something to resume, and all of it is right."""
+    if not (root / "sweep" / MANIFEST).exists() and not (root / "run").exists():
+        assert not promised
+        return False
+    if (root / "run").exists():
+        is_saved = is_opened(root / "run", whole / "run", promised, recording)
+        if not is_saved:
+            check_new_run(root / "run")
+        return is_saved
+    sweep = Sweep.read(root / "sweep")
+    for number in range(len(sweep.jobs)):
+        path = sweep.path(number)
+        is_opened(path, whole / path.relative_to(root), promised, recording)
+    return True
+
+
+def ends_as(root, whole):
+    for path in runs(whole):
+        same(final_state(whole / path), final_state(root / path))
+        assert metrics_without_times(whole / path) == metrics_without_times(root / path)
+        assert tensorboard_events(whole / path) == tensorboard_events(root / path)
+        one, two = read_run(whole / path), read_run(root / path)
+        for name in ("status", "results", "final_results", "best_games", "exact"):
+            assert one[name] == two[name], name
+
+
+@pytest.mark.parametrize(
+    ("kind", "num_opened", "num_resumed"),
+    [
+        ("training", 25, 1),
+        *(pytest.param(kind, 150, 4, marks=pytest.mark.slow) for kind in COMMANDS),
+        *(pytest.param(kind, None, 20, marks=pytest.mark.long) for kind in COMMANDS),
+    ],
+)
+def test_power_loss(kind, num_opened, num_resumed, tmp_path):
+    if kind == "search":
+        pytest.importorskip("optuna")
+    disk, whole = recorded(kind, tmp_path), tmp_path / "whole"
+    states = [(state, dict(disk.promised)) for state in disk.states()]
+    num_states = len(states)
+    random.Random(0).shuffle(states)
+    if num_opened is None:
+        assert len(states) > 1500
+    for number, (state, promised) in enumerate(states[:num_opened]):
+        root = tmp_path / "state"
+        write_state(state, root)
+        can_resume = opened(root, whole, promised, disk.recording)
+        if number < num_resumed:
+            shutil.rmtree(root)
+            write_state(state, root)
+            words = COMMANDS[kind][-1]
+            if words[0] == "train" and can_resume:
+                words = ["resume", words[-1].removeprefix("out=")]
+            code, output = run(root, *words, prepare=fork)
+            assert code == 0, output
+            ends_as(root, whole)
+        shutil.rmtree(root)
+    print(f"{kind}: {num_states} states, {len(states[:num_opened])} opened")
