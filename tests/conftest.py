@@ -1,6 +1,7 @@
 """Shared settings of the tests: one thread, and rlgames as a person calls it."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -14,6 +15,9 @@ from rlgames.config import catalogue, registry
 os.environ["OMP_NUM_THREADS"] = "1"
 # A fork of a process whose threads have begun would wait for them for ever.
 torch.set_num_threads(1)
+# A shell ignores the first in jobs that it starts in the background, nohup the second.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

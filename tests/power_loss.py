@@ -56,6 +56,7 @@ class Recorder:
                 os.close(handle)
         for path in (self.root, *(path for path in self.root.rglob("*") if path.is_dir())):
             self._write(op="sync_folder", folder=self._relative(path))
+        self._write(op="start")
         for name in ("open", "fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir"):
             setattr(os, name, self._recorded(name, getattr(os, name)))
 
@@ -102,7 +103,7 @@ class Recorder:
         if path is None or not stat.S_ISREG(status.st_mode):
             return
         # Libraries create the temporary files of checkpoints; the program then opens them to sync.
-        if is_new or path.name.endswith(".tmp") and words[1] & os.O_ACCMODE == os.O_RDONLY:
+        if is_new or (path.name.endswith(".tmp") and words[1] & os.O_ACCMODE == os.O_RDONLY):
             self._create(path, handle)
         elif words[1] & os.O_ACCMODE != os.O_RDONLY:
             self._watch(self._name(status.st_ino), handle)
@@ -243,9 +244,10 @@ class Disk:
         """Every state that differs from all earlier ones, in the order of the events; sampled
         where an event allows many. `promised` holds what was promised by then."""
         rng, seen = random.Random(seed), set()
-        for event in self.events:
+        start = self.events.index({"op": "start"})
+        for number, event in enumerate(self.events):
             self._apply(event)
-            for state in self._possible(rng):
+            for state in self._possible(rng) if number >= start else ():
                 digest = hashlib.sha1()
                 for path, content in sorted(state.items()):
                     digest.update(f"{path} {None if content is None else len(content)} ".encode())
@@ -259,6 +261,8 @@ class Disk:
         match event["op"]:
             case "mark":
                 self.promised |= {key: value for key, value in event.items() if key != "op"}
+            case "start":
+                pass
             case "content":
                 content = (self.recording / event["content"]).read_bytes()
                 self.files.setdefault(event["file"], _File()).versions.append(content)

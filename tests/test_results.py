@@ -95,6 +95,7 @@ def _plain(word):
     return word.replace("{", "").replace("}", "").replace("OUT/", "")
 
 
+@pytest.mark.slow
 def test_every_training_of_the_page_can_be_composed():
     names = {step.name for step in STEPS}
     assert len(names) == len(STEPS)

@@ -73,6 +73,7 @@ def cut_file(directory: Path, name: str, num_bytes: int) -> None:
     """Keep only the first bytes of a file. Raises as open_to_append."""
     with open_to_append(directory, name) as file:
         file.truncate(num_bytes)
+        sync_file(file)
 
 
 def create_file(directory: Path, name: str) -> BinaryIO:
@@ -164,6 +165,9 @@ def make_directory(path: Path) -> list[Path]:
         sync_directory(each.parent)
     if not path.is_dir():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    if not created:  # a launcher may have made it just now
+        with contextlib.suppress(PermissionError):
+            sync_directory(path.parent)
     return created
 
 

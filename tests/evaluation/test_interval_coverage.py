@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markers import quick
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "scripts"))
@@ -20,7 +21,13 @@ CASES = interval_coverage.all_cases(games=4000)
 RIGHT = [case for case in CASES if case.is_right]
 
 
-@pytest.mark.parametrize("case", RIGHT, ids=lambda case: f"{case.kind}, {case.situation}")
+QUICK = [case for case in RIGHT if not case.kind.startswith("Elo")]
+"""Elo's take long."""
+
+NAMES = [f"{case.kind}, {case.situation}" for case in RIGHT]
+
+
+@pytest.mark.parametrize("case", quick(RIGHT, *QUICK), ids=NAMES)
 def test_an_interval_contains_the_truth(case):
     """Within 94 to 96 % and three standard errors of this short simulation."""
     for size, experiment in case.sizes.items():

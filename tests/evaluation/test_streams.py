@@ -47,7 +47,7 @@ def test_selection_final_evaluation_report_and_arena_play_different_games(first_
 
 
 def test_the_games_of_a_pair_do_not_depend_on_who_else_plays():
-    words = ["game=connect4", "games=60"]
+    words = ["game=tictactoe", "games=60"]
 
     def score(*players):
         result = {each["name"]: each for each in arena_command([*players], words)["players"]}

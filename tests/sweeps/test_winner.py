@@ -13,7 +13,7 @@ SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "seed=3"
 
 
 def test_the_winner_is_evaluated_on_other_games_in_words(tmp_path):
-    words = ["game=2048", "board=3", "eval_games=10", "solve_seconds=0", *SMALL]
+    words = ["game=2048", "board=2", "eval_games=10", "solve_seconds=0", *SMALL]
     run = train(load_config("train", [*words, f"out={tmp_path}/run"])).directory
     facts = json.loads((run / "run.json").read_text())
     for checkpoint, field in (("best", "results"), ("final", "final_results")):

@@ -335,6 +335,7 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     assert torch.equal(bare.stages[1].logits.weight, tensors["stages.1.logits.weight"])
 
 
+@pytest.mark.slow
 def test_a_network_is_fitted_to_the_adp_and_trained_on_where_new_tiles_differ(tmp_path):
     """Dedieu and Amar's section 4.2 by its three presets: ADP, cloning, policy gradient."""
     few = ["games=20", "batch=10", "eval_games=4", "solve_seconds=0"]
