@@ -14,7 +14,7 @@ from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import read_run
+from rlgames.runs.files import load_run
 
 
 def load_resumable(
@@ -55,9 +55,12 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]
 
 
 def reason_finished(run: Path, cfg: DictConfig, checkpoint: Checkpoint) -> str:
-    """Why a run is finished, unless cfg has more games; empty for an unfinished run."""
+    """Why a run is finished, unless cfg has more games; empty for an unfinished run.
+
+    Raises OSError.
+    """
     progress, played = checkpoint.state.get("progress"), checkpoint.games
-    if read_run(run).get("status") != "done":
+    if load_run(run).get("status") != "done":
         return ""
     if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"

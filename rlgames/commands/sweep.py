@@ -12,7 +12,12 @@ from rlgames.config.overrides import parse_overrides
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
-from rlgames.runs.directory import NEW_FILES, SWEEP_FILES, make_run_directory
+from rlgames.runs.directory import (
+    NEW_FILES,
+    SWEEP_FILES,
+    make_run_directory,
+    remove_new_directories,
+)
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MANIFEST, Job, Sweep
 from rlgames.training.components import check_components
@@ -48,17 +53,21 @@ def sweep_command(words: list[str]) -> int:
             sweep.jobs.append(Job(overrides, to_plain(job)))
     if cfg.dry_run:
         return _print_plan(sweep)
-    sweep.directory = directory or sweep.directory
     for number in range(len(sweep.jobs)):
         if directory and os.path.lexists(sweep.path(number)):
             shown = sanitized(sweep.path(number))
             raise ConfigError(f"{shown} exists, and a job would write there", "choose another out=")
+    created: list[Path] = []
     try:
-        sweep.directory = directory or make_run_directory(Path("outputs") / "sweeps")
-        storage.make_directory(sweep.directory)
+        if directory is None:
+            created = [make_run_directory(Path("outputs") / "sweeps")]
+        else:
+            created = storage.make_directory(directory)
+        sweep.directory = directory or created[0]
         sweep.write()
     except OSError as error:
-        path = sanitized(directory or error.filename or "outputs")
+        remove_new_directories(created)
+        path = sanitized(error.filename or directory or "outputs")
         hint = "choose another out="
         raise ConfigError(f"{path} cannot be written: {error.strerror}", hint) from None
     return _run(sweep, rest)

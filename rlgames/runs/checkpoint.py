@@ -89,6 +89,7 @@ class Checkpoint:
         except safetensors.SafetensorError as error:
             raise _as_os_error(error, temporary) from None
         if temporary.stat().st_size > MAX_FILE_BYTES:
+            storage.remove_file(path.parent, temporary.name)
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(temporary))
         mask = os.umask(0)
         os.umask(mask)

@@ -119,7 +119,8 @@ class DirectoryLock:
         """Let others lock the directory; does nothing the second time."""
         if not self._file.closed:
             # Closing is not enough while a fork of this process is alive.
-            fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
             self._file.close()
 
     __del__ = release

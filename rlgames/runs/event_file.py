@@ -39,7 +39,8 @@ class EventFile:
     def __init__(self, directory: Path, first_games: int) -> None:
         _wait_for_a_later_name(directory)
         name = f"{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_file_counter)}"
-        self._file = storage.create_file(directory, f"events.out.tfevents.{name}")
+        self._path = directory / f"events.out.tfevents.{name}"
+        self._file = storage.create_file(directory, self._path.name)
         self._records = RecordWriter(self._file)
         self._write(Event(file_version="brain.Event:2"))
         start = SessionLog(status=SessionLog.START)
@@ -51,15 +52,18 @@ class EventFile:
         self._write(Event(summary=summary, step=games))
 
     def flush(self) -> None:
-        self._file.flush()
+        with storage.errors_name(self._path):
+            self._file.flush()
 
     def sync(self) -> None:
         """Force the events to the disk."""
-        storage.sync_file(self._file)
+        with storage.errors_name(self._path):
+            storage.sync_file(self._file)
 
     def close(self) -> None:
         self.sync()
-        self._file.close()
+        with storage.errors_name(self._path):
+            self._file.close()
 
     def abandon(self) -> None:
         """Close after an error, whether or not the rest can be written."""
@@ -68,7 +72,8 @@ class EventFile:
 
     def _write(self, event: Any) -> None:
         event.wall_time = time.time()
-        self._records.write(event.SerializeToString())
+        with storage.errors_name(self._path):
+            self._records.write(event.SerializeToString())
 
 
 def count_events(directory: Path) -> int:

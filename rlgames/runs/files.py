@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -39,10 +40,25 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_run(directory: Path) -> dict[str, Any]:
     """The content of run.json; empty if there is none, status "unknown" if it is unreadable."""
     try:
+        return load_run(directory)
+    except OSError:
+        return {"status": "unknown"}
+
+
+def load_run(directory: Path) -> dict[str, Any]:
+    """The content of run.json; empty if there is none, status "unknown" if it is invalid.
+
+    Raises OSError where the system cannot read it.
+    """
+    try:
         run = parse_json(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
     except FileNotFoundError:
         return {}
-    except (ConfigError, OSError, ValueError):
+    except (ConfigError, ValueError):
+        return {"status": "unknown"}
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
         return {"status": "unknown"}
     return run if isinstance(run, dict) else {"status": "unknown"}
 

@@ -30,7 +30,7 @@ from rlgames.runs.directory import (
     lock_directory,
     remove_new_directories,
 )
-from rlgames.runs.files import metric_lines, read_run
+from rlgames.runs.files import load_run, metric_lines
 from rlgames.runs.provenance import provenance, timestamp
 from rlgames.runs.tensorboard import TensorBoardLogger
 
@@ -128,8 +128,9 @@ class RunLog:
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
         """Write a line of metrics.jsonl, and the same metrics to TensorBoard."""
-        self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
-        self._metrics.flush()
+        with storage.errors_name(self.directory / "metrics.jsonl"):
+            self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
+            self._metrics.flush()
         self.num_lines += 1
         self._tensorboard.scalars(games, metrics)
         if self._random is not None and any(name.startswith("eval/") for name in metrics):
@@ -176,33 +177,37 @@ class RunLog:
     def flush(self) -> None:
         """Force metrics and events to the disk."""
         self._tensorboard.sync()
-        storage.sync_file(self._metrics)
+        with storage.errors_name(self.directory / "metrics.jsonl"):
+            storage.sync_file(self._metrics)
 
     def finish(
         self, status: str, games: int, seconds: float, results: RunResults | None = None
     ) -> None:
-        """Close the files and release the lock.
+        """Write how the run ended, and close. Raises OSError, without closing.
 
         seconds: wall-clock time of all processes of the run. results: of a run that is done.
         """
         if results is not None:
             self._write_results(games, results)
+            self.flush()  # before run.json counts on it
         self._tensorboard.close()
-        try:
-            storage.sync_file(self._metrics)  # before run.json counts on it
+        ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
+        self._run |= ending
+        self._write_run()
+        self.close()
+
+    def close(self) -> None:
+        """Close the files and release the lock. What cannot be written is dropped."""
+        with contextlib.suppress(OSError):
             self._metrics.close()
-            ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
-            self._run |= ending
-            self._write_run()
-        finally:
-            self.logger.removeHandler(self._handler)
-            self._handler.close()
-            self._lock.release()
+        self.logger.removeHandler(self._handler)
+        self._handler.close()
+        self._lock.release()
 
     def _claim(self, config: dict[str, Any], yaml: str, resumed_at: ResumePoint | None) -> None:
         """Make the directory that of this run and process."""
         directory = self.directory
-        run = read_run(directory)
+        run = load_run(directory)
         if resumed_at is None:
             check_new_run(directory)
             run = provenance(config)

@@ -71,7 +71,7 @@ def open_to_append(directory: Path, name: str) -> BinaryIO:
 
 def cut_file(directory: Path, name: str, num_bytes: int) -> None:
     """Keep only the first bytes of a file. Raises as open_to_append."""
-    with open_to_append(directory, name) as file:
+    with open_to_append(directory, name) as file, errors_name(directory / name):
         file.truncate(num_bytes)
         sync_file(file)
 
@@ -102,12 +102,13 @@ def replace_file(directory: Path, name: str, durable: bool = True) -> Iterator[B
     with _parent(directory, temporary) as (parent, last):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(last, dir_fd=parent)
-        with os.fdopen(_create(parent, last), "wb") as file:
-            yield file
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        os.replace(last, name.rpartition("/")[2], src_dir_fd=parent, dst_dir_fd=parent)
+        with _removed_after_error(parent, last):
+            with os.fdopen(_create(parent, last), "wb") as file:
+                yield file
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            os.replace(last, name.rpartition("/")[2], src_dir_fd=parent, dst_dir_fd=parent)
         if durable:
             os.fsync(parent)
 
@@ -115,16 +116,18 @@ def replace_file(directory: Path, name: str, durable: bool = True) -> Iterator[B
 def publish_file(directory: Path, name: str) -> None:
     """Replace a file by the temporary one that a library wrote, durably.
 
-    Raises ConfigError for a temporary file that is not regular, and OSError.
+    Raises ConfigError for a temporary file that is not regular, and OSError; the temporary file
+    is then removed.
     """
     temporary = temporary_name(name)
     with _parent(directory, temporary) as (parent, last):
-        handle = _open(directory, temporary, parent, last, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.replace(last, name.rpartition("/")[2], src_dir_fd=parent, dst_dir_fd=parent)
+        with _removed_after_error(parent, last):
+            handle = _open(directory, temporary, parent, last, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            os.replace(last, name.rpartition("/")[2], src_dir_fd=parent, dst_dir_fd=parent)
         os.fsync(parent)
 
 
@@ -137,6 +140,18 @@ def sync_file(file: BinaryIO) -> None:
     """Force what was written to the disk. Raises OSError."""
     file.flush()
     os.fsync(file.fileno())
+
+
+@contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """A block in which an OSError gets this path, for example while an open file is written."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(path)
+            del error.filename2  # None would be shown
+        raise
 
 
 def remove_file(directory: Path, name: str) -> None:
@@ -198,7 +213,8 @@ def sync_directory(path: Path) -> None:
     """Force the names in a directory to the disk. Raises OSError."""
     handle = os.open(path, _DIRECTORY)
     try:
-        os.fsync(handle)
+        with errors_name(path):
+            os.fsync(handle)
     finally:
         os.close(handle)
 
@@ -211,23 +227,30 @@ def _parent(directory: Path, name: str) -> Iterator[tuple[int, str]]:
     """
     *folders, last = name.split("/")
     with contextlib.ExitStack() as stack:
-        try:
-            handle = os.open(directory, _DIRECTORY)
+        stack.enter_context(errors_name(directory / name))
+        handle = os.open(directory, _DIRECTORY)
+        stack.callback(os.close, handle)
+        for number, folder in enumerate(folders, 1):
+            try:
+                handle = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            except OSError as error:
+                if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
+                    raise
+                what = "a link or no directory"
+                raise _refused(directory, "/".join(folders[:number]), what) from None
             stack.callback(os.close, handle)
-            for number, folder in enumerate(folders, 1):
-                try:
-                    handle = os.open(folder, _DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
-                except OSError as error:
-                    if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
-                        raise
-                    what = "a link or no directory"
-                    raise _refused(directory, "/".join(folders[:number]), what) from None
-                stack.callback(os.close, handle)
-            yield handle, last
-        except OSError as error:
-            if error.errno is not None:
-                error.filename, error.filename2 = str(directory / name), None
-            raise
+        yield handle, last
+
+
+@contextmanager
+def _removed_after_error(parent: int, last: str) -> Iterator[None]:
+    """A block that writes a temporary file, which is removed after an error: it takes up space."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(last, dir_fd=parent)
+        raise
 
 
 def _open(directory: Path, name: str, parent: int, last: str, flags: int) -> int:

@@ -113,6 +113,7 @@ class TensorBoardLogger:
     def close(self) -> None:
         if self._file is not None:
             self._guard(self._file.close)
+            self._file = None
 
     def _add(self, games: int | None, make_summaries: Callable[[], list[Any]]) -> None:
         """Write summaries and hand them to the system."""

@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -63,11 +64,16 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
     sys.stdout.flush()
     words = [str(sweep), number, *map(str, cfg.options)]
     with contextlib.ExitStack() as stack:
-        output = None
-        if interrupts is not None:
-            storage.make_folder(sweep, path.name)
-            output = stack.enter_context(storage.open_to_append(sweep, f"{path.name}/output.log"))
-        process = start_process(words, output)
+        try:
+            output = None
+            if interrupts is not None:
+                storage.make_folder(sweep, path.name)
+                name = f"{path.name}/output.log"
+                output = stack.enter_context(storage.open_to_append(sweep, name))
+            process = start_process(words, output)
+        except (ConfigError, OSError) as error:  # raising it would end the other jobs
+            report_error(ConfigError(f"{path} was not started: {error}"), False)
+            return
         assert process.stdin is not None
         try:
             while process.poll() is None:

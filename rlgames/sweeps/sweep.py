@@ -154,7 +154,8 @@ class Sweep:
         except Interrupted as end:
             raise Interrupted(end.number, f"resume with: {self.resume_command()}") from None
         finally:
-            storage.remove_file(self.directory, STOP_FILE)
+            with contextlib.suppress(OSError):  # the next process removes it, too
+                storage.remove_file(self.directory, STOP_FILE)
             lock.release()
 
     def _stop_jobs(self) -> None:

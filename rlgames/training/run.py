@@ -225,10 +225,12 @@ class Run:
 
     def close_log(self, status: str) -> None:
         """Close the files of a run that is not done; the error that ended it is reported anyway."""
-        if self.log is not None:
-            with contextlib.suppress(OSError):
-                games = self.state.progress.games_played
-                self.log.finish(status, games, self.state.seconds)
+        if self.log is None:
+            return
+        try:
+            self.log.finish(status, self.state.progress.games_played, self.state.seconds)
+        except OSError:
+            self.log.close()
 
     @property
     def resume_command(self) -> str:
@@ -247,7 +249,7 @@ def _open_log(cfg: DictConfig, interrupts: Interrupts) -> RunLog:
             remove_new_directories([directory])
             raise
     except OSError as error:
-        path = sanitized(cfg.out or error.filename or "outputs")
+        path = sanitized(error.filename or cfg.out or "outputs")
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}", "name another out="
         ) from None
