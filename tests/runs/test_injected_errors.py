@@ -10,6 +10,7 @@ import errno
 import fcntl
 import functools
 import io
+import logging
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 import pytest
 import safetensors
 from processes import final_state, metrics_without_times, same
+from safetensors.torch import save_file
 
 from rlgames.cli import job_worker, training
 from rlgames.commands import resume
@@ -130,7 +132,6 @@ def path_of(handle: int) -> str:
 @contextlib.contextmanager
 def injected(faults: Faults) -> Iterator[None]:
     """A context in which operations on files fail."""
-    save_file = checkpoint.save_file
 
     def by_path(operation: str, call: Any) -> Any:
         def replaced(path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -373,7 +374,10 @@ class InThisProcess:
     """A job's process that is none."""
 
     def __init__(self, words: list[str], output: Any) -> None:
-        self.code = job_worker._run(Sweep.read(Path(words[0])), int(words[1]))
+        sweep, number = Sweep.read(Path(words[0])), int(words[1])
+        # Hydra disables the loggers that exist before it starts.
+        logging.getLogger(f"rlgames.run.{sweep.path(number)}").disabled = False
+        self.code = job_worker._run(sweep, number)
         self.stdin = io.BytesIO()
 
     def poll(self) -> int:
