@@ -21,6 +21,14 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
+def _own_signals():
+    """For what ignores Ctrl-C in this process, as a launcher's worker does."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture
 def rlgames(tmp_path):
     """Run `rlgames …` as a process, a fork of this one, in a directory of its own."""
 

@@ -421,6 +421,7 @@ def test_an_error_in_a_sweep_loses_nothing(operation, quickly, typed, tmp_path, 
 
 
 @pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.usefixtures("_own_signals")
 def test_a_job_whose_output_cannot_be_written_ends_no_other(error, tmp_path, monkeypatch, capfd):
     """Launchers stop all jobs where one of them raises."""
     monkeypatch.setattr(jobs, "this_process", lambda: "")  # as in a launcher's worker

@@ -147,6 +147,7 @@ def test_text_from_files_is_escaped_in_logs(copies, typed):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, hard_link])
+@pytest.mark.usefixtures("_own_signals")
 def test_the_output_of_a_job_is_not_written_into_another_file(kind, copies, monkeypatch, capfd):
     monkeypatch.setattr(jobs, "this_process", lambda: "")  # as in a launcher's worker
     job = copies / "sweep/1_seed=1"
