@@ -7,24 +7,17 @@ operation. The processes are forks, so that players and games need not be pickle
 from __future__ import annotations
 
 import mmap
-import os
-import pickle
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from multiprocessing import current_process, get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkContext, ForkProcess
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from rlgames.core.processes import kill_with_parent
+from rlgames.core import signals
+from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
-from rlgames.core.signals import STOP_SIGNALS
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.play import GamePool, InitialStates
@@ -53,7 +46,7 @@ class ShardedGames:
     seating: Tensor | None = None
 
     def run(self, rng: torch.Generator) -> FinalStates:
-        """Play all games. Raises RuntimeError if a process is killed, or what it raised."""
+        """Play all games. Raises ChildProcessError if a process is killed, or what it raised."""
         return self._play(rng, lambda pool: (None, pool.run()))[1]
 
     def collect(self, rng: torch.Generator) -> tuple[Trajectories, FinalStates]:
@@ -110,11 +103,9 @@ class ShardedGames:
         )
 
     def _can_fork(self, device: torch.device) -> bool:
-        """Whether forks may play: libraries of macOS start threads, which do not survive a fork;
-        daemons may not have children; what a stateful player counts would be lost with the fork."""
-        is_supported = sys.platform == "linux" and device.type == "cpu"
+        """Whether forks may play: what a stateful player counts would be lost with the fork."""
         is_stateful = any(player.is_stateful for player in self.players)
-        return is_supported and not current_process().daemon and not is_stateful
+        return can_fork() and device.type == "cpu" and not is_stateful
 
 
 def _allocate(example: State, games: int, shared: bool) -> State:
@@ -143,87 +134,13 @@ def _store(target: State, rows: slice, source: State) -> None:
 
 def _map_in_forks(task: Callable[[int], T], count: int, workers: int) -> list[T]:
     """task(0) to task(count - 1), computed by `workers` forks side by side."""
-    context = get_context("fork")
-    forks: list[ForkProcess] = []
-    pipes: list[Connection] = []
+    forks: list[Fork[T]] = []
     try:
         for worker in range(workers):
-            _start_fork(context, task, range(worker, count, workers), forks, pipes)
-        return [_receive(pipes[index % workers]) for index in range(count)]
+            compute = partial(map, task, range(worker, count, workers))
+            with signals.held_back():
+                forks.append(Fork(compute, forks))
+        return [forks[index % workers].receive() for index in range(count)]
     finally:
-        for process in forks:
-            process.kill()
-            process.join()
-
-
-def _start_fork(
-    context: ForkContext,
-    task: Callable[[int], Any],
-    indices: range,
-    forks: list[ForkProcess],
-    pipes: list[Connection],
-) -> None:
-    """Start a fork that computes task for some indices; appends it and the pipe to read from."""
-    reader, writer = context.Pipe(duplex=False)
-    pipes.append(reader)
-    # The fork closes the readers of earlier forks, which would keep those pipes open.
-    arguments = (task, indices, writer, list(pipes), os.getpid())
-    process = context.Process(target=_work, args=arguments, daemon=True)
-    # An interruption that arrives while the process starts would be lost.
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        process.start()
-        forks.append(process)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-    writer.close()
-
-
-def _receive(pipe: Connection) -> Any:
-    """The next result of a fork; raises what the fork raised."""
-    try:
-        result = pickle.loads(pipe.recv_bytes())
-    except EOFError:
-        raise RuntimeError("a process that played games was killed") from None
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
-def _work(
-    task: Callable[[int], Any],
-    indices: range,
-    pipe: Connection,
-    readers: Sequence[Connection],
-    parent: int,
-) -> None:
-    """In a fork: send the result of each index, or the exception. It ends with its parent.
-
-    readers: the parent's ends of pipes. Open copies here would outlive the parent.
-    """
-    kill_with_parent(parent)
-    for reader in readers:
-        reader.close()
-    # Only the parent reports an interruption; it ends its forks.
-    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all its processes
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-    torch.set_num_threads(1)
-    try:
-        for index in indices:
-            pipe.send_bytes(pickle.dumps(task(index)))
-    except BrokenPipeError:
-        pass  # the parent has stopped reading
-    except Exception as error:
-        pipe.send_bytes(_pickle_exception(error))
-
-
-def _pickle_exception(error: Exception) -> bytes:
-    """The exception, or a RuntimeError with its message if it cannot be pickled."""
-    try:
-        pickled = pickle.dumps(error)
-        pickle.loads(pickled)
-    except Exception:
-        pickled = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return pickled
+        for fork in forks:
+            fork.end()

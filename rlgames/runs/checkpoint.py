@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,11 @@ class Checkpoint:
     def num_parameters(self) -> int:
         """Numbers in the policy's tensors."""
         return sum(tensor.numel() for tensor in self.policy.values())
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes in all tensors."""
+        return sum(tensor.nbytes for tensor in _tensors({"policy": self.policy, **self.state}))
 
     def write(self, path: Path) -> None:
         """Write a temporary file, force it to the disk and rename it: path always holds a whole
@@ -174,6 +179,14 @@ def _split_off_tensors(tree: Tree, prefix: str, tensors: dict[str, Tensor]) -> T
         else:
             plain[str(name)] = value
     return plain
+
+
+def _tensors(tree: Tree) -> Iterator[Tensor]:
+    for value in tree.values():
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, dict):
+            yield from _tensors(value)
 
 
 def _unshared(tensor: Tensor, others: Iterable[Tensor]) -> Tensor:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from pathlib import Path
 
 from rlgames.config.checks import to_plain
+from rlgames.core import signals
+from rlgames.core.forks import Fork, can_fork
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, Tree
 from rlgames.runs.run_log import RunLog
 from rlgames.training.state import TrainingState
+
+BACKGROUND_BYTES = 1 << 24
+"""Larger checkpoints are written by a fork while training goes on; a fork costs some milliseconds,
+and a copy of each page of memory that training changes in the meantime."""
 
 
 class Checkpointer:
@@ -15,32 +23,86 @@ class Checkpointer:
 
     latest: what a run resumes from. best: the weights of the best evaluation. games_N: kept ones.
     log: the run's files; None in every process but the first, which alone writes.
+    A large checkpoint is complete only after wait, or when the next one is begun.
     """
 
     def __init__(self, state: TrainingState, log: RunLog | None) -> None:
         self.state, self.log = state, log
+        self.is_best_due = False
+        self._fork: Fork[None] | None = None
 
     @property
     def has_latest(self) -> bool:
         return self._path(LATEST).exists()
 
+    def mark_best(self) -> None:
+        """Have the weights written as the best so far, by write_best or by a write before it, but
+        before anything is learned: first of all, because the latest checkpoint counts on them."""
+        self.is_best_due = self.log is not None
+
+    def write_best(self) -> None:
+        """Write the weights that were marked. Raises as wait."""
+        self._write([])
+
     def write(self, *names: str) -> None:
-        """Write weights and state under each of these names. All processes take part."""
+        """Write weights and state under each of these names. All processes take part.
+
+        Raises as wait.
+        """
         lines, events = (0, 0) if self.log is None else (self.log.num_lines, self.log.num_events)
         state = self.state.state_dict(lines, events)
         if self.log is None:
             return
         self.log.flush()  # a checkpoint never counts lines that are not on the disk
-        for name in names:
-            self._checkpoint(state).write(self._path(name))
+        self._write([(name, state) for name in names])
 
-    def write_best(self) -> None:
-        """Write the weights as the best so far."""
-        self._checkpoint({}).write(self._path(BEST))
+    def wait(self) -> None:
+        """Wait until everything is on the disk. Raises OSError where it cannot be written."""
+        if self._fork is not None:
+            try:
+                self._fork.receive()
+            except ChildProcessError as error:
+                self.abandon()
+                reason = "the process that wrote it was killed"
+                raise OSError(errno.EIO, reason, str(self._path(LATEST))) from error
+            except OSError:
+                self.abandon()
+                raise
+            self.abandon()  # it has nothing more to do
+
+    def abandon(self) -> None:
+        """End what is being written; the checkpoints before it are intact."""
+        fork, self._fork = self._fork, None
+        if fork is not None:
+            fork.end()
 
     def read_best(self) -> Checkpoint:
         """The checkpoint of the best evaluation."""
+        self.wait()
         return Checkpoint.read(self._path(BEST))
+
+    def _write(self, named: list[tuple[str, Tree]]) -> None:
+        """Write the policy under each of these names, with a state."""
+        self.wait()
+        if self.is_best_due:
+            named = [(BEST, {}), *named]
+        checkpoints = [(self._checkpoint(state), self._path(name)) for name, state in named]
+        self.is_best_due = False
+
+        def write() -> list[None]:
+            for checkpoint, path in checkpoints:
+                checkpoint.write(path)
+            return [None]
+
+        self._run_aside(write, max(checkpoint.num_bytes for checkpoint, _ in checkpoints))
+
+    def _run_aside(self, write: Callable[[], list[None]], num_bytes: int) -> None:
+        is_on_cpu = self.state.components.device.type == "cpu"
+        if num_bytes > BACKGROUND_BYTES and is_on_cpu and can_fork():
+            with signals.held_back():
+                self._fork = Fork(write, ignores_sigterm=True)
+        else:
+            write()
 
     def _checkpoint(self, state: Tree) -> Checkpoint:
         policy = self.state.components.agent.policy.state_dict()

@@ -53,6 +53,9 @@ class TrainingLoop:
                 self.evaluate()
             if state.is_due(progress.saved_at, self.save_every):
                 self.save()
+            if self.checkpointer.is_best_due:
+                with self.phase("saving"), self.interrupts.shielded():
+                    self.checkpointer.write_best()
 
         distributed.barrier()
         self.callbacks.on_run_start(progress.games_played)
@@ -163,8 +166,7 @@ class TrainingLoop:
             best = evaluator.better(metrics, progress.best)
             if best is not None:
                 progress.best = best
-                with self.phase("saving"):
-                    self.checkpointer.write_best()
+                self.checkpointer.mark_best()
                 self.callbacks.on_checkpoint(progress.games_played, is_best=True)
             self.end_evaluation(result.evaluation)  # not interrupted: it would not be repeated
 

@@ -149,6 +149,7 @@ class Run:
             except BaseException as error:
                 if self.log is not None:
                     self.log.logger.error("%s: %s", type(error).__name__, error)
+                    self.end_saving()
                     if self.checkpointer.has_latest:
                         error.add_note(f"resume from the last checkpoint: {self.resume_command}")
                     self.close_log("failed")
@@ -191,7 +192,8 @@ class Run:
         once if they are the same; the third value: games played before the best were saved."""
         evaluator, agent = self.state.components.evaluator, self.state.components.agent
         games = FINAL_EVAL_FACTOR * self.cfg.eval_games
-        best = self.checkpointer.read_best()
+        with self.interrupts.shielded():
+            best = self.checkpointer.read_best()
         final_result = evaluator.evaluate(games, FINAL_STREAM)
         if best.games == self.state.progress.games_played:
             return final_result, final_result, best.games
@@ -213,6 +215,7 @@ class Run:
             if not (self.has_best_weights or is_torn):
                 self.callbacks.on_phase("saving")
                 self.checkpointer.write(LATEST)
+                self.checkpointer.wait()
                 self.callbacks.on_checkpoint(games, is_best=False)
             message = f"saved after {games:,} games; resume with: {self.resume_command}"
         except (Interrupted, OSError) as error:
@@ -227,10 +230,19 @@ class Run:
         """Close the files of a run that is not done; the error that ended it is reported anyway."""
         if self.log is None:
             return
+        self.end_saving()
         try:
             self.log.finish(status, self.state.progress.games_played, self.state.seconds)
         except OSError:
             self.log.close()
+
+    def end_saving(self) -> None:
+        """Let nothing be written from now on, by the end of what is being written if there is
+        time."""
+        if not self.interrupts.twice:
+            with contextlib.suppress(OSError):
+                self.checkpointer.wait()
+        self.checkpointer.abandon()
 
     @property
     def resume_command(self) -> str:

@@ -118,7 +118,7 @@ class Killed(Random):
 
 def test_a_killed_process_is_reported():
     game = KInARow(3, 3, 3, False)
-    with pytest.raises(RuntimeError, match="was killed"):
+    with pytest.raises(ChildProcessError, match="was killed"):
         collect(game, [Killed(game)], 2)
     assert not multiprocessing.active_children()
 
