@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 
 from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.text import printable
 from rlgames.factory import components
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner
@@ -70,6 +72,16 @@ def _agent_and_learner(
     learner = components.build_learner(cfg, game, policy, sampling, rng(seeds[1]))
     records = learner.needs_behavior_log_prob and not sampling.is_softmax
     return Agent(game, policy, sampling, records_log_prob=records), learner
+
+
+MAX_MESSAGE_LENGTH = 1000
+
+
+def check_message(error: ConfigError) -> None:
+    """An error and its hint are one line of bounded length, whatever was typed."""
+    line = printable(f"{error.error}; {error.hint}")
+    assert "\n" not in error.error + error.hint, line
+    assert len(line) <= MAX_MESSAGE_LENGTH, line
 
 
 def rendered(

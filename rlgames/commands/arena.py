@@ -21,6 +21,7 @@ from rlgames.evaluation.arena import compete
 from rlgames.evaluation.paired import compare_paired
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device, build_game
+from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 
@@ -136,7 +137,10 @@ def competitors(
             )
     searches = {f"search={search}" for _, search in parts if search}
     cfg = config_for_run("arena", runs[0] if runs else None, [*searches, *overrides])
-    game = build_game(cfg).to(build_device(cfg))
+    device = build_device(cfg)
+    game = build_game(cfg).to(device)
+    if device.type == "cpu":
+        check_evaluation_memory("games", cfg.games, game, device)
     players = [
         build_player(_node(word, names), cfg, game, cfg.search if search else None)
         for word, search in parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from rlgames.evaluation.compile import with_compiled_observe
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate, random_play_mean
 from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
-from rlgames.factory.memory import check_batch_memory
+from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts import records
@@ -95,7 +96,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
 def number_of_games(games: str | int) -> str | int:
     """A checked `games`: a number, "auto" or "all"."""
     if isinstance(games, str) and games not in ("auto", "all"):
-        if not games.isdigit() or int(games) < 1:
+        if not re.fullmatch("0*[1-9][0-9]{0,17}", games):
             raise ConfigError(
                 f"games={games} is not a number of games", "as in games=2000 or games=all"
             )
@@ -113,7 +114,8 @@ def _match(cfg: DictConfig, run: Path | None) -> Match:
         """Check that a batch fits in memory, then compile, which takes long."""
         if device.type == "cpu":
             count = DEFAULT_GAMES if isinstance(games, str) else games
-            check_batch_memory(min(cfg.batch, count), 1, game, count)
+            check_batch_memory(min(cfg.batch, count), 1, game)
+            check_evaluation_memory("games", count, game, device)
         if not cfg.compile:
             return game
         return with_compiled_observe(game, make_generator(cfg.seed, "compile", device))

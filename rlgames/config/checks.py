@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config.catalogue import kind_of, range_in_words
 from rlgames.config.command_schemas import CONFIGS, TRAIN
@@ -21,6 +21,12 @@ from rlgames.config.suggestions import unknown_key, unknown_value
 from rlgames.core.errors import ConfigError, UnknownPart, nearest
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
+
+MISSING = "???"
+"""OmegaConf's mark of a value that is still to be given."""
+
+MAX_VALUE_LENGTH = 100
+"""Maximum characters of a value in a message."""
 
 REQUIRED_GROUPS = ("game", "reward", "policy", "sampling", "learner", "opponent", "eval_opponent")
 """Groups that every training needs."""
@@ -41,53 +47,82 @@ def check_config(command: str, config: DictConfig) -> DictConfig:
             raise UnknownPart(f"no {group} is called {name!r}", nearest(name, known)) from None
         if not isinstance(node, DictConfig):
             raise ConfigError(f"{group} has no keys, not even its name")
-        result[group] = defaults(schema) | typed_values(schema, node, group)
-    command_schema = CONFIGS[command].schema
-    own = {
-        item.name: config.get(item.name) for item in fields(command_schema) if item.name in config
-    }
-    result.update(typed_values(command_schema, OmegaConf.create(own), ""))
+        result[group] = values = defaults(schema) | typed_values(schema, node, group)
+        if missing := [key for key, value in values.items() if value == MISSING]:
+            raise ConfigError(f"{group}.name={name} needs {group}.{missing[0]}=")
+    schema = CONFIGS[command].schema
+    own = {item.name for item in fields(schema)}
+    result.update(typed_values(schema, config, "", [name for name in config if name in own]))
     return OmegaConf.create(result)
 
 
-def typed_values(schema: type, node: DictConfig, prefix: str) -> dict[str, Any]:
-    """The values of a node as plain Python, converted and checked by a schema."""
+def typed_values(
+    schema: type, node: DictConfig, prefix: str, names: Iterable[Any] | None = None
+) -> dict[str, Any]:
+    """The values of a node as plain Python, converted and checked by a schema.
+
+    names: of the keys, by default all. Raises ConfigError for a value that is not of the type, the
+    range or the choices of its key.
+    """
     values: dict[str, Any] = {}
-    merged = OmegaConf.structured(schema)
-    for name in map(str, node):
-        typed_key = name if prefix in ("", "game") else f"{prefix}.{name}"
-        raw: Any = "${...}"  # for what names nothing
+    typed = OmegaConf.structured(schema)
+    metadata = {item.name: item.metadata for item in fields(schema)}
+    dotted = "" if prefix in ("", "game") else f"{prefix}."
+    for name in map(str, node if names is None else names):
+        if name not in metadata:
+            raise unknown_key(dotted + name, [dotted + each for each in metadata])
+        raw = _resolved(node, name)
+        _check_kind(dotted + name, raw, kind_of(schema, name), metadata[name].get("is_text", False))
         try:
-            raw = OmegaConf.to_container(OmegaConf.create({"v": node[name]}), resolve=True)
-            raw = raw["v"] if isinstance(raw, dict) else raw
-            if raw == "" or (isinstance(raw, str) and raw != raw.strip()):
-                raise ConfigError(f"{typed_key}={raw!r} is empty or has blanks around it")
-            kind = kind_of(schema, name)
-            # OmegaConf would take 3 for true and "01" for 1.
-            is_loose = isinstance(raw, str) and "number" in kind and "a word" not in kind
-            is_odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
-            if kind and (is_loose or is_odd):
-                raise ConfigError(
-                    f"{typed_key}={raw} is not of the right kind", f"it should be {kind}"
-                )
-            merged[name] = raw
-            values[name] = to_plain(merged)[name]
-        except InterpolationResolutionError:
-            raise
+            typed[name] = raw
+            values[name] = _resolved(typed, name)
         except OmegaConfBaseException:
-            names = [item.name for item in fields(schema)]
-            if name not in names:
-                dotted = "" if prefix in ("", "game") else f"{prefix}."
-                raise unknown_key(typed_key, [dotted + each for each in names]) from None
-            raise ConfigError(
-                f"{typed_key}={raw} is not of the right kind",
-                f"it should be {kind_of(schema, name)}",
-            ) from None
-    for item in fields(schema):
-        if item.name in values:
-            typed_key = item.name if prefix in ("", "game") else f"{prefix}.{item.name}"
-            _check_range(typed_key, values[item.name], item.metadata)
+            raise _wrong_kind(dotted + name, raw, kind_of(schema, name)) from None
+        _check_range(dotted + name, values[name], metadata[name])
     return values
+
+
+def _resolved(node: DictConfig, name: str) -> Any:
+    """A value as plain Python; "???" where it is missing. Raises ConfigError for an interpolation
+    that refers to nothing."""
+    try:
+        value = MISSING if OmegaConf.is_missing(node, name) else node[name]
+        return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+    except OmegaConfBaseException as error:
+        raise wrong_interpolation(error) from None
+
+
+def wrong_interpolation(error: OmegaConfBaseException) -> ConfigError:
+    line = sanitized(str(error).partition("\n")[0])
+    return ConfigError(line, "${…} refers to another key")
+
+
+def _check_kind(key: str, raw: Any, kind: str, is_text: bool) -> None:
+    """Raises ConfigError for what OmegaConf would take for a value of this kind, and is none.
+
+    is_text: the key holds a text, which may be an interpolation of a number.
+    """
+    if isinstance(raw, list) and "a list" in kind:
+        for value in raw:
+            _check_kind(key, value, kind, is_text)
+        return
+    if isinstance(raw, str) and (not raw or raw != raw.strip() or "\0" in raw):
+        raise ConfigError(
+            f"{key}={sanitized(repr(raw), MAX_VALUE_LENGTH)} is empty or has blanks around it"
+        )
+    has_numbers = "number" in kind
+    # OmegaConf would take 3 for true, "01" for 1, and 1e400 for the word inf.
+    is_loose = isinstance(raw, str) and has_numbers and "a word" not in kind
+    is_loose |= isinstance(raw, int | float) and "word" in kind and not (has_numbers or is_text)
+    is_odd = raw is not None and isinstance(raw, bool) != ("true or false" in kind)
+    if raw == MISSING or is_loose or is_odd:
+        raise _wrong_kind(key, raw, kind)
+
+
+def _wrong_kind(key: str, raw: Any, kind: str) -> ConfigError:
+    return ConfigError(
+        f"{key}={sanitized(raw, MAX_VALUE_LENGTH)} is not of the right kind", f"it should be {kind}"
+    )
 
 
 def _check_range(name: str, value: Any, metadata: Any) -> None:
@@ -99,10 +134,11 @@ def _check_range(name: str, value: Any, metadata: Any) -> None:
         return
     choices, low, high = metadata["of"], metadata["low"], metadata["high"]
     if choices and value not in choices:
-        raise unknown_value(name, str(value), choices)
+        raise unknown_value(name, sanitized(value, MAX_VALUE_LENGTH), choices)
     if isinstance(value, int | float) and not low <= value <= high:
         raise ConfigError(
-            f"{name}={value} is out of range", f"it should be {range_in_words(low, high)}"
+            f"{name}={sanitized(value, MAX_VALUE_LENGTH)} is out of range",
+            f"it should be {range_in_words(low, high)}",
         )
 
 

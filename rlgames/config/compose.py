@@ -18,7 +18,7 @@ from yaml import YAMLError
 
 from rlgames.config import catalogue
 from rlgames.config.catalogue import conf_dir, option_file, options
-from rlgames.config.checks import check_config
+from rlgames.config.checks import check_config, wrong_interpolation
 from rlgames.config.command import PrimaryConfig
 from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.overrides import hydra_words, parse_overrides, quoted
@@ -90,7 +90,7 @@ def load_config(command: str, overrides: list[str]) -> DictConfig:
                 raise unknown_key(name, names)
         config = check_config(command, config)
     except InterpolationResolutionError as error:
-        raise ConfigError(str(error).splitlines()[0], "${…} refers to another key") from None
+        raise wrong_interpolation(error) from None
     if config.plugins and not any(word.startswith("plugins=") for word in words):
         raise ConfigError(
             f"an experiment needs plugins={config.plugins}", "name them yourself if you trust them"

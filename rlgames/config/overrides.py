@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import accumulate
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import OverrideParseException
+from hydra.errors import HydraException
 
 from rlgames.config.catalogue import conf_dir, options, valid_options
 from rlgames.config.command import Group
@@ -15,6 +16,13 @@ from rlgames.config.command_schemas import CONFIGS
 from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS
 from rlgames.config.suggestions import unknown_option
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.untrusted import sanitized
+
+MAX_WORD_LENGTH = 1 << 15
+"""Longer words, which take Hydra seconds to read, are refused."""
+
+MAX_DEPTH = 32
+"""Maximum depth of brackets in a value, far below Python's limit on recursion."""
 
 
 def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
@@ -72,14 +80,28 @@ def quoted(text: str) -> str:
     return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
 
 
+def _parsed(parser: OverridesParser, word: str) -> Override:
+    """A word as Hydra reads it; raises ConfigError for one that it cannot read."""
+    if len(word) > MAX_WORD_LENGTH:
+        raise ConfigError(f"{sanitized(word, 40)} has {len(word):,} characters", "shorten it")
+    _, _, value = word.partition("=")
+    depth = accumulate((char in "([{") - (char in ")]}") for char in value)
+    try:
+        if value[:1] not in ("'", '"') and max(depth, default=0) > MAX_DEPTH:
+            raise ValueError
+        return parser.parse_override(word)
+    # Hydra lets Python's error for a number of thousands of digits pass.
+    except (HydraException, ValueError):
+        raise ConfigError(
+            f"cannot read {sanitized(word, 100)!r}",
+            "write key=value, with quotes around odd characters",
+        ) from None
+
+
 def parse_overrides(words: list[str]) -> list[Override]:
     """Parse the words; raises ConfigError unless each is key=value with a known option."""
-    try:
-        parsed = OverridesParser.create().parse_overrides(words)
-    except OverrideParseException as error:
-        raise ConfigError(
-            f"cannot read {error.override!r}", "write key=value, with quotes around odd characters"
-        ) from None
+    parser = OverridesParser.create()
+    parsed = [_parsed(parser, word) for word in words]
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
     for override in parsed:
         name, line = override.key_or_group, override.input_line

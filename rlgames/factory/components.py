@@ -15,7 +15,12 @@ from rlgames.config.registry import REGISTRY, load_part
 from rlgames.config.schema import Part
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
-from rlgames.factory.memory import check_replay_memory, check_weight_memory, count_parameters
+from rlgames.factory.memory import (
+    check_number_of_weights,
+    check_replay_memory,
+    check_weight_memory,
+    count_parameters,
+)
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent, Player
@@ -97,9 +102,9 @@ def build_policy(
     Raises ConfigError for a policy that does not fit the game or the learner, and, before memory
     is allocated, for one that needs far more values than the checkpoint holds.
     """
+    check_learner_trains(config)
     learner = load_part("learner", config.learner.name)
     make = load_part("policy", config.policy.name)
-    _check_learner_trains(config, learner, make)
     reward = build_reward(config, game)
     score_scale = reward.scale if reward.scored == "score_delta" else 0.0
     limit = nullcontext() if numbers is None else AllocationLimit(numbers)
@@ -122,9 +127,10 @@ def build_policy(
         raise ConfigError(str(error), hint) from None
 
 
-def _check_learner_trains(config: DictConfig, learner: type[Learner], make: type) -> None:
+def check_learner_trains(config: DictConfig) -> None:
     """Raises ConfigError for a policy that the learner does not train, naming those it does."""
-    if issubclass(make, learner.policy_class):
+    learner = load_part("learner", config.learner.name)
+    if issubclass(load_part("policy", config.policy.name), learner.policy_class):
         return
     options = REGISTRY["policy"].items()
     trained = [name for name, part in options if issubclass(part.load(), learner.policy_class)]
@@ -147,6 +153,7 @@ def _build_network(
     make = functools.partial(make, game, value=with_value, **settings)
     num_weights = count_parameters(lambda: make(rng=torch.Generator()))
     check_weight_memory(config.policy.name, num_weights)
+    check_number_of_weights(config.policy.name, num_weights)
     with limit:
         network = make(rng=rng)
     network.inputs(game, game.initial(1, torch.Generator()))
@@ -160,11 +167,9 @@ def build_learner(
     or the game."""
     name, reward = config.learner.name, build_reward(config, game)
     make = load_part("learner", name)
-    _check_learner_fits(config, game, make, reward)
+    check_learner_fits(config, game, rng.device)
     num_buffers = sum(buffer.numel() for buffer in policy.buffers())
     check_weight_memory(config.policy.name, num_buffers)
-    if config.learner.get("buffer_size"):
-        check_replay_memory(config, game, rng.device)
     settings = arguments(config.learner)
     try:
         context = LearnerContext(game, policy, sampling, reward, rng)
@@ -176,10 +181,11 @@ def build_learner(
     return learner
 
 
-def _check_learner_fits(
-    config: DictConfig, game: Game[Any], learner: type[Learner], reward: Reward
-) -> None:
+def check_learner_fits(config: DictConfig, game: Game[Any], device: torch.device) -> None:
+    """Raises ConfigError for a learner that does not fit the search, the sampling rule, the reward
+    or the game, and for a replay buffer that does not fit in memory."""
     name, has_search = config.learner.name, config.get("search") is not None
+    learner, reward = load_part("learner", name), build_reward(config, game)
     if learner.learns_from_search and not has_search:
         raise ConfigError(
             f"learner={name} learns from a search, and none is named",
@@ -203,6 +209,8 @@ def _check_learner_fits(
         )
     if learner.compares_score_deltas and not reward.is_final:
         _check_rewards_compared(config, game, reward)
+    if config.learner.get("buffer_size"):
+        check_replay_memory(config, game, device)
 
 
 def _check_rewards_compared(config: DictConfig, game: Game[Any], reward: Reward) -> None:

@@ -13,18 +13,14 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from rlgames.core.errors import ConfigError
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 
 
-def check_batch_memory(
-    batch: int, window: int | None, game: Game[Any], games: int = 0, key: str = "games"
-) -> None:
-    """Raises ConfigError if the moves of one batch or the final states of `games` games do not fit
-    in free memory.
+def check_batch_memory(batch: int, window: int | None, game: Game[Any]) -> None:
+    """Raises ConfigError if the moves of one batch do not fit in free memory.
 
-    key: the config key that sets `games`. Counted per move: its position, its observation twice
-    (as played and as trained on), and per action a mask and four floats (scores, log-probabilities
-    and their gradients).
+    Counted per move: its position, its observation twice (as played and as trained on), and per
+    action a mask and four floats (scores, log-probabilities and their gradients).
     """
     spec = game.spec
     cells = math.prod(spec.observation[1:])
@@ -32,9 +28,23 @@ def check_batch_memory(
     # Rules may hardly bound the length of a game; 100 plies per cell exceed any likely one.
     game_bytes = move_bytes * min(window or spec.max_plies, spec.max_plies, 100 * cells)
     check_fits_in_memory(f"batch={batch}", "for its moves", batch, game_bytes, "batch={} fits")
-    check_fits_in_memory(
-        f"{key}={games}", "for final states", games, 4 * cells + 64, key + "={} fits"
-    )
+
+
+def check_evaluation_memory(
+    key: str, games: int, game: Game[Any], device: torch.device, factor: int = 1
+) -> None:
+    """Raises ConfigError if what an evaluation of factor * games games keeps does not fit in free
+    memory.
+
+    key: the config key that sets `games`. Counted per game: its final position twice (as it ended
+    and in order), and 100 bytes for seats, lengths, scores and weights.
+    """
+    size = factor * (2 * _state_bytes(game.initial(1, torch.Generator(device))) + 100)
+    check_fits_in_memory(f"{key}={games}", "for final states", games, size, key + "={} fits")
+
+
+def _state_bytes(state: State) -> int:
+    return sum(column.nbytes for column in vars(state).values() if isinstance(column, Tensor))
 
 
 def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.device) -> None:
@@ -42,10 +52,9 @@ def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.devic
 
     Counted per move: its position, 32 bytes for reward and links, and a search target if any.
     """
-    row = game.public(game.initial(1, torch.Generator(device)))
-    columns = [value for value in vars(row).values() if isinstance(value, Tensor)]
+    row_bytes = _state_bytes(game.public(game.initial(1, torch.Generator(device))))
     target = 4 * game.spec.actions if config.get("search") is not None else 0
-    size = sum(column.nbytes for column in columns) + 32 + target
+    size = row_bytes + 32 + target
     what, fits = f"learner.buffer_size={config.learner.buffer_size}", "learner.buffer_size={} fits"
     check_fits_in_memory(what, "for the replay buffer", config.learner.buffer_size, size, fits)
     step_bytes = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
@@ -55,6 +64,20 @@ def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.devic
 
 COPIES_PER_WEIGHT = 4
 """A weight, its gradient and the optimizer's two running means."""
+
+
+MAX_WEIGHTS = 100_000_000
+"""Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
+million."""
+
+
+def check_number_of_weights(name: str, weights: int) -> None:
+    """Raises ConfigError for a network with more than MAX_WEIGHTS weights."""
+    if weights > MAX_WEIGHTS:
+        raise ConfigError(
+            f"policy={name} would have {weights:,} weights",
+            f"a network can have up to {MAX_WEIGHTS:,}; use fewer or narrower layers",
+        )
 
 
 def check_weight_memory(name: str, weights: int) -> None:

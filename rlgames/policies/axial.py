@@ -37,7 +37,7 @@ class AxialLayer(nn.Module):
         along_and_across = torch.cat([cells, cells.flip(0).transpose(2, 3)], 4)
         weight = self.line.weight.view(self.shape)
         weight = ((weight + weight.flip(0, 2)) / 2).view_as(self.line.weight)
-        lines = linear(along_and_across.flatten(3), weight).view(*cells.shape[:4], -1)
+        lines = linear(along_and_across.flatten(3), weight).view(*cells.shape[:4], self.shape[1])
         mean: Tensor = self.board(cells.mean((0, 2, 3)))[:, None, None]
         return lines + mean
 

@@ -70,7 +70,8 @@ def evaluate_again(run: Path, job: int, objective: str, selection: float) -> Win
     agent = load_agent(run, checkpoint=checkpoint)
     cfg = trained_config(run)
     cfg.device = next((str(tensor.device) for tensor in agent.policy.state_dict().values()), "cpu")
-    evaluator = Evaluator(cfg, agent.game, agent, split_layouts(agent.game, cfg.holdout, cfg.seed))
+    evaluator = Evaluator(cfg, agent.game, split_layouts(agent.game, cfg.holdout, cfg.seed))
+    evaluator.set_policy(agent.policy)
     with torch.inference_mode():
         result = evaluator.evaluate(FINAL_EVAL_FACTOR * cfg.eval_games, SEARCH_STREAM)
     is_exact = result.evaluation.is_exact or name == "exploitability"

@@ -20,8 +20,10 @@ from rlgames.factory.components import (
     build_policy,
     build_sampling,
     build_self_play_search,
+    check_learner_fits,
+    check_learner_trains,
 )
-from rlgames.factory.memory import check_batch_memory
+from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner
 from rlgames.players.past_selves import PastSelves
@@ -30,7 +32,7 @@ from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.collector import Collector
-from rlgames.training.evaluator import Evaluator
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,15 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
     """
     device = build_device(cfg)
     game = build_game(cfg).to(device)
+    # Whatever can be refused is refused before a large network is made, which takes long.
+    check_learner_trains(cfg)
+    check_learner_fits(cfg, game, device)
+    if device.type == "cpu":
+        check_evaluation_memory("eval_games", cfg.eval_games, game, device, FINAL_EVAL_FACTOR)
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    evaluator = Evaluator(cfg, game, split)
     policy = _initial_policy(cfg, game, checkpoint).to(device)
+    evaluator.set_policy(policy)
     sampling = build_sampling(cfg)
     learn_stream = distributed.rank_stream_name("learn")
     rng = make_generator(cfg.seed, learn_stream, device)
@@ -70,12 +80,9 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
     players = training_players(cfg, game, agent)
     if cfg.get("search"):
         players[0] = build_self_play_search(cfg, game, agent)
-    split = split_layouts(game, cfg.holdout, cfg.seed)
     collector = Collector(cfg, game, agent, players, learner, split, rng)
-    evaluator = Evaluator(cfg, game, agent, split)
     if device.type == "cpu":
-        batch = min(cfg.batch, cfg.games)
-        check_batch_memory(batch, cfg.window, game, cfg.eval_games, "eval_games")
+        check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
     return Components(device, game, agent, learner, players, collector, evaluator)
 
 

@@ -14,6 +14,7 @@ from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_greedy
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
+from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import Split
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_graph
@@ -31,14 +32,17 @@ FINAL_EVAL_FACTOR = 4
 class Evaluator:
     """Evaluates the greedy policy, during training and at its end.
 
+    greedy: the policy of set_policy, played greedily.
     goal_metric: what the game is about, "turns", "score" or "points". best_by: the metric that
     selects the best checkpoint: exploitability where all positions can be listed, otherwise
     goal_metric. Held-out layouts do not count for it.
     """
 
-    def __init__(self, cfg: DictConfig, game: Game[Any], agent: Agent, split: Split | None) -> None:
+    greedy: Agent
+
+    def __init__(self, cfg: DictConfig, game: Game[Any], split: Split | None) -> None:
+        """Raises ConfigError where best_by is not a metric that ranks agents in the game."""
         self.cfg, self.game, self.split = cfg, game, split
-        self.greedy = Agent(game, agent.policy, build_greedy(cfg))
         self.opponent: Player | None = None
         self.graph: Graph | None = None
         if game.spec.seats == 2:
@@ -48,6 +52,10 @@ class Evaluator:
         self.goal_metric = GOAL_METRICS[game.spec.goal]
         self.best_by = cfg.best_by or ("exploitability" if self.graph else self.goal_metric)
         self._check_best_by()
+
+    def set_policy(self, policy: Policy) -> None:
+        """The policy to evaluate, which may take long to build: all else is checked before."""
+        self.greedy = Agent(self.game, policy, build_greedy(self.cfg))
 
     def _check_best_by(self) -> None:
         """Raises ConfigError where best_by is not a metric that ranks agents in the game."""

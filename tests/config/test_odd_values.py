@@ -1,0 +1,255 @@
+"""Odd values of every key: each is refused in one line, or arrives as it was typed."""
+
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, fields
+from typing import Any
+
+import pytest
+from helpers import check_message
+from markers import one_in
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rlgames.cli.main import quote_text
+from rlgames.config.catalogue import kind_of
+from rlgames.config.checks import to_plain, typed_values
+from rlgames.config.command_schemas import COMMANDS, CONFIGS
+from rlgames.config.compose import load_config
+from rlgames.config.overrides import hydra_words, parse_overrides
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import defaults
+from rlgames.core.errors import ConfigError
+from rlgames.factory import memory
+
+NUMBERS = ["0", "-1", "-0.0", "1.5", "2147483648", "9223372036854775808", "18446744073709551616"]
+NUMBERS += ["nan", "inf", "-inf", "1e400", "-1e400", "1e-400", "9" * 5000, "01", "0x10", "1_000"]
+NUMBERS += ["+1", "٣", "1e3"]
+WORDS = [
+    "???",
+    "",
+    "' '",
+    "null",
+    "true",
+    "yes",
+    "a b",
+    "a,b",
+    "'it",
+    '"',
+    "a=b",
+    "é漢🎲",
+    "x" * 9999,
+]
+WORDS += ["\x1b[31mred", "a\nb", "'\0'", "$", "\\", "~", "[1", "1 # c", "../../etc/passwd", "%s"]
+LISTS = ["[]", "[[]]", "[[[[1]]]]", "[" * 200 + "]" * 200, "[1,'2']", "[true]", "[null]", "[???]"]
+LISTS += ["[nan]", "[1.5]", "{}", "{a:1}", "[-1,0,1]"]
+MEANINGS = ["${oc.env:HOME}", "${nope}", "${seed}", "${", "${.}", "${eval:1}", "choice(1,2)"]
+MEANINGS += ["range(0,3)", "tag(a,1)", "int(3)", "str(3)"]
+NAMED = {"null": (None,), "true": (True,), "int(3)": (3,), "str(3)": ("3",)}
+ODD_VALUES = [*NUMBERS, *WORDS, *LISTS, *MEANINGS]
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a schema. prefix: the group of the option that has it, "" for a command."""
+
+    schema: type
+    prefix: str
+    item: Field[Any]
+
+    @property
+    def typed(self) -> str:
+        name = self.item.name
+        return name if self.prefix in ("", "game") else f"{self.prefix}.{name}"
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.schema, self.item.name)
+
+
+def every_key() -> list[Key]:
+    """The keys of all commands, and of all options of all groups; inherited ones once."""
+    keys = [
+        Key(config.schema, "", item)
+        for config in CONFIGS.values()
+        for item in fields(config.schema)
+    ]
+    for group, parts in REGISTRY.items():
+        for part in parts.values():
+            keys += [Key(part.schema, group, item) for item in fields(part.schema)]
+    different: dict[Any, Key] = {}
+    for key in keys:
+        metadata = (str(key.item.type), *map(str, key.item.metadata.values()))
+        different.setdefault((key.typed, metadata), key)
+    return [key for key in different.values() if key.item.name != "name"]
+
+
+EVERY_CASE = [(key, value) for key in every_key() for value in ODD_VALUES]
+
+
+def arrived(key: Key, value: str) -> Any:
+    """What a config holds after key=value was typed; raises ConfigError for what is refused.
+
+    As load_config, without composing all other keys: that takes Hydra half a second.
+    """
+    (override,) = parse_overrides(hydra_words([quote_text(f"{key.typed}={value}")]))
+    if override.is_sweep_override():
+        raise ConfigError(f"{key.typed} names several values")
+    node = OmegaConf.create(defaults(key.schema))
+    try:
+        OmegaConf.update(node, key.item.name, override.value(), merge=True)
+    except OmegaConfBaseException:  # which Hydra reports as an error of its own
+        raise ConfigError(f"{key.typed} cannot be merged") from None
+    return typed_values(key.schema, node, key.prefix, [key.item.name])[key.item.name]
+
+
+def means(result: Any, key: Key, value: str) -> bool:
+    """Whether this is what an accepted value says: its text, or its number, list or choice."""
+    text = value.removeprefix("'").removesuffix("'")
+    if value.startswith(("${", "[[")):
+        return True  # what another key says, and lists that no key holds
+    if key.item.metadata.get("is_text") and value != "null":
+        return bool(result == text)
+    if value in NAMED:
+        return result in NAMED[value]
+    if isinstance(result, list):
+        return bool(result == [float(part) for part in text.strip("[]").split(",") if part])
+    if isinstance(result, str):
+        return result == text
+    return bool(result == (int if isinstance(result, int) else float)(text))
+
+
+def check_case(key: Key, value: str) -> bool:
+    """Whether the value is accepted."""
+    begin = time.process_time()
+    try:
+        result = arrived(key, value)
+    except ConfigError as error:
+        check_message(error)
+        return False
+    finally:
+        assert time.process_time() - begin < 2, (key.typed, value[:40])
+    assert result == result, (key.typed, value)  # NaN is nothing to compute with
+    assert means(result, key, value), (key.typed, value, result)
+    return True
+
+
+def check_cases(cases: list[tuple[Key, str]]) -> int:
+    """How many are accepted, all together with little memory."""
+    check_case(*cases[0])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    count = sum(check_case(key, value) for key, value in cases)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024  # KiB
+    return count
+
+
+def test_a_sample_of_odd_values_is_refused_or_arrives_as_typed():
+    assert len(every_key()) >= 150
+    step = len(EVERY_CASE) // 200 | 1
+    check_cases(EVERY_CASE[::step])
+
+
+@pytest.mark.slow
+def test_every_odd_value_of_every_key_is_refused_or_arrives_as_typed():
+    accepted = check_cases(EVERY_CASE)
+    assert 0.02 < accepted / len(EVERY_CASE) < 0.4, accepted
+
+
+@pytest.mark.parametrize(
+    "word",
+    one_in(
+        12,
+        [
+            *("seed=???", "out=???", "policy.layers=[???]", "opponent.name=run", "policy.name=???"),
+            *("policy.name=${nope}", "lr=${lr}", "learner=null", "search={}", "policy={name:mlp}"),
+            *(
+                "seed=" + "9" * 5000,
+                "out=" + "x" * 100_000,
+                "policy.layers=" + "[" * 200 + "]" * 200,
+            ),
+            *(
+                "lr=é",
+                "lr='1'",
+                "device=1e400",
+                "plugins=[1.5]",
+                "out='\0'",
+                "seed=1=2",
+                "=1",
+                "seed",
+            ),
+        ],
+    ),
+)
+def test_what_cannot_be_is_refused_whole(word):
+    with pytest.raises(ConfigError) as raised:
+        load_config("train", ["game=tictactoe", quote_text(word)])
+    check_message(raised.value)
+
+
+def whole_configs() -> Iterator[Any]:
+    """A deterministic sample of cases of keys that a training has, with the options they need."""
+    for number, (key, value) in enumerate(EVERY_CASE):
+        if key.prefix == "" and key.schema is not CONFIGS["train"].schema:
+            continue
+        if key.prefix in ("hparams_search", "player") or number % 97:
+            continue
+        names = REGISTRY[key.prefix] if key.prefix else {}
+        option = next((name for name, part in names.items() if part.schema is key.schema), None)
+        yield pytest.param(option, key, value, id=f"{key.typed}={value[:20]!r}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("option", "key", "value"), list(whole_configs()))
+def test_whole_configs_hold_what_was_typed(option, key, value):
+    words = [f"{key.prefix}={option}"] if option else []
+    try:
+        config = load_config("train", [*words, quote_text(f"{key.typed}={value}")])
+    except ConfigError as error:
+        check_message(error)
+        return
+    node = to_plain(config)[key.prefix] if key.prefix else to_plain(config)
+    assert means(node[key.item.name], key, value)
+
+
+HUGE = {
+    "train game=connect4 best_by=exploitability policy.layers=[4096,4096]": "too large for best_by",
+    "train game=tictactoe eval_games=100000000": "eval_games=100000000 may need",
+    "train game=tictactoe policy=conv policy.channels=[4096,4095]": "167,895,039 weights",
+    "train game=tictactoe learner=dqn policy.layers=[4096,4096]": "sampling=epsilon_greedy fits",
+    "arena random exact game=tictactoe games=1000000000": "games=1000000000 may need",
+    "eval player=random game=tictactoe games=9223372036854775808": "may need",
+    "eval player=random game=tictactoe games='²'": "not a number of games",
+}
+
+
+@pytest.mark.parametrize("line", one_in(4, HUGE))
+def test_what_is_huge_is_refused_at_once_and_takes_no_memory(line, typed, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 24 << 30)
+    typed("eval", "player=random", "game=tictactoe", "games=0")  # which imports what is needed
+    memory_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.process_time()
+    done = typed(*line.split())
+    assert time.process_time() - begin < 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_before < 300 * 1024  # KiB
+    assert done.returncode == 2, done.stderr
+    assert HUGE[line] in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_refuses_a_missing_value_in_one_line(command, rlgames, tmp_path):
+    config = COMMANDS[command].config
+    if config is None or COMMANDS[command].runs == "required":
+        pytest.skip("it reads its config after that of a run")
+    for item in fields(config.schema):
+        if item.name == "plugins":
+            continue
+        words = ["random", "exact"] if command == "arena" else []
+        words += ["game=tictactoe"] if "game" in config.key_names else []
+        done = rlgames(command, *words, f"{item.name}=???")
+        assert done.returncode == 2, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert list(tmp_path.iterdir()) == []

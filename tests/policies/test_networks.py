@@ -1,0 +1,22 @@
+"""What networks of all kinds have in common."""
+
+import pytest
+import torch
+from helpers import SMALL_RULES, make_agent
+
+from rlgames.config.registry import REGISTRY, load_part
+from rlgames.policies.policy import Network
+
+NETWORKS = [name for name in REGISTRY["policy"] if issubclass(load_part("policy", name), Network)]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_positions_have_no_scores(name):
+    fitting, reward = {"embedding": ("2048", "score"), "staged": ("2048", "score")}.get(
+        name, ("salvo_duel", "outcome")
+    )
+    words = [f"game={fitting}", *SMALL_RULES[fitting], f"policy={name}", f"reward={reward}"]
+    game, agent, _ = make_agent(*words, "experiment=null")
+    scores, value = agent.policy.scores(game, game.initial(4, torch.Generator())[:0])
+    assert scores.shape == (0, game.spec.actions)
+    assert value is None or value.shape == (0,)
