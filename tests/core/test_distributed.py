@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ class Ranks:
             prepare(rank)
 
         self.processes = [
-            Process(folder, *words, prepare=lambda rank=rank: told(rank)) for rank in range(size)
+            Process(folder, *words, prepare=partial(told, rank)) for rank in range(size)
         ]
 
     def wait(self):

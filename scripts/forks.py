@@ -1,0 +1,166 @@
+"""Commands of rlgames in forked processes: they start faster than new ones.
+
+Everything that a command imports is imported here once: in each fork it would take a second or two.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from rlgames.cli import job_worker, main
+from rlgames.core.signals import STOP_SIGNALS
+
+PARTS = [
+    f"rlgames.{name}"
+    for name in (
+        "cli.display",
+        "games.game_2048",
+        "cli.live_view",
+        "cli.report_tables",
+        "training.run",
+    )
+]
+COMMANDS = ["arena", "evaluate", "listing", "play", "report", "resume", "show", "solve", "sweep"]
+OTHERS = ["PIL.GifImagePlugin", "PIL.PngImagePlugin", "numpy.random", "torch._dynamo"]
+OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.basic_sweeper"]
+for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHERS):
+    importlib.import_module(module)
+
+Prepare = Callable[[], object]
+
+
+class Process:
+    """A fork of this process that runs a command, with its output in a temporary file.
+
+    prepare: called in the fork first. apart: standard output and error have a file each.
+    """
+
+    def __init__(
+        self, folder: Path, *words: str, prepare: Prepare | None = None, apart: bool = False
+    ) -> None:
+        files = [tempfile.TemporaryFile("w+") for _ in range(1 + apart)]  # noqa: SIM115
+        self.streams = [files[0], files[-1]]
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                self._type(folder, words, prepare)
+            except BaseException:
+                traceback.print_exc(file=sys.stderr)
+            finally:
+                os._exit(99)
+
+    def _type(self, folder: Path, words: Sequence[str], prepare: Prepare | None) -> None:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        for number, stream in enumerate(self.streams, 1):
+            os.dup2(stream.fileno(), number)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        type_in(folder, words, prepare)
+
+    def send(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self, seconds: float = 60) -> tuple[int, str]:
+        """The exit code, negative for a signal, and everything that was printed."""
+        ended = self.ended(seconds)
+        return ended.returncode, ended.stdout
+
+    def ended(self, seconds: float) -> subprocess.CompletedProcess[str]:
+        """The exit code and both streams."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            code = self.poll()
+            if code is not None:
+                return subprocess.CompletedProcess(str(self.pid), code, *self.output())
+            time.sleep(0.005)
+        self.send(signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError(f"it did not end: {self.output()}")
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs. Called no more once it has returned one."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if pid else None
+
+    def output(self) -> list[str]:
+        """What it has printed to standard output and error."""
+        for stream in self.streams:
+            stream.seek(0)
+        return [stream.read() for stream in self.streams]
+
+
+def type_in(folder: Path, words: Sequence[str], prepare: Prepare | None = None) -> None:
+    """Become the command that consists of these words; prepare is called first."""
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    torch.set_num_threads(1)
+    sys.argv = ["rlgames", *words]
+    try:
+        if prepare is not None:
+            prepare()
+        main.main()
+    except SystemExit as end:
+        sys.stdout.flush()
+        os._exit(int(end.code or 0))
+
+
+class Forked:
+    """A job's process as a fork of this one, which starts faster than a new one."""
+
+    def __init__(self, words: Sequence[str], output: object) -> None:
+        reading, writing = os.pipe()
+        sys.stdout.flush()
+        self.code: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                os.close(writing)
+                os.dup2(reading, 0)
+                os.setsid()
+                for number in STOP_SIGNALS:
+                    signal.signal(number, signal.SIG_DFL)
+                sys.argv = ["rlgames.cli.job_worker", *words]
+                job_worker.main()
+            except SystemExit as end:
+                sys.stdout.flush()
+                os._exit(int(end.code or 0))
+            finally:
+                traceback.print_exc()
+                os._exit(99)
+        os.close(reading)
+        self.stdin = open(writing, "wb")  # noqa: SIM115
+
+    def poll(self) -> int | None:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code
+
+    def wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or a zombie that nobody has waited for."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True

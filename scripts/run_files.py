@@ -1,0 +1,129 @@
+"""Compares what two runs leave behind, except times: two runs of one config leave the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+from rlgames.core.errors import ConfigError
+from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint
+from rlgames.runs.files import read_metrics
+from rlgames.runs.run_log import RESULT_FIELDS
+
+EVENTS = "events.out.tfevents.*"
+
+IGNORED = {"lock", "train.log", "output.log", "optuna.db", "multirun.yaml"}
+"""Files with times, process numbers or nothing in them."""
+
+JSON_FIELDS = {
+    "run.json": ("status", "games", *RESULT_FIELDS),
+    "sweep.json": ("jobs", "search"),
+}
+"""The fields that depend on the config alone."""
+
+TIMES = ("seconds", "moves_per_s")
+
+
+def final_state(directory: Path) -> dict[str, Any]:
+    """Everything in the last checkpoint and the best weights, except times."""
+    latest = Checkpoint.read(directory / "checkpoints" / LATEST)
+    best = Checkpoint.read(directory / "checkpoints" / BEST)
+    tensors = {"best": best.policy, "latest": latest.policy}
+    return flat(tensors | {"state": latest.state, "games": latest.games})
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of a tree by path, except times and TensorBoard's events, which may fail."""
+    leaves: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            leaves |= flat(value, f"{prefix}{name}/")
+        elif name not in ("seconds", "num_events"):
+            leaves[prefix + name] = value
+    return leaves
+
+
+def same(one: dict[str, Any], two: dict[str, Any]) -> None:
+    """Assert that two flat trees are equal, to the last bit."""
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, two[name]), name
+        else:
+            assert value == two[name], name
+
+
+def metrics_without_times(directory: Path) -> list[str]:
+    """The lines of metrics.jsonl as text, in which NaN equals itself, except times."""
+    lines = read_metrics(directory / "metrics.jsonl")
+    return [
+        json.dumps({name: value for name, value in line.items() if not name.startswith("time/")})
+        for line in lines
+    ]
+
+
+def tensorboard_events(directory: Path) -> list[Any]:
+    """What all event files of a run hold, in order, except times: steps with tags and values."""
+    events: list[Any] = []
+    for path in sorted(directory.glob(EVENTS)):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.tag == "_hparams_/session_start_info":  # with the time
+                    events.append((event.step, value.tag))
+                elif not value.tag.startswith(("time/", "_hparams_")):
+                    events.append((event.step, value.SerializeToString(deterministic=True)))
+    return events
+
+
+def differing_files(one: Path, two: Path) -> list[str]:
+    """The files that only one of two directories has, and those that differ in more than times."""
+    files = [_files(directory) for directory in (one, two)]
+    names = files[0].keys() & files[1].keys()
+    differing = [name for name in names if not _is_same(files[0][name], files[1][name])]
+    return sorted([*differing, *(files[0].keys() ^ files[1].keys())])
+
+
+def _files(directory: Path) -> dict[str, Path]:
+    """The files that matter by their names; a run's event files count as one."""
+    files: dict[str, Path] = {}
+    for path in directory.rglob("*"):
+        name = str(path.relative_to(directory))
+        is_hidden = any(part.startswith(".") for part in path.relative_to(directory).parts[:-1])
+        if path.is_dir() or is_hidden or path.name in IGNORED:
+            continue
+        if path.match(EVENTS):
+            name = str(path.relative_to(directory).with_name("events"))
+        files[name] = path
+    return files
+
+
+def _is_same(one: Path, two: Path) -> bool:
+    if one.match(EVENTS):
+        return tensorboard_events(one.parent) == tensorboard_events(two.parent)
+    if one.name == "metrics.jsonl":
+        return metrics_without_times(one.parent) == metrics_without_times(two.parent)
+    try:
+        if one.suffix == ".safetensors":
+            same(*(_leaves(Checkpoint.read(path)) for path in (one, two)))
+            return True
+        if one.suffix == ".json":
+            return _fields(one) == _fields(two)
+    except (AssertionError, ConfigError, ValueError):
+        return False
+    return one.read_bytes() == two.read_bytes()
+
+
+def _leaves(checkpoint: Checkpoint) -> dict[str, Any]:
+    parts = {"config": checkpoint.config, "policy": checkpoint.policy, "state": checkpoint.state}
+    return flat(parts | {"games": checkpoint.games})
+
+
+def _fields(path: Path) -> str:
+    """What depends on the config alone in a JSON file, as text, in which NaN equals itself."""
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    names = JSON_FIELDS.get(path.name, fields.keys() - {*TIMES})
+    return json.dumps({name: fields.get(name) for name in sorted(names)})
