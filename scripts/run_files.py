@@ -1,4 +1,4 @@
-"""Compares what two runs leave behind, except times: two runs of one config leave the same."""
+"""What runs leave behind, except times and paths: two runs of one config leave the same."""
 
 from __future__ import annotations
 
@@ -74,6 +74,9 @@ def tensorboard_events(directory: Path) -> list[Any]:
             for value in event.summary.value:
                 if value.tag == "_hparams_/session_start_info":  # with the time
                     events.append((event.step, value.tag))
+                elif value.tag == "config/text_summary":
+                    text = value.tensor.string_val[0].decode()
+                    events.append((event.step, value.tag, _without_path(text)))
                 elif not value.tag.startswith(("time/", "_hparams_")):
                     events.append((event.step, value.SerializeToString(deterministic=True)))
     return events
@@ -112,14 +115,23 @@ def _is_same(one: Path, two: Path) -> bool:
             return True
         if one.suffix == ".json":
             return _fields(one) == _fields(two)
+        if one.name == "config.yaml":
+            texts = [path.read_text(encoding="utf-8") for path in (one, two)]
+            return _without_path(texts[0]) == _without_path(texts[1])
     except (AssertionError, ConfigError, ValueError):
         return False
     return one.read_bytes() == two.read_bytes()
 
 
 def _leaves(checkpoint: Checkpoint) -> dict[str, Any]:
-    parts = {"config": checkpoint.config, "policy": checkpoint.policy, "state": checkpoint.state}
+    config = checkpoint.config | {"out": ""}
+    parts = {"config": config, "policy": checkpoint.policy, "state": checkpoint.state}
     return flat(parts | {"games": checkpoint.games})
+
+
+def _without_path(config: str) -> list[str]:
+    """The lines of a config, except that of its directory."""
+    return [line for line in config.splitlines() if not line.strip().startswith("out:")]
 
 
 def _fields(path: Path) -> str:

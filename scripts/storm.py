@@ -112,7 +112,8 @@ def adopting_orphans() -> Iterator[None]:
 
 
 class Command:
-    """A command of a run in a session of its own, killed or not."""
+    """A command of a run in a session of its own, killed or not; a context that no process of it
+    outlives."""
 
     def __init__(self, kind: Kind, folder: Path, is_forked: bool) -> None:
         words = kind.start_words(folder)
@@ -129,7 +130,6 @@ class Command:
             self.code = self.process.poll()
             if self.code is None and time.monotonic() > deadline:
                 return False
-            self._reap_orphans()
             time.sleep(POLL_SECONDS)
         return True
 
@@ -148,25 +148,33 @@ class Command:
         command lines."""
         deadline = time.monotonic() + EXIT_SECONDS
         while (left := self._family()) and time.monotonic() < deadline:
-            self._reap_orphans()
             time.sleep(POLL_SECONDS)
         lines = [f"{pid}: {_command_line(pid)}" for pid in left]
+        self._kill_all()
+        return lines
+
+    def __enter__(self) -> Command:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kill_all()
+        if self.code is None:
+            self.code = self.process.poll()
+
+    def _kill_all(self) -> None:
         while left := self._family():
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            self._reap_orphans()
             time.sleep(POLL_SECONDS)
         self._reap_orphans()
-        return lines
 
     def end_of_output(self) -> str:
         return self.process.output()[0][-500:]
 
     def _family(self) -> list[int]:
-        pids = descendants(os.getpid())
-        ended = {self.process.pid} if self.code is not None else {*()}
-        return [pid for pid in pids if pid not in self._others | ended]
+        """The processes of the command that have not ended."""
+        return [pid for pid in descendants(os.getpid()) if pid not in self._others]
 
     def _reap_orphans(self) -> None:
         own = {*self._others, self.process.pid}
@@ -219,18 +227,17 @@ def run_whole(name: str, out: Path) -> tuple[float, list[str]]:
     (out / "setup").mkdir(parents=True)
     with adopting_orphans():
         if kind.setup:
-            setup = Command(Kind(kind.setup), out / "setup", True)
-            setup.wait(COMMAND_SECONDS)
-            setup.clean_up()
+            with Command(Kind(kind.setup), out / "setup", is_forked=True) as setup:
+                setup.wait(COMMAND_SECONDS)
         shutil.copytree(out / "setup", folder)
         begun = time.perf_counter()
-        command = Command(kind, folder, kind.is_forked)
-        command.wait(COMMAND_SECONDS)
-        seconds = time.perf_counter() - begun
-        left = [f"process left: {line}" for line in command.clean_up()]
+        with Command(kind, folder, kind.is_forked) as command:
+            command.wait(COMMAND_SECONDS)
+            seconds = time.perf_counter() - begun
+            errors = [f"not killed: {line} stayed" for line in command.clean_up()]
     if command.code != 0:
-        left.append(f"the reference ended with {command.code}: {command.end_of_output()}")
-    return seconds, left
+        errors.append(f"not killed: exit code {command.code}: {command.end_of_output()}")
+    return seconds, errors
 
 
 def storm(name: str, out: Path, seed: int, part: int, kills: int, seconds: float) -> Outcome:
@@ -295,26 +302,22 @@ def _storm_over_run(
     progress, saved = 0.0, dict[Path, int]()
     while not outcome.failures:
         blow = Blow.draw(rng, kind, seconds * (1.0 - 0.85 * progress))
-        command = Command(kind, folder, blow.is_forked)
-        has_struck = False
-        try:
+        has_struck, left = False, list[str]()
+        with Command(kind, folder, blow.is_forked) as command:
             if outcome.signals.total() < kills and not command.wait(blow.seconds):
-                saved |= saved_games(folder)
+                saved = saved_games(folder)
                 command.kill(blow.number, blow.target, rng)
                 has_struck = True
-                outcome.signals[blow.number.name.removeprefix("SIG")] += 1
-            event = f"{folder}: {command.line}; {blow if has_struck else 'not killed'}"
+                outcome.signals[name_of(blow.number)] += 1
             is_main = has_struck and blow.target != "child"
             if not command.wait(EXIT_SECONDS if is_main else COMMAND_SECONDS):
-                outcome.left.append(f"{event}: the command did not end: {command.end_of_output()}")
-        finally:
-            left = command.clean_up()
-        outcome.left += [f"{event}: {line} stayed" for line in left]
+                left = ["the command did not end"]
+            left += [f"{line} stayed" for line in command.clean_up()]
+        event = f"{folder}: {command.line}; {blow if has_struck else 'not killed'}"
+        outcome.left += [f"{event}: {line}" for line in left]
         outcome.lost += [f"{event}: {line}" for line in losses(folder, saved)]
         output = command.process.output()[0]
-        is_expected = command.code == 0
-        if has_struck:
-            is_expected = blow.explains(command.code, output, kind)
+        is_expected = blow.explains(command.code, output, kind) if has_struck else not command.code
         if not is_expected:
             outcome.errors.append(f"{event}: exit code {command.code}: {command.end_of_output()}")
         if command.code == 0:
@@ -325,14 +328,14 @@ def _storm_over_run(
 def losses(folder: Path, saved: dict[Path, int]) -> list[str]:
     """A line for each checkpoint that cannot be read or has fewer games than were saved."""
     lines = []
-    for path, games in saved.items():
+    for path in sorted({*saved, *folder.rglob(LATEST)}):
         try:
-            now = Checkpoint.read(path).games
+            games = Checkpoint.read(path).games
         except ConfigError as error:
-            lines.append(f"{path} had {games} games: {error.error}")
+            lines.append(error.error)
         else:
-            if now < games:
-                lines.append(f"{path} had {games} games, now {now}")
+            if games < saved.get(path, 0):
+                lines.append(f"{path} had {saved[path]} games, now {games}")
     return lines
 
 
@@ -340,38 +343,58 @@ def run_all(chosen: argparse.Namespace, kinds: dict[str, Kind]) -> dict[str, Out
     """All parts of these kinds, as many side by side as asked for."""
     outcomes = {name: Outcome() for name in kinds}
     with ProcessPoolExecutor(chosen.processes, get_context("fork")) as pool:
-        references = {pool.submit(run_whole, name, chosen.out / name): name for name in kinds}
-        seconds = {}
-        for reference in as_completed(references):
-            name = references[reference]
-            seconds[name], errors = reference.result()
-            outcomes[name].errors += errors
-            progress(f"{name}: never killed, {seconds[name]:.1f} s")
-        running = {
-            pool.submit(storm, name, chosen.out / name, chosen.seed, part, kills, seconds[name]): (
-                name,
-                part,
-            )
-            for name in sorted(kinds, key=lambda name: -seconds[name])  # long ones first
-            if not outcomes[name].errors
-            for part, kills in parts_of(kinds[name], kinds, chosen)
-        }
-        for done in as_completed(running):
-            name, part = running[done]
-            outcomes[name].add(done.result())
-            print_part(name, part, chosen.seed, done.result())
+        try:
+            seconds = run_references(pool, chosen.out, outcomes)
+            run_parts(pool, chosen, kinds, seconds, outcomes)
+        except BaseException:  # Ctrl-C, for example
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return outcomes
 
 
-def print_part(name: str, part: int, seed: int, outcome: Outcome) -> None:
-    """A line, and how to repeat the part if anything failed in it."""
-    kills, count = outcome.signals.total(), outcome.completed
-    progress(f"{name}, part {part}: {kills} kills, {count} runs, {outcome.seconds:.0f} s")
-    for line in outcome.failures:
+def run_references(
+    pool: ProcessPoolExecutor, out: Path, outcomes: dict[str, Outcome]
+) -> dict[str, float]:
+    """Run each kind without a kill; the seconds that each took."""
+    seconds = {}
+    references = {pool.submit(run_whole, name, out / name): name for name in outcomes}
+    for done in as_completed(references):
+        name = references[done]
+        seconds[name], errors = done.result()
+        outcomes[name].errors += errors
+        progress(f"{name}: not killed, {seconds[name]:.1f} s")
+        print_failures(errors)
+    return seconds
+
+
+def run_parts(
+    pool: ProcessPoolExecutor,
+    chosen: argparse.Namespace,
+    kinds: dict[str, Kind],
+    seconds: dict[str, float],
+    outcomes: dict[str, Outcome],
+) -> None:
+    """Run the parts of all kinds whose reference succeeded, long ones first."""
+    running = {}
+    for name in sorted(kinds, key=lambda name: -seconds[name]):
+        for part, kills in [] if outcomes[name].errors else parts_of(kinds[name], kinds, chosen):
+            out = chosen.out / name
+            task = pool.submit(storm, name, out, chosen.seed, part, kills, seconds[name])
+            running[task] = name, part
+    for done in as_completed(running):
+        (name, part), outcome = running[done], done.result()
+        outcomes[name].add(outcome)
+        kills, count = outcome.signals.total(), outcome.completed
+        progress(f"{name}, part {part}: {kills} kills, {count} runs, {outcome.seconds:.0f} s")
+        print_failures(outcome.failures)
+        if outcome.failures:
+            words = f"--seed {chosen.seed} --kinds {name} --parts {part}"
+            print(f"again: python scripts/storm.py {words}", flush=True)
+
+
+def print_failures(failures: list[str]) -> None:
+    for line in failures:
         print(f"FAILED: {line}", flush=True)
-    if outcome.failures:
-        words = f"--seed {seed} --kinds {name} --parts {part}"
-        print(f"again: python scripts/storm.py {words}", flush=True)
 
 
 def parts_of(
@@ -385,21 +408,26 @@ def parts_of(
     return [(start // PART_KILLS, min(PART_KILLS, kills - start)) for start in starts]
 
 
-def table(outcomes: dict[str, Outcome], skipped: list[str]) -> Table:
+def table(outcomes: dict[str, Outcome]) -> Table:
     """The outcome of each kind, and of all together."""
-    names = ["kind", "kills", "by signal", "runs", "lost", "left", "differing", "errors", "s"]
-    result = Table(*names)
+    signals = [name_of(number) for number in SIGNALS]
+    names = ["kills", *signals, "runs", "lost", "left", "differ", "errors", "s"]
+    result = Table("kind", box=None, padding=(0, 1), collapse_padding=True)
+    for name in names:
+        result.add_column(name, justify="right")
     total = Outcome()
     for outcome in outcomes.values():
         total.add(outcome)
     for name, outcome in [*outcomes.items(), ("all", total)]:
-        signals = ", ".join(f"{count} {name}" for name, count in outcome.signals.most_common())
-        counts = [outcome.completed, *map(len, (outcome.lost, outcome.left, outcome.differing))]
-        counts += [len(outcome.errors), round(outcome.seconds)]
-        result.add_row(name, str(outcome.signals.total()), signals, *map(str, counts))
-    for name in skipped:
-        result.add_row(name, "skipped", f"needs {KINDS[name].extra}")
+        counts = [outcome.signals.total(), *(outcome.signals[each] for each in signals)]
+        failures = (outcome.lost, outcome.left, outcome.differing, outcome.errors)
+        counts += [outcome.completed, *map(len, failures), round(outcome.seconds)]
+        result.add_row(name, *map(str, counts))
     return result
+
+
+def name_of(number: signal.Signals) -> str:
+    return number.name.removeprefix("SIG")
 
 
 def progress(line: str) -> None:
@@ -420,7 +448,9 @@ def main() -> int:
     kinds = {name: KINDS[name] for name in chosen.kinds if KINDS[name].is_available()}
     skipped = [name for name in chosen.kinds if name not in kinds]
     outcomes = run_all(chosen, kinds)
-    Console().print(table(outcomes, skipped))
+    Console().print(table(outcomes))
+    for name in skipped:
+        print(f"skipped: {name}, which needs {KINDS[name].extra}")
     return 1 if any(outcome.failures for outcome in outcomes.values()) else 0
 
 

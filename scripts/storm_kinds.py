@@ -74,7 +74,7 @@ def _sweep(*words: str, extra: str, weight: float, is_forked: bool = True) -> Ki
 
 def _launcher(name: str, extra: str) -> Kind:
     words = ("seed=0,1", f"hydra/launcher={name}")
-    return _sweep(*words, extra=f"hydra_plugins.{extra}", weight=0.3, is_forked=False)
+    return _sweep(*words, extra=f"hydra_plugins.{extra}", weight=0.1, is_forked=False)
 
 
 TORCHRUN = (*SALVO, "policy.layers=[8]", "games=400", *SAVES)
@@ -83,7 +83,7 @@ KINDS = {
     "ppo": _train(*SALVO, "games=600", *SAVES),
     "dqn": _train(
         *("game=tictactoe", "reward=outcome", "learner=dqn", "sampling=epsilon_greedy", *NETWORK),
-        *(*SMALL, "learner.buffer_size=200", "learner.minibatch=16", "batch=20", "games=1000"),
+        *(*SMALL, "learner.buffer_size=200", "learner.minibatch=16", "batch=20", "games=400"),
         *SAVES,
     ),
     "td": _train(

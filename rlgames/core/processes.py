@@ -32,7 +32,12 @@ def kill_with_parent(parent: int) -> None:
 
 def stop_with_parent() -> None:
     """Start a thread that stops this process when its parent ends: by SIGTERM, so that it can save,
-    and GRACE_SECONDS later by SIGKILL, as it may wait for others or be in a long computation."""
+    and GRACE_SECONDS later by SIGKILL, as it may wait for others or be in a long computation.
+
+    Does nothing in a process that has this thread.
+    """
+    if any(thread.name == "stop_with_parent" for thread in threading.enumerate()):
+        return
     parent = os.getppid()
 
     def watch() -> None:

@@ -173,8 +173,9 @@ class Run:
             references=self.references.as_dict(),
             opponent_statistics=best.opponent_statistics,
         )
-        log.finish("done", self.state.progress.games_played, self.state.seconds, results)
-        self.is_done = True
+        with self.interrupts.shielded():  # a checkpoint must not count events of the results
+            log.finish("done", self.state.progress.games_played, self.state.seconds, results)
+            self.is_done = True
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
             directory=log.directory,

@@ -223,6 +223,19 @@ def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("name", quick(["_write_results", "finish"], "finish"))
+def test_stopped_while_the_results_are_written(name, times, whole, tmp_path):
+    prepare = signalled(RunLog, name, signal.SIGTERM, count=1, times=times)
+    code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
+    assert code == 143, output
+    last = output.splitlines()[-1]
+    assert ("after the run was finished" if times == 1 else "stopped at once") in last
+    assert (read_run(tmp_path / "run")["status"] == "done") == (times == 1)
+    ends_as(whole, tmp_path)
+    assert read_run(tmp_path / "run")["status"] == "done"
+
+
 def test_a_second_ctrl_c_stops_at_once(whole, tmp_path):
     prepare = signalled(Ppo, "update", signal.SIGINT, count=10, times=2)
     words = ("train", *WORDS, "games=600", "out=run")

@@ -1,0 +1,135 @@
+"""Runs that are killed at random times by scripts/storm.py lose nothing and leave no process."""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+
+import pytest
+import storm
+from processes import has_ended, run
+from run_files import differing_files
+from storm_kinds import KINDS, Kind
+
+WORDS = ("train", *KINDS["ppo"].words[1:], "games=20")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_killed_runs_end_as_if_they_had_not_been_killed(name, tmp_path):
+    if not KINDS[name].is_available():
+        pytest.skip(f"needs {KINDS[name].extra}")
+    seconds, errors = storm.run_whole(name, tmp_path / "out")
+    assert not errors
+    outcome = storm.storm(name, tmp_path / "out", seed=1, part=0, kills=3, seconds=seconds)
+    assert not outcome.failures
+    assert outcome.signals.total() == 3
+    assert outcome.completed
+
+
+def test_a_process_that_stays_is_reported_and_killed(tmp_path, monkeypatch):
+    def leave_a_process(*_):
+        subprocess.Popen(["sleep", "60"], start_new_session=True)
+
+    monkeypatch.setattr(storm, "_become", leave_a_process)
+    monkeypatch.setattr(storm, "EXIT_SECONDS", 0.1)
+    with storm.adopting_orphans():
+        command = storm.Command(Kind(("--version",)), tmp_path, is_forked=True)
+        assert command.wait(60)
+        assert command.code == 0
+        (left,) = command.clean_up()
+    pid, _, line = left.partition(": ")
+    assert line.strip() == "sleep 60"
+    assert has_ended(int(pid))
+
+
+def test_a_signal_reaches_the_child_of_a_command(tmp_path, monkeypatch):
+    def wait_for_a_child(*_):
+        os._exit(40 - subprocess.Popen(["sleep", "60"]).wait())
+
+    monkeypatch.setattr(storm, "_become", wait_for_a_child)
+    with storm.adopting_orphans():
+        command = storm.Command(Kind(("--version",)), tmp_path, is_forked=True)
+        while not any(
+            "sleep" in storm._command_line(pid) for pid in storm.descendants(command.process.pid)
+        ):
+            assert not command.wait(0.01)
+        command.kill(signal.SIGHUP, "child", random.Random(0))
+        assert command.wait(60)
+        assert command.code == 40 + signal.SIGHUP
+        assert command.clean_up() == []
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    code, output = run(folder, *WORDS, "out=run")
+    assert code == 0, output
+    return folder / "run"
+
+
+def test_a_lost_checkpoint_is_reported(whole, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    ((path, games),) = storm.saved_games(folder).items()
+    assert games == 20
+    assert storm.losses(folder, {path: 20}) == []
+    assert storm.losses(folder, {path: 40}) == [f"{path} had 40 games, now 20"]
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "is not a readable checkpoint" in storm.losses(folder, {})[0]
+    path.unlink()
+    assert "there is no checkpoint" in storm.losses(folder, {path: 20})[0]
+
+
+def test_files_that_differ_are_named(whole, tmp_path):
+    one, two = whole, tmp_path / "two"
+    shutil.copytree(one, two)
+    assert differing_files(one, two) == []
+    (two / "checkpoints/latest.safetensors.tmp").touch()
+    with open(two / "metrics.jsonl", "a") as file:
+        file.write('{"games": 21, "train/loss": 0.0}\n')
+    shutil.copy(one / "checkpoints/best.safetensors", two / "checkpoints/latest.safetensors")
+    (events,) = two.glob("events.*")
+    events.write_bytes(events.read_bytes()[: events.stat().st_size // 2])
+    summary = json.loads((two / "run.json").read_text())
+    (two / "run.json").write_text(json.dumps(summary | {"end": "later", "games": 21}))
+    assert differing_files(one, two) == [
+        *("checkpoints/latest.safetensors", "checkpoints/latest.safetensors.tmp"),
+        *("events", "metrics.jsonl", "run.json"),
+    ]
+
+
+def test_what_follows_from_a_signal_is_no_error():
+    ppo, torchrun = KINDS["ppo"], KINDS["torchrun"]
+    main = storm.Blow(1.0, signal.SIGTERM, "main", is_forked=True)
+    child = storm.Blow(1.0, signal.SIGKILL, "child", is_forked=True)
+    assert all(main.explains(code, "", ppo) for code in (0, -15, 143))
+    assert not any(main.explains(code, "", ppo) for code in (None, 1, 3, -9, 137))
+    assert child.explains(3, "", ppo)
+    assert not main.explains(143, "Traceback (most recent call last)", ppo)
+    assert main.explains(1, "Traceback (most recent call last)", torchrun)
+    assert not main.explains(None, "", torchrun)
+
+
+def test_a_part_has_the_same_signals_again():
+    draws = [
+        [storm.Blow.draw(rng, KINDS["ppo"], 2.0) for _ in range(99)]
+        for rng in (random.Random("0 ppo 3"), random.Random("0 ppo 3"))
+    ]
+    assert draws[0] == draws[1]
+    assert {blow.number for blow in draws[0]} == {*storm.SIGNALS}
+    assert {blow.target for blow in draws[0]} == {*storm.TARGETS}
+
+
+def test_the_parts_have_all_kills():
+    chosen = argparse.Namespace(kills=1000, parts=[])
+    parts = [storm.parts_of(kind, KINDS, chosen) for kind in KINDS.values()]
+    kills = [count for each in parts for _, count in each]
+    assert 1000 <= sum(kills) < 1000 + len(KINDS)
+    assert all(0 < count <= storm.PART_KILLS for count in kills)
+    assert storm.parts_of(KINDS["ppo"], KINDS, argparse.Namespace(kills=1, parts=[7])) == [
+        (7, storm.PART_KILLS)
+    ]
