@@ -262,6 +262,31 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
 
 
 @pytest.mark.slow
+def test_processes_end_with_a_torchrun_that_is_killed_while_they_import(tmp_path):
+    """They would wait join_seconds for it."""
+    named = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+    named |= {"MASTER_ADDR": "localhost", "MASTER_PORT": free_port()}
+    words = [sys.executable, "-m", "rlgames", "train", *WORDS, "out=run"]
+    launcher = os.fork()
+    if not launcher:
+        rank = subprocess.Popen(words, cwd=tmp_path, env=os.environ | named, start_new_session=True)
+        (tmp_path / "pid.part").write_text(str(rank.pid))
+        (tmp_path / "pid.part").rename(tmp_path / "pid")
+        time.sleep(120)
+        os._exit(0)
+    wait_until((tmp_path / "pid").exists, 60)
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: "libtorch_cpu" in Path(f"/proc/{pid}/maps").read_text(), 60)
+    os.kill(launcher, signal.SIGKILL)
+    os.waitpid(launcher, 0)
+    try:
+        wait_until(lambda: has_ended(pid), 5)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
 def test_killing_torchruns_process_group_leaves_nobody(tmp_path):
     script = "import sys; sys.argv[0] = 'rlgames'; from rlgames.cli.main import main; main()"
     (tmp_path / "start.py").write_text(script)
