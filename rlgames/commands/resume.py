@@ -46,7 +46,9 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]
     typed = to_plain(load_config("resume", words))
     changed = {name: value for name, value in typed.items() if value is not None}
     cfg = from_plain(to_plain(trained) | changed)
-    if cfg.games < checkpoint.games and not reason_finished(run, trained, checkpoint):
+    # A run with window= may play more games than it has to.
+    enough = min(checkpoint.games, trained.games)
+    if cfg.games < enough and not reason_finished(run, trained, checkpoint):
         raise ConfigError(
             f"games={cfg.games} is too few: {checkpoint.games:,} games are already played",
             f"the run has games={trained.games}",
