@@ -30,6 +30,7 @@ FOLDERS = ("checkpoints", "pictures")
 
 MAX_RUNS_PER_SECOND = 10_000
 LOCK_POLL_SECONDS = 0.05
+MAX_PID_DIGITS = 20
 
 
 def make_run_directory(parent: Path) -> Path:
@@ -118,6 +119,8 @@ class DirectoryLock:
     def release(self) -> None:
         """Let others lock the directory; does nothing the second time."""
         if not self._file.closed:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), 0)
             # Closing is not enough while a fork of this process is alive.
             with contextlib.suppress(OSError):
                 fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
@@ -139,6 +142,9 @@ def lock_directory(directory: Path, seconds: float = 0) -> DirectoryLock:
     while True:
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(OSError):  # on a full disk the owner has no name
+                os.ftruncate(file.fileno(), 0)
+                os.write(file.fileno(), str(os.getpid()).encode())
             return DirectoryLock(file)
         except BlockingIOError:
             if time.monotonic() < deadline:
@@ -149,9 +155,15 @@ def lock_directory(directory: Path, seconds: float = 0) -> DirectoryLock:
             error.filename = str(directory / "lock")
             raise
         file.close()
-        owner = read_run(directory).get("pid")
-        owner = owner if isinstance(owner, int) else None
         raise ConfigError(
-            f"another process{f' ({owner})' if owner else ''} is running in {directory}",
+            f"another process{_owner(directory)} is running in {directory}",
             "wait until it ends, or name another directory",
         )
+
+
+def _owner(directory: Path) -> str:
+    """The PID of the process that holds the lock, in parentheses, as far as the file tells."""
+    with contextlib.suppress(ConfigError, OSError):
+        pid = storage.read_file(directory, "lock", MAX_PID_DIGITS)
+        return f" ({pid.decode()})" if pid.isdigit() else ""
+    return ""

@@ -1,0 +1,150 @@
+"""Several commands on one run or sweep at once: readers disturb nobody, and there is one owner.
+
+Each command is a process of its own, at most four at a time.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from processes import Forked, Process, final_state, metrics_without_times, run, same
+
+from rlgames.runs.checkpoint import LATEST
+from rlgames.runs.files import read_run
+from rlgames.sweeps import jobs
+from rlgames.training.checkpointer import Checkpointer
+
+pytestmark = pytest.mark.slow
+
+WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
+WORDS += ["batch=20", "log_every=20", "save_every=20", "eval_every=100", "solve_seconds=0"]
+WORDS += ["eval_games=10"]
+EVALUATIONS = 20
+PARALLEL = 3
+"""Evaluations at a time."""
+
+
+def has_checkpoint(folder):
+    """Wait until the run or job in this folder has saved."""
+    deadline = time.monotonic() + 60
+    while not (folder / "checkpoints" / LATEST).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def slowly():
+    """Pause after each save, and after the last one for as long as a file `hold` exists."""
+    write = Checkpointer.write
+
+    def slow(self, *names):
+        write(self, *names)
+        time.sleep(0.1)
+        while self.state.is_over and Path("hold").exists():
+            time.sleep(0.05)
+
+    Checkpointer.write = slow
+
+
+@pytest.mark.parametrize("checkpoint", ["best", "latest"])
+def test_a_run_is_evaluated_while_it_trains_and_saves(checkpoint, tmp_path):
+    words = ["train", *WORDS, "games=600", "keep_every=20"]
+    (tmp_path / "hold").touch()
+    training = Process(tmp_path, *words, "out=run", prepare=slowly)
+    has_checkpoint(tmp_path / "run")
+    while not (tmp_path / "run/checkpoints/best.safetensors").exists():
+        time.sleep(0.02)
+    command = ["eval", "run", "games=10", f"checkpoint={checkpoint}", "solve_seconds=0"]
+    evaluated, started = [], 0
+    active: list[Process] = []
+    while started < EVALUATIONS or active:
+        while started < EVALUATIONS and len(active) < PARALLEL:
+            active.append(Process(tmp_path, *command, "format=json", apart=True))
+            started += 1
+        ended = active.pop(0).ended(120)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        evaluated.append(json.loads(ended.stdout)["checkpoint_games"])
+    (tmp_path / "hold").unlink()
+    code, output = training.wait(60)
+    assert code == 0, output
+    names = (tmp_path / "run/checkpoints").glob("games_*.safetensors")
+    saved = {0, *(int(path.stem.removeprefix("games_")) for path in names)}
+    assert {*evaluated} <= saved
+    assert checkpoint == "best" or len({*evaluated}) > 1
+    code, output = run(tmp_path, *words, "out=whole")
+    assert code == 0, output
+    same(final_state(tmp_path / "whole"), final_state(tmp_path / "run"))
+    assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "run")
+
+
+def forked_and_slow():
+    jobs.start_process = Forked
+    slowly()
+
+
+SWEEP = ["train", "-m", *WORDS, "games=200", "seed=0,1,2", "out=sweep"]
+JOBS = ("0_seed=0", "1_seed=1", "2_seed=2")
+
+
+def test_a_sweep_is_reported_while_it_runs(tmp_path):
+    sweep = Process(tmp_path, *SWEEP, prepare=forked_and_slow)
+    has_checkpoint(tmp_path / "sweep" / JOBS[0])
+    statuses = set()
+    while read_run(tmp_path / "sweep" / JOBS[-1]).get("status") != "done":
+        ended = Process(tmp_path, "report", "sweep", "format=json", apart=True).ended(60)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        report = json.loads(ended.stdout)
+        statuses |= {each["status"] for each in report["runs"]}
+    code, output = sweep.wait(120)
+    assert code == 0, output
+    assert output.splitlines()[-1] == "3 of 3 jobs done, in sweep"
+    assert statuses == {"running", "done"}
+
+
+def one_runs(folder, command, prepare=None):
+    """Start a command twice at once. Asserts that one is refused in a line that names the other,
+    which does all the work."""
+    processes = [Process(folder, *command, prepare=prepare, apart=True) for _ in range(2)]
+    ended = [process.ended(120) for process in processes]
+    codes = [each.returncode for each in ended]
+    assert sorted(codes) == [0, 2], ended
+    loser = codes.index(2)
+    assert ended[loser].stderr.count("\n") == 1
+    return ended[loser].stderr, processes[1 - loser].pid
+
+
+def test_one_of_two_resumes_runs(tmp_path):
+    code, output = run(tmp_path, "train", *WORDS, "games=200", "out=run")
+    assert code == 0, output
+    refused, pid = one_runs(tmp_path, ["resume", "run", "games=400"], slowly)
+    assert f"another process ({pid}) is running in run" in refused
+    code, output = run(tmp_path, "train", *WORDS, "games=200", "out=whole")
+    code, output = run(tmp_path, "resume", "whole", "games=400")
+    assert code == 0, output
+    same(final_state(tmp_path / "whole"), final_state(tmp_path / "run"))
+
+
+def test_one_of_two_trainings_runs(tmp_path):
+    refused, pid = one_runs(tmp_path, ["train", *WORDS, "games=200", "out=run"], slowly)
+    assert f"another process ({pid})" in refused or "already holds a run" in refused
+    assert read_run(tmp_path / "run")["pid"] == pid
+    code, output = run(tmp_path, "train", *WORDS, "games=200", "out=whole")
+    assert code == 0, output
+    same(final_state(tmp_path / "whole"), final_state(tmp_path / "run"))
+    assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "run")
+
+
+def test_one_of_two_sweeps_runs(tmp_path):
+    refused, pid = one_runs(tmp_path, SWEEP, forked_and_slow)
+    assert f"another process ({pid})" in refused or "already holds a sweep" in refused
+    assert all(read_run(tmp_path / "sweep" / job)["status"] == "done" for job in JOBS)
+
+
+def test_one_of_two_resumed_sweeps_runs(tmp_path):
+    sweep = Process(tmp_path, *SWEEP, prepare=forked_and_slow)
+    has_checkpoint(tmp_path / "sweep" / JOBS[0])
+    sweep.send(9)
+    sweep.wait()
+    refused, pid = one_runs(tmp_path, ["resume", "sweep"], forked_and_slow)
+    assert f"another process ({pid}) is running in sweep" in refused
+    assert all(read_run(tmp_path / "sweep" / job)["status"] == "done" for job in JOBS)
