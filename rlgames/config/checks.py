@@ -51,8 +51,9 @@ def check_config(command: str, config: DictConfig) -> DictConfig:
         if missing := [key for key, value in values.items() if value == MISSING]:
             raise ConfigError(f"{group}.name={name} needs {group}.{missing[0]}=")
     schema = CONFIGS[command].schema
-    own = {item.name for item in fields(schema)}
-    result.update(typed_values(schema, config, "", [name for name in config if name in own]))
+    names = {*config}  # also of missing values, which `in config` leaves out
+    own = [item.name for item in fields(schema) if item.name in names]
+    result.update(typed_values(schema, config, "", own))
     return OmegaConf.create(result)
 
 

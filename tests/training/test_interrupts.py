@@ -67,6 +67,8 @@ def ends_as(whole, folder):
     assert code == 0, output
     same(final_state(whole), final_state(folder / "run"))
     assert metrics_without_times(whole) == metrics_without_times(folder / "run")
+    configs = [(path / "config.yaml").read_text() for path in (whole, folder / "run")]
+    assert configs[0] == configs[1]
     left = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
     assert left == ["best.safetensors", "latest.safetensors"]
     shown_once(folder / "run")
