@@ -49,8 +49,8 @@ ERRORS = ("EIO", "ENOSPC", "EINTR", "EDQUOT", "EROFS")
 LASTING = ("ENOSPC", "EDQUOT", "EROFS")
 """A full disk stays full: after one of these errors, the operation fails until the command ends."""
 
-OPTIONAL = re.compile(r"run/(events\.out\.|pictures/|train\.log)")
-"""Files whose write may fail while the run continues."""
+OPTIONAL = re.compile(r"\w+ run/(events\.out\.|pictures/)|(?!open)\w+ run/train\.log")
+"""Operations that may fail while the run continues; no run begins without its train.log."""
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -305,7 +305,8 @@ class Bench:
         if ended.returncode == 0:
             self.continued(faults, lines)
         else:
-            assert not all(OPTIONAL.match(path) for _, path, _ in faults.failed), lines
+            operations = [f"{site.operation} {site.path}" for site in faults.failed]
+            assert not all(map(OPTIONAL.match, operations)), lines
             assert faults.is_named(lines[-1]), lines
             is_refused = lines[-1].endswith("name another out=")
             is_refused |= "is not a readable checkpoint" in lines[-1]
