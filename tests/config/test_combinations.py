@@ -37,7 +37,8 @@ TINY_VALUES: dict[str, Any] = {
 }
 TRAINING = ["experiment=null", "games=8", "batch=4", "eval_games=2", "solve_seconds=0"]
 
-MIN_COMBINATIONS = 396
+MIN_COMBINATIONS = 950
+"""That train, of about 2,500 whose learner fits."""
 
 
 @cache
@@ -117,7 +118,7 @@ def number_that_train(combinations: list[Combination]) -> int:
 
 @pytest.mark.slow
 def test_a_sample_of_all_combinations_trains_or_is_refused():
-    assert number_that_train(candidates()[::11]) >= MIN_COMBINATIONS / 11
+    assert number_that_train(candidates()[::11]) >= MIN_COMBINATIONS / 22
 
 
 @pytest.mark.long
