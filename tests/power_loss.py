@@ -200,13 +200,21 @@ class _File:
 
     def possible(self) -> list[bytes]:
         """What a read may return after power loss, the newest first."""
-        certain = self.versions[self.synced] if self.synced >= 0 else b""
+        before = certain = self.versions[self.synced] if self.synced >= 0 else b""
         contents = [certain]
         for new in self.versions[self.synced + 1 :]:
-            kept = certain if new.startswith(certain) else b""
-            more = len(new) - len(kept)
+            is_rewritten = not (new.startswith(before) or before.startswith(new))
+            num_kept = 0 if is_rewritten else _num_equal(certain, new)
+            kept, more = new[:num_kept], len(new) - num_kept
             contents += [kept + bytes(more), new[: len(kept) + more // 2], kept, new]
+            before = new
         return [*dict.fromkeys(reversed(contents))]
+
+
+def _num_equal(one: bytes, two: bytes) -> int:
+    """How many bytes both begin with."""
+    pairs = zip(one, two, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(two)))
 
 
 @dataclass

@@ -82,16 +82,14 @@ def count_events(directory: Path) -> int:
 
 
 def cut_events(directory: Path, count: int) -> None:
-    """Remove all events but the first ones of a directory's files. Raises OSError."""
+    """Remove everything but the first events of a directory's files. Raises OSError."""
     for path in _event_files(directory):
-        ends = _event_ends(path)
-        if count >= len(ends) > 0:
-            count -= len(ends)
-        elif count == 0:
+        ends = _event_ends(path)[:count]
+        count -= len(ends)
+        if not ends:
             storage.remove_file(directory, path.name)
-        else:
-            storage.cut_file(directory, path.name, ends[count - 1] if ends else 0)
-            count = 0
+        elif ends[-1] < path.stat().st_size:  # the rest may be torn
+            storage.cut_file(directory, path.name, ends[-1])
 
 
 def _event_files(directory: Path) -> list[Path]:
