@@ -92,6 +92,13 @@ def cut_events(directory: Path, count: int) -> None:
             storage.cut_file(directory, path.name, ends[-1])
 
 
+def remove_events(directory: Path, pid: int) -> None:
+    """Remove the event files that a process of this number wrote. Raises OSError."""
+    for path in _event_files(directory):
+        if path.name.split(".")[-2] == str(pid):
+            storage.remove_file(directory, path.name)
+
+
 def _event_files(directory: Path) -> list[Path]:
     """The regular event files of a directory, in the order in which TensorBoard reads them."""
     paths = sorted(directory.glob("events.out.tfevents.*"))

@@ -30,6 +30,7 @@ from rlgames.runs.directory import (
     lock_directory,
     remove_new_directories,
 )
+from rlgames.runs.event_file import remove_events
 from rlgames.runs.files import load_run, metric_lines
 from rlgames.runs.provenance import provenance, timestamp
 from rlgames.runs.tensorboard import TensorBoardLogger
@@ -210,6 +211,7 @@ class RunLog:
         run = load_run(directory)
         if resumed_at is None:
             check_new_run(directory)
+            remove_events(directory, run.get("pid", 0))  # of a run that ended before it saved
             run = provenance(config)
         else:
             earlier = run.get("resumed")

@@ -451,8 +451,13 @@ def test_a_run_without_a_checkpoint_can_be_started_again(tmp_path):
     code, output = run(tmp_path, "resume", "run")
     assert code == 2
     assert "there is no checkpoint at run" in output
+    (tmp_path / "run/events.out.tfevents.1.host.12.0").touch()  # of another program
     code, output = run(tmp_path, *words)
     assert code == 0, output
+    files = sorted((tmp_path / "run").glob("events.*"))
+    assert [path.stat().st_size > 0 for path in files] == [False, True]
+    tags = [event[1] for event in tensorboard_events(tmp_path / "run")]
+    assert tags.count("_hparams_/session_start_info") == 1
 
 
 def test_a_torn_line_of_metrics_is_removed(whole, tmp_path):
