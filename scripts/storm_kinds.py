@@ -90,6 +90,16 @@ KINDS = {
         *("game=2048", "board=2", "learner=td", "policy=ntuple", "sampling=argmax", "batch=20"),
         *("restart_fraction=0.5", "window=4", *SMALL, "games=600", *SAVES),
     ),
+    "background_saves": _train(  # of 21 MB, which forks write
+        *("game=2048", "board=3", "learner=td", "policy=ntuple", "sampling=argmax", "batch=20"),
+        *(
+            "policy.tuples=[[0,1,2,3,4,5]]",
+            "learner.step_size=temporal_coherence",
+            *SMALL,
+            "games=400",
+        ),
+        *SAVES,
+    ),
     "alphazero": _train(
         *("game=tictactoe", "reward=outcome", "learner=alphazero", "search=mcts", *NETWORK),
         *("search.simulations=4", "search.leaf=value", "learner.buffer_size=500", *SMALL),
