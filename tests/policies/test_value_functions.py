@@ -382,21 +382,24 @@ def test_dqn_trains_networks_on_every_game(game, policy):
     assert any((a != b).any() for a, b in zip(before, network.parameters(), strict=True))
 
 
+ADP = ["policy=linear", "learner=adp", "sampling=epsilon_greedy"]
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     one_in(
         3,
         [
-            (["game=tictactoe", "policy=linear", "learner=adp"], "2048"),
+            (["game=tictactoe", *ADP], "2048"),
             (["game=2048", "policy=linear", "learner=dqn", "sampling=argmax"], "policy=mlp"),
             (["game=2048", "policy=linear", "learner=td"], "policy=table"),
             (["game=2048", "learner=adp"], "policy=linear"),
             (["game=2048", "policy=table", "learner=dqn"], "policy=conv"),
             (["game=tictactoe", "learner=dqn"], "sampling=epsilon_greedy"),
             (["game=2048", "policy=linear", "learner=adp"], "sampling=epsilon_greedy"),
-            (["game=2048", "policy=linear", "learner=adp", "policy.features=[]"], "features"),
-            (["game=2048", "policy=linear", "learner=adp", "policy.features=[one,one]"], "once"),
-            (["game=2048", "policy=linear", "learner=adp", "policy.features=[on]"], "one"),
+            (["game=2048", *ADP, "policy.features=[]"], "features"),
+            (["game=2048", *ADP, "policy.features=[one,one]"], "once"),
+            (["game=2048", *ADP, "policy.features=[on]"], "one"),
             (["game=2048", "learner=dqn", "learner.polyak_tau=0"], "polyak_tau"),
         ],
     ),
