@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +23,8 @@ from rlgames.runs import storage
 
 STOP_FILE = "stop"
 """While a sweep's directory has a file of this name, its jobs save and exit, and none starts."""
+
+POLL_SECONDS = 0.2
 
 
 def this_process() -> str:
@@ -38,11 +41,40 @@ def run_job(cfg: Any) -> None:
     if owner == this_process():
         _supervise(cfg, path, owner, None)
         return
+    _exit_with(owner)
     if threading.current_thread() is threading.main_thread():
         # Ctrl-C reaches all processes of a terminal; the sweep stops its jobs itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(Interrupted), Interrupts() as interrupts, interrupts.shielded():
+    with (
+        _supervising,
+        contextlib.suppress(Interrupted),
+        Interrupts() as interrupts,
+        interrupts.shielded(),
+    ):
         _supervise(cfg, path, owner, interrupts)
+
+
+_supervising = threading.Lock()
+"""Held while a launcher's worker has a job."""
+
+_owners: set[str] = set()
+"""The processes that this worker ends with."""
+
+
+def _exit_with(owner: str) -> None:
+    """Have a launcher's worker exit once the sweep's process and the job in hand have ended: those
+    of joblib would wait for more jobs for minutes."""
+    if owner in _owners:
+        return
+    _owners.add(owner)
+
+    def watch() -> None:
+        while _is_alive(owner):
+            time.sleep(POLL_SECONDS)
+        with _supervising:
+            os._exit(1)
+
+    threading.Thread(target=watch, name="exit_with_sweep", daemon=True).start()
 
 
 def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -> None:
@@ -80,7 +112,7 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
                 if must_stop():
                     process.stdin.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(0.2)
+                    process.wait(POLL_SECONDS)
         except Interrupted:  # a second signal, which is passed on
             process.terminate()
             raise

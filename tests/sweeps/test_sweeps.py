@@ -7,13 +7,16 @@ import importlib.util
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from typing import Any
 
 import pytest
 from markers import quick
-from processes import Forked, Process, final_state, metrics_without_times, run, same
+from omegaconf import OmegaConf
+from processes import Forked, Process, final_state, has_ended, metrics_without_times, run, same
 
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
@@ -161,6 +164,31 @@ def test_a_job_that_is_killed_ends_no_other(whole, tmp_path):
     assert code == 3
     assert f"rlgames: sweep/{JOBS[1]}: killed" in told
     ends(tmp_path, whole, [["1", "unfinished"]], 0, 2)
+
+
+def test_a_launchers_worker_ends_with_the_sweep(tmp_path):
+    """After it has done a job, while it waits for the next one."""
+    owner = subprocess.Popen(["sleep", "60"])
+    worker = os.fork()
+    if not worker:
+        try:
+            jobs.start_process = lambda *_: subprocess.Popen(["true"], stdin=subprocess.PIPE)
+            name = f"{socket.gethostname()}:{owner.pid}"
+            settings = {"directory": str(tmp_path), "job": "0", "owner": name, "options": []}
+            jobs.run_job(OmegaConf.create(settings))
+            (tmp_path / "done").touch()
+            time.sleep(60)
+        finally:
+            os._exit(0)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "done").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not has_ended(worker)
+    owner.kill()
+    owner.wait()
+    while not has_ended(worker) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == 1
 
 
 def test_a_sweep_that_is_killed(whole, tmp_path):
