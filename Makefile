@@ -5,7 +5,7 @@ PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
 .PHONY: demo test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength intervals storm pictures wheel clean
+	bench bench-peers reproduce strength intervals growth storm pictures wheel clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -60,6 +60,9 @@ strength: .venv/installed
 
 intervals: .venv/installed
 	$(BIN)/python scripts/interval_coverage.py
+
+growth: .venv/installed
+	$(BIN)/python scripts/growth.py --picture docs/pictures/growth.png
 
 storm: .venv/installed
 	$(BIN)/python scripts/storm.py
