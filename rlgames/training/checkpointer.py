@@ -65,7 +65,7 @@ class Checkpointer:
                 self.abandon()
                 reason = "the process that wrote it was killed"
                 raise OSError(errno.EIO, reason, str(self._path(LATEST))) from error
-            except OSError:
+            except Exception:
                 self.abandon()
                 raise
             self.abandon()  # it has nothing more to do
