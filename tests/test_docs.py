@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from processes import Forked, Process
 
-from rlgames.cli import main
+from rlgames.cli.words import quote_text
 from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.compose import load_config
 from rlgames.sweeps import jobs
@@ -149,4 +149,4 @@ def test_shown_commands_exist_and_compose(document):
             assert words[1] in COMMANDS, words
             has_plugins = any(word.startswith("plugins=") for word in words)
             if words[1] in ("train", "solve") and not {"-m"} & {*words} and not has_plugins:
-                load_config(words[1], [main.quote_text(word) for word in words[2:]])
+                load_config(words[1], [quote_text(word) for word in words[2:]])

@@ -9,6 +9,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from rlgames.config.catalogue import (
     Key,
@@ -97,10 +98,19 @@ def _options(folder: str, names: Collection[str]) -> list[str]:
 
 
 def _names(command: Command, words: Sequence[str] = ()) -> dict[str, Key]:
-    """What can be typed where words choose the options."""
+    """What can be typed where words choose the options, with the values that a preset sets."""
     chosen = chosen_options(command.name, list(words))
     keys = [key for group, option in chosen.items() for key in keys_of(group, option)]
-    return {key.name: key for key in [*group_keys(command.name), *_top(command), *keys]}
+    known = {key.name: key for key in [*group_keys(command.name), *_top(command), *keys]}
+    preset = chosen.get("experiment", "null")
+    options_of_preset = chosen_options(command.name, [f"experiment={preset}"])
+    for name, value in experiment_overrides(preset).items() if words else ():
+        group = name.partition(".")[0]  # an option that replaces the preset's has its own values
+        is_set = "." not in name or options_of_preset.get(group) == chosen.get(group)
+        if name in known and is_set and value != known[name].default:
+            about = f"{known[name].description} (set by experiment={preset})"
+            known[name] = replace(known[name], default=value, description=about)
+    return known
 
 
 def _explained(command: Command, words: Sequence[str]) -> list[list[str]]:

@@ -6,19 +6,17 @@ import io
 import os
 import re
 import sys
-from pathlib import Path
-from typing import Any
 
 from rlgames.cli.help import command_help, overview
+from rlgames.cli.words import arguments, is_path
 from rlgames.config.command import SWEEP_FLAGS, Command
-from rlgames.config.command_schemas import COMMANDS, TEXT_KEYS
+from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
     detach_stdout,
     nearest,
-    nearest_directory,
     report_error,
     to_user_error,
 )
@@ -126,7 +124,7 @@ def run(name: str, words: list[str]) -> int:
     _check_omp_num_threads()
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
         raise ConfigError("format=json cannot be combined with a human player", "omit format=")
-    result = command.load_function()(*_arguments(command, words))
+    result = command.load_function()(*arguments(command, words))
     printer = command.load_printer()
     if printer is None:
         return int(result)
@@ -152,47 +150,10 @@ def _check_flags(command: Command, words: list[str]) -> None:
     """Raises ConfigError for a flag that the command does not have."""
     assert command.config is not None
     for word in words:
-        if word[:1] == "-" and word not in FLAGS and not _is_path(word):
+        if word[:1] == "-" and word not in FLAGS and not is_path(word):
             key = word.lstrip("-").partition("=")[0]
             hint = f"write {key}=value" if key in command.config.key_names else ""
             raise ConfigError(f"no flag is called {word!r}", hint or nearest(word, [*FLAGS]))
         if word in SWEEP_FLAGS and command.sweep is None:
             able = ", ".join(each.name for each in COMMANDS.values() if each.sweep is not None)
             raise ConfigError(f"{command.name} cannot sweep", f"{word} works with: {able}")
-
-
-def _arguments(command: Command, words: list[str]) -> list[Any]:
-    """What the function of a command is called with: its runs, if it takes any, and the words."""
-    if command.runs == "many":
-        names = [word for word in words if _is_path(word) or "=" not in word]
-        return [names, [quote_text(word) for word in words if word not in names]]
-    first = words[0] if words else ""
-    has_run = bool(first) and first[0] != "-" and (_is_path(first) or "=" not in first)
-    if command.runs == "none":
-        if has_run and _is_path(first):
-            raise ConfigError(f"{command.name} takes no run, and {first} is one", "omit it")
-        return [[quote_text(word) for word in words]]
-    if has_run and not _is_path(first):
-        raise ConfigError(f"there is no run at {first}", nearest_directory(first))
-    if command.runs == "required" and not has_run:
-        raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
-    overrides = [quote_text(word) for word in words[has_run:]]
-    return [Path(first) if has_run else None, overrides]
-
-
-def _is_path(word: str) -> bool:
-    try:
-        return Path(word).exists()
-    except OSError:  # too long for a path, for example
-        return False
-
-
-def quote_text(word: str) -> str:
-    """An override as Hydra reads it: a text is quoted, whatever characters are in it."""
-    from rlgames.config.overrides import quoted
-
-    name, equals, value = word.partition("=")
-    value = value.strip() if name == "state" else value
-    if name not in TEXT_KEYS or not equals or value[:1] in ("'", '"') or value == "null":
-        return word
-    return f"{name}={quoted(value)}"

@@ -39,6 +39,13 @@ def config_for_run(command: str, run: Path | None, overrides: list[str]) -> Dict
             )
         return cfg
     trained = trained_config(run)
+    for text in overrides:
+        name = text.partition("=")[2].strip("'\"")
+        if text.startswith("game=") and name != trained.game.name:
+            raise ConfigError(
+                f"{text} differs from the trained game={trained.game.name}",
+                "a run plays the game it was trained on",
+            )
     fixed = [f"game={trained.game.name}"]
     fixed += [f"{name}={json_text(value)}" for name, value in arguments(trained.game).items()]
     remaining = drop_training_overrides(command, overrides, trained)

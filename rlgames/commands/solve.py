@@ -40,9 +40,13 @@ def solve_command(overrides: list[str]) -> Solution:
     if "game" not in cfg:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
     from rlgames.factory.components import build_game
-    from rlgames.solvers.optimum import find_optimum
+    from rlgames.solvers.optimum import find_optimum, solver_reach
 
     game = build_game(cfg)
+    if solver_reach(game) == "no":
+        raise ConfigError(
+            f"there is no solver for game={cfg.game.name}", "rlgames games lists those with one"
+        )
     return Solution(find_optimum(game, cfg.seconds, cfg.memory_gb), game.spec.goal)
 
 

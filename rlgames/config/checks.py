@@ -72,7 +72,7 @@ def typed_values(
     for name in map(str, node if names is None else names):
         if name not in metadata:
             raise unknown_key(dotted + name, [dotted + each for each in metadata])
-        raw = _resolved(node, name)
+        raw = _whole_number(_resolved(node, name), kind_of(schema, name))
         _check_kind(dotted + name, raw, kind_of(schema, name), metadata[name].get("is_text", False))
         try:
             typed[name] = raw
@@ -91,6 +91,15 @@ def _resolved(node: DictConfig, name: str) -> Any:
         return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
     except OmegaConfBaseException as error:
         raise wrong_interpolation(error) from None
+
+
+def _whole_number(raw: Any, kind: str) -> Any:
+    """1e5 as 100000 where only whole numbers are valid; any other value as it is."""
+    if isinstance(raw, list):
+        return [_whole_number(value, kind) for value in raw]
+    if isinstance(raw, float) and raw.is_integer() and "whole number" in kind:
+        return raw if "a number" in kind else int(raw)
+    return raw
 
 
 def wrong_interpolation(error: OmegaConfBaseException) -> ConfigError:

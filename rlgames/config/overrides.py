@@ -15,6 +15,7 @@ from rlgames.config.command import Group
 from rlgames.config.command_schemas import CONFIGS
 from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS
 from rlgames.config.suggestions import unknown_option
+from rlgames.config.synonyms import option_synonym
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import sanitized
 
@@ -67,9 +68,11 @@ def _player_words(name: str, value: str, command: str) -> list[str]:
 
         group_of_key = {each.name: each for each in CONFIGS[command].groups}.get(name, Group(name))
         names = [player for player in valid_options(group_of_key) if player != "run"]
+        synonym = option_synonym("player", value, names)
         raise ConfigError(
             f"no player is called {value!r}, and there is no run there",
-            nearest_directory(path) or nearest(value, names),
+            (f"write {name}={synonym}" if synonym else nearest_directory(path))
+            or nearest(value, names),
         )
     return [f"{group}=run", f"{name}.path={quoted(path)}"]
 

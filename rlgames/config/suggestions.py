@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rlgames.config.registry import group_of
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
+from rlgames.config.synonyms import key_synonym, option_synonym, options_with
 from rlgames.core.errors import ConfigError, nearest
 
 
@@ -14,6 +15,8 @@ def unknown_key(name: str, names: Sequence[str], hint: str = "") -> ConfigError:
     new_name = _present_key(name)
     if new_name in names:
         return ConfigError(f"{name} is now {new_name}", f"write {new_name}=")
+    if synonym := _synonym_hint(name, names):
+        return ConfigError(f"no key is called {name!r} here", synonym)
     suggestion = nearest(name, list(names))
     if hint and not suggestion.startswith("did you mean"):
         suggestion = hint
@@ -25,6 +28,8 @@ def unknown_option(group: str, name: str, names: Sequence[str]) -> ConfigError:
     new_name = RENAMED_OPTIONS.get(group_of(group), {}).get(name)
     if new_name in names:
         return ConfigError(f"{group}={name} is now {group}={new_name}")
+    if synonym := option_synonym(group, name, names):
+        return ConfigError(f"no {group} is called {name!r}", f"write {group}={synonym}")
     return ConfigError(f"no {group} is called {name!r}", nearest(name, list(names)))
 
 
@@ -35,6 +40,18 @@ def unknown_value(key: str, value: str, choices: Sequence[str]) -> ConfigError:
     if new_value in choices:
         return ConfigError(f"{key}={value} is now {key}={new_value}")
     return ConfigError(f"{key}={value} is not a choice", nearest(value, list(choices)))
+
+
+def _synonym_hint(name: str, names: Sequence[str]) -> str:
+    """What to write for a key that other libraries have; empty for any other."""
+    key = key_synonym(name)
+    if key is None or key == name:
+        return ""
+    if key in names:
+        return f"write {key}="
+    group = key.partition(".")[0]
+    have = options_with(key) if "." in key and group in names else []
+    return f"{key} is a key of {group}={' or '.join(have)}" if have else ""
 
 
 def _present_key(name: str) -> str | None:

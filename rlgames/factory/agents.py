@@ -44,8 +44,10 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
 
     name: "best", which evaluations during training selected; "latest", which a run resumes from;
     or "final", the latest one of a finished training. None: the best, or the latest without it.
-    Raises ConfigError where there is none.
+    The folder `checkpoints` of a run stands for the run. Raises ConfigError where there is none.
     """
+    if run.name == "checkpoints" and os.path.lexists(run.parent / "run.json"):
+        run = run.parent
     if not run.is_dir():
         if name is not None:
             raise ConfigError(f"{run} is no run directory", f"omit checkpoint={name}")

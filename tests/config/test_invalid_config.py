@@ -39,7 +39,7 @@ def refused(done, *hints):
             (["learner.minibatch=2"], ["did you mean learner.minibatches?"]),
             (["learner.minibatches=0"], ["at least 1"]),
             (["learner.minibatches=1.5"], ["a whole number"]),
-            (["batch=1e3"], ["a whole number"]),
+            (["batch=1.5e0"], ["a whole number"]),
             (["game=battleship", "board=3", "ships=[4]"], ["the longest that does is 3"]),
             (["game=salvo", "board=3", "ships=[3,3,3,1]"], ["the board has 9"]),
             (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),

@@ -12,7 +12,7 @@ from markers import one_in
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.cli.main import quote_text
+from rlgames.cli.words import quote_text
 from rlgames.config.catalogue import kind_of
 from rlgames.config.checks import to_plain, typed_values
 from rlgames.config.command_schemas import COMMANDS, CONFIGS
@@ -117,7 +117,9 @@ def means(result: Any, key: Key, value: str) -> bool:
         return bool(result == [float(part) for part in text.strip("[]").split(",") if part])
     if isinstance(result, str):
         return result == text
-    return bool(result == (int if isinstance(result, int) else float)(text))
+    if isinstance(result, int) and "e" not in text:
+        return bool(result == int(text))
+    return bool(result == float(text))
 
 
 def check_case(key: Key, value: str) -> bool:

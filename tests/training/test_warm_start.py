@@ -10,7 +10,7 @@ from helpers import make_game, make_game_and_rules, make_learner, rng
 from markers import one_in, quick
 
 import rlgames as package
-from rlgames.cli import main
+from rlgames.cli import words as command_words
 from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -34,7 +34,7 @@ from rlgames.training.demonstrations import Demonstrations
 
 def load(*words):
     """A config of training as the command line makes it."""
-    return load_config("train", [main.quote_text(word) for word in words])
+    return load_config("train", [command_words.quote_text(word) for word in words])
 
 
 def recorded(path, game, rules, games=12, seed=1, players=None):
