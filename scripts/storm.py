@@ -286,7 +286,7 @@ class Blow:
 
     def explains(self, code: int | None, output: str, kind: Kind) -> bool:
         """Whether a command that it struck may end so."""
-        if kind.processes > 1:  # torchrun has its own codes, and prints tracebacks
+        if kind.has_own_codes:
             return code is not None
         # An interpreter that starts reports Ctrl-C as it likes; joblib's own processes print
         # tracebacks when one of them is killed.

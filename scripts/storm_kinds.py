@@ -47,6 +47,12 @@ class Kind:
         """How many of its processes start one after another."""
         return 1 + (self.jobs > 1) * self.jobs
 
+    @property
+    def has_own_codes(self) -> bool:
+        """Whether another program decides how the command ends: torchrun has its own exit codes and
+        prints tracebacks, and so does Ray when one of its processes is killed."""
+        return self.processes > 1 or self.extra == "hydra_plugins.hydra_ray_launcher"
+
     def progress(self, folder: Path) -> float:
         """The fraction of its games that is saved."""
         if self.words[0] == "eval":

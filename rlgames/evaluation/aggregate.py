@@ -31,7 +31,7 @@ NUM_RESAMPLES = 2000
 CALIBRATION_SETS, CALIBRATION_RESAMPLES = 2000, 200
 """How many simulated experiments calibrate an interval, and the resamples of each."""
 
-MAX_CALIBRATED_RUNS = 40
+MAX_CALIBRATED_RUNS = 60
 """With more runs Student's t is accurate enough."""
 
 MAX_SEEDS = 10**6
