@@ -118,6 +118,7 @@ class Command:
     def __init__(self, kind: Kind, folder: Path, is_forked: bool) -> None:
         words = kind.start_words(folder)
         self.line, self._others = " ".join(words), {*descendants(os.getpid())}
+        self._exit_seconds = EXIT_SECONDS + kind.exit_seconds
         self.code: int | None = None
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         self.process = Process(folder, *words, prepare=lambda: _become(kind, words, is_forked))
@@ -146,7 +147,7 @@ class Command:
     def clean_up(self) -> list[str]:
         """Wait for all processes that the command has left; kill those that stay and return their
         command lines."""
-        deadline = time.monotonic() + EXIT_SECONDS
+        deadline = time.monotonic() + self._exit_seconds
         while (left := self._family()) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         lines = [f"{pid}: {_command_line(pid)}" for pid in left]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rlgames.runs.checkpoint import LATEST, Checkpoint
@@ -21,7 +21,10 @@ class Kind:
 
     words: the command that starts it. jobs: trainings in it. setup: a training that it needs.
     processes: of torchrun. extra: the module without which it is skipped. weight: its part of all
-    kills. is_forked: whether most of its processes are forks.
+    kills. is_forked: whether most of its processes are forks. has_own_codes: whether another
+    program decides how the command ends: torchrun, and Ray when one of its processes is killed,
+    have their own exit codes and print tracebacks. exit_seconds: how much longer than those of
+    other kinds its processes may take to exit.
     """
 
     words: tuple[str, ...]
@@ -31,6 +34,8 @@ class Kind:
     extra: str = ""
     weight: float = 1.0
     is_forked: bool = True
+    has_own_codes: bool = False
+    exit_seconds: float = 0.0
 
     def start_words(self, folder: Path) -> list[str]:
         """The command that starts it or, if it has begun, resumes it."""
@@ -46,12 +51,6 @@ class Kind:
     def processes_in_turn(self) -> int:
         """How many of its processes start one after another."""
         return 1 + (self.jobs > 1) * self.jobs
-
-    @property
-    def has_own_codes(self) -> bool:
-        """Whether another program decides how the command ends: torchrun has its own exit codes and
-        prints tracebacks, and so does Ray when one of its processes is killed."""
-        return self.processes > 1 or self.extra == "hydra_plugins.hydra_ray_launcher"
 
     def progress(self, folder: Path) -> float:
         """The fraction of its games that is saved."""
@@ -81,6 +80,10 @@ def _sweep(*words: str, extra: str, weight: float, is_forked: bool = True) -> Ki
 def _launcher(name: str, extra: str) -> Kind:
     words = ("seed=0,1", f"hydra/launcher={name}")
     return _sweep(*words, extra=f"hydra_plugins.{extra}", weight=0.1, is_forked=False)
+
+
+RAY = replace(_launcher("ray", "hydra_ray_launcher"), has_own_codes=True, exit_seconds=60.0)
+"""Its agents look for its other processes now and then, but not while they start."""
 
 
 TORCHRUN = (*SALVO, "policy.layers=[8]", "games=400", *SAVES)
@@ -126,13 +129,13 @@ KINDS = {
     "sweep": _sweep("seed=0,1", extra="", weight=1.2),
     "sweep_joblib": _launcher("joblib", "hydra_joblib_launcher"),
     "sweep_submitit": _launcher("submitit_local", "hydra_submitit_launcher"),
-    "sweep_ray": _launcher("ray", "hydra_ray_launcher"),
+    "sweep_ray": RAY,
     "search": _sweep(
         *("hparams_search=tpe", "hparams_search.trials=2", "lr=interval(0.001,0.01)"),
         *("learner.epochs=range(1,3)",),
         extra="optuna",
         weight=0.8,
     ),
-    "torchrun": Kind(("train", *TORCHRUN), processes=2, weight=0.5),
+    "torchrun": Kind(("train", *TORCHRUN), processes=2, weight=0.5, has_own_codes=True),
     "eval": Kind(EVAL, setup=("train", *SALVO, "games=40", "log_every=40"), weight=1.2),
 }

@@ -41,7 +41,7 @@ def run_job(cfg: Any) -> None:
     if owner == this_process():
         _supervise(cfg, path, owner, None)
         return
-    _exit_with(owner)
+    exit_with(owner)
     if threading.current_thread() is threading.main_thread():
         # Ctrl-C reaches all processes of a terminal; the sweep stops its jobs itself.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -61,7 +61,7 @@ _owners: set[str] = set()
 """The processes that this worker ends with."""
 
 
-def _exit_with(owner: str) -> None:
+def exit_with(owner: str) -> None:
     """Have a launcher's worker exit once the sweep's process and the job in hand have ended: those
     of joblib would wait for more jobs for minutes."""
     if owner in _owners:

@@ -20,6 +20,7 @@ from rlgames.config.compose import COMPOSE_ERRORS, load_config
 from rlgames.config.overrides import hydra_words, parse_overrides
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.sweeps.jobs import exit_with, this_process
 
 
 def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], DictConfig]]:
@@ -84,6 +85,8 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
 
     words: overrides of conf/job.yaml. Raises what the launcher raises.
     """
+    if "hydra/launcher=joblib" in words:
+        end_joblib_workers_too()
     environment, arguments = dict(os.environ), sys.argv
     sys.argv = [arguments[0], "-m", *words]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise Hydra exits
@@ -95,3 +98,15 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
         sys.argv = arguments
         os.environ.clear()
         os.environ.update(environment)
+
+
+def end_joblib_workers_too() -> None:
+    """Have joblib's workers exit with this process, also those that have not been given a job."""
+    from joblib.parallel import LokyBackend, register_parallel_backend
+
+    class Backend(LokyBackend):  # type: ignore[misc]
+        def configure(self, *args: Any, **kwargs: Any) -> int:
+            each = {"initializer": exit_with, "initargs": (this_process(),)}
+            return int(super().configure(*args, **kwargs, **each))
+
+    register_parallel_backend("loky", Backend)

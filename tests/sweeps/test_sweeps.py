@@ -191,6 +191,34 @@ def test_a_launchers_worker_ends_with_the_sweep(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == 1
 
 
+JOBLIB = """
+import os, sys, time
+from joblib import Parallel, delayed
+from rlgames.sweeps.launchers import end_joblib_workers_too
+
+end_joblib_workers_too()
+folder = sys.argv[1]
+job = f"import os; open(f'{folder}/{{os.getpid()}}', 'w').close(); time.sleep(60)"
+Parallel(n_jobs=2, backend="loky")(delayed(exec)(job, {"time": time}) for _ in range(2))
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("joblib") is None, reason="joblib is an extra")
+def test_joblibs_workers_end_with_the_sweep_before_their_first_job(tmp_path):
+    """The first job of these does nothing that would end them."""
+    sweep = subprocess.Popen([sys.executable, "-c", JOBLIB, str(tmp_path)])
+    deadline = time.monotonic() + 60
+    while len(workers := os.listdir(tmp_path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(workers) == 2
+    sweep.kill()
+    sweep.wait()
+    deadline = time.monotonic() + 10
+    while not all(has_ended(int(pid)) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert all(has_ended(int(pid)) for pid in workers)
+
+
 def test_a_sweep_that_is_killed(whole, tmp_path):
     def kill():
         os.kill(os.getppid(), signal.SIGKILL)
