@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from rlgames.drawing.plots import SMALL, encode_png, line_chart
+from rlgames.drawing import figures
+from rlgames.drawing.figures import Line, Panel
 
 WORDS = ("game=salvo", "board=4", "shots=2", "log_every=1000", "eval_every=10000")
 WORDS += ("save_every=10000", "games=1000000000")
@@ -41,7 +41,7 @@ def main() -> None:
     samples = measure(options.out / "run", options.seconds)
     (options.out / "samples.json").write_text(json.dumps(samples))
     picture = options.picture or options.out / "growth.png"
-    picture.write_bytes(encode_png(draw(samples)))
+    draw(samples, picture)
     print_table(samples)
 
 
@@ -85,20 +85,16 @@ def look(pid: int, run: Path) -> dict[str, float]:
     }
 
 
-def draw(samples: Mapping[str, list[float]]) -> Image.Image:
-    """A plot for each quantity, as a function of time."""
+def draw(samples: Mapping[str, list[float]], path: Path) -> None:
+    """Write a plot for each quantity, as a function of time."""
     minutes = np.array(samples["minutes"])
-    plots = [
-        line_chart(name, {"": (minutes, np.array(values))}, size=SMALL, labels=("minutes", ""))
+    panels = [
+        Panel("", "minutes", name, [Line("", minutes, np.array(values))])
         for name, values in samples.items()
         if name != "minutes"
     ]
-    width, height = plots[0].size
-    rows = -(-len(plots) // COLUMNS)
-    image = Image.new("RGB", (COLUMNS * width, rows * height), "white")
-    for number, plot in enumerate(plots):
-        image.paste(plot, (number % COLUMNS * width, number // COLUMNS * height))
-    return image
+    rows = [panels[first : first + COLUMNS] for first in range(0, len(panels), COLUMNS)]
+    figures.save_figure(figures.draw_panels(rows, figures.WIDTHS["page"]), path)
 
 
 def print_table(samples: Mapping[str, list[float]]) -> None:

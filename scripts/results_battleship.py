@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from results import MISSING, Figures, mean, over, rows
 
-from rlgames.commands.curves import Curve, moving_mean
+from rlgames.evaluation.curves import Curve, moving_mean
 
 CASES = {
     1: ("4×4, ship 4, 1 shot", "6.3", "13.7"),

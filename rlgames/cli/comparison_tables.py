@@ -1,4 +1,4 @@
-"""The statistics of `rlgames report compare=` as tables, as Markdown and as CSV."""
+"""The statistics of `rlgames report compare=` as tables, as Markdown, as LaTeX and as CSV."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from rich.console import Console
 from rich.table import Table
 
 from rlgames.cli.display import plain_text
+from rlgames.cli.markup import latex_table, markdown_table
 from rlgames.commands.comparison import Comparison
-from rlgames.core.text import printable
 from rlgames.evaluation.aggregate import Statistic
 
 STATISTICS = ("mean", "median", "iqm")
 
 PAIR_STATISTICS = ("difference", "probability_of_improvement")
+
+LEFT_COLUMNS = ("agent", "figure", "A", "B")
+"""The headings of columns with words."""
 
 UNBOUNDED_WIDTH = 10_000
 """The width of a table that is not printed on a terminal."""
@@ -35,10 +38,12 @@ def print_comparison(comparison: Comparison, format: str) -> None:
         if len(rows) < 2:
             continue
         if format == "markdown":
-            _print_markdown(rows)
+            print(markdown_table(rows), end="\n\n")
+        elif format == "latex":
+            print(latex_table(rows, LEFT_COLUMNS), end="\n\n")
         else:
             _print_table(title, rows)
-    print(NOTE)
+    print(f"% {NOTE}" if format == "latex" else NOTE)
 
 
 def _agent_rows(comparison: Comparison) -> list[list[str]]:
@@ -87,12 +92,6 @@ def _print_table(title: str, rows: list[list[str]]) -> None:
     for row in rows[1:]:
         table.add_row(*map(plain_text, row))
     Console(width=None if sys.stdout.isatty() else UNBOUNDED_WIDTH).print(table)
-
-
-def _print_markdown(rows: list[list[str]]) -> None:
-    for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
-        print("| " + " | ".join(printable(text).replace("|", "\\|") for text in row) + " |")
-    print()
 
 
 def _print_csv(comparison: Comparison) -> None:

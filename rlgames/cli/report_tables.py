@@ -1,4 +1,4 @@
-"""A report as a table for a person, as Markdown and as CSV."""
+"""A report as a table for a person, as Markdown, as LaTeX and as CSV."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rlgames.cli.markup import escape_markdown, latex_table, markdown_table
 from rlgames.commands.report import COLUMNS, ReportResult, cell
 from rlgames.config import plugins
 from rlgames.core.text import printable
@@ -60,12 +61,17 @@ def _table(report: Report, names: list[str], rows: list[list[str]]) -> Table:
     table = Table(
         title=_title(report), show_lines=any("\n" in text for row in rows for text in row)
     )
-    words = [*map(printable, report.keys), "settings", "status", "figures", "run"]
+    left = _left_columns(report)
     for name in names:
-        table.add_column(Text(name), justify="left" if name in words else "right")
+        table.add_column(Text(name), justify="left" if name in left else "right")
     for row in rows:
         table.add_row(*map(Text, row))
     return table
+
+
+def _left_columns(report: Report) -> list[str]:
+    """The headings of columns with words."""
+    return [*map(printable, report.keys), "settings", "status", "figures", "run"]
 
 
 def _folded(
@@ -86,10 +92,18 @@ def _folded(
 def print_markdown(report: Report) -> None:
     report = _essence(report)
     names, rows = _cells(report)
-    for row in (names, ["---"] * len(names), *rows):
-        print("| " + " | ".join(_marked(text) for text in row) + " |")
-    advice = [f"{_marked(text)} {_as_code(command)}" for text, command in _advice(report)]
-    print("\n" + "\n\n".join([_marked(_title(report)), *advice]))
+    print(markdown_table([names, *rows]))
+    advice = [f"{escape_markdown(text)} {_as_code(command)}" for text, command in _advice(report)]
+    print("\n" + "\n\n".join([escape_markdown(_title(report)), *advice]))
+
+
+def print_latex(report: Report) -> None:
+    """The table of Markdown; what else there is to say as comments."""
+    report = _essence(report)
+    names, rows = _cells(report)
+    print(latex_table([names, *rows], _left_columns(report)))
+    for line in [_title(report), *(" ".join(parts) for parts in _advice(report))]:
+        print(f"% {printable(line)}")
 
 
 def _essence(report: Report) -> Report:
@@ -134,6 +148,7 @@ def print_csv(report: Report) -> None:
 PRINTERS: dict[str, Callable[[Report], None]] = {
     "table": print_table,
     "markdown": print_markdown,
+    "latex": print_latex,
     "csv": print_csv,
 }
 """By the value of format=."""
@@ -208,11 +223,4 @@ def _advice(report: Report) -> list[tuple[str, str]]:
 
 def _as_code(text: str) -> str:
     """Text that Markdown shows as it is, and that can be copied from its source too."""
-    return f"`{text}`" if "`" not in text else _marked(text)
-
-
-def _marked(text: str) -> str:
-    """Text that Markdown shows as it is, inside a table too."""
-    for character in "\\`*_[]<>|~":
-        text = text.replace(character, "\\" + character)
-    return text
+    return f"`{text}`" if "`" not in text else escape_markdown(text)

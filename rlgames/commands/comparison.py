@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,7 +117,7 @@ def compare(
         raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
     chosen = DEFAULT_POWER if power is None else power
     comparison = Comparison([], [], [], {}, chosen)
-    for games, agents in _agents_by_games(_agents(finished, name), name).items():
+    for games, agents in _agents_by_games(group_agents(finished, name), name).items():
         _add(comparison, list(games), agents, difference)
     return comparison
 
@@ -133,7 +132,7 @@ def _agents_by_games(agents: list[Agent], name: str) -> dict[tuple[str, ...], li
         games = {game for agent in agents for game in agent.games}
         lacking = min(agents, key=lambda agent: len(agent.games))
         missing = sorted(games - set(lacking.games))
-        text = f"{lacking.label} has no run of {_game_in_words(missing[0])}"
+        text = f"{lacking.label} has no run of {game_in_words(missing[0])}"
         raise ConfigError(text, "agents are compared on the same games")
     return groups
 
@@ -159,8 +158,13 @@ def _add(
             comparison.pairs.append(_pair(sample, agents, indices, comparison.power, target))
 
 
-def _agents(runs: list[RunSummary], name: str) -> list[Agent]:
-    """The agents, in the order of their first runs. Raises ConfigError."""
+def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
+    """The agents that a setting or their whole configs (name=config) tell apart, in the order of
+    their first runs.
+
+    Raises ConfigError for an unknown setting, and for runs of one agent and game that differ in
+    more than their seeds.
+    """
     own_keys = {run.path: set(run.config.get("game") or {}) | {"game", "seed"} for run in runs}
     names = dict.fromkeys(
         key for run in runs for key in run.settings if key not in own_keys[run.path]
@@ -206,7 +210,10 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
     of each checkpoint."""
     rows = [row for agent in agents for row in agent.games.values()]
     figure = rows[0].first.figure or ""
-    ranges = {game: _random_and_optimum(agents, game) for game in games}
+    ranges = {
+        game: random_and_optimum([run for agent in agents for run in agent.games[game].runs])
+        for game in games
+    }
     samples = []
     for checkpoint, results_of in CHECKPOINTS.items():
         scores = []
@@ -230,7 +237,7 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
     if not samples:
         unknown = next((game for game, ends in ranges.items() if ends is None), games[0])
         raise ConfigError(
-            f"{_game_in_words(unknown)} has no optimum or random play in run.json, so its results "
+            f"{game_in_words(unknown)} has no optimum or random play in run.json, so its results "
             "cannot be compared with those of other games",
             "name runs of one game",
         )
@@ -247,9 +254,9 @@ def _values(row: Row, results_of: Callable[[RunSummary], dict[str, float]]) -> F
     return np.array([float(np.mean(values)) for values in by_seed if values])
 
 
-def _random_and_optimum(agents: list[Agent], game: str) -> tuple[float, float] | None:
-    """What random and optimal play reach in a game; None if a run does not know both."""
-    known = [run.results for agent in agents for run in agent.games[game].runs]
+def random_and_optimum(runs: list[RunSummary]) -> tuple[float, float] | None:
+    """What random and optimal play reach in the game of these runs; None if no run knows both."""
+    known = [run.results for run in runs]
     ends = [(of["random"], of["optimal"]) for of in known if "random" in of and "optimal" in of]
     if not ends:
         return None
@@ -260,7 +267,7 @@ def _random_and_optimum(agents: list[Agent], game: str) -> tuple[float, float] |
 def _statistics(sample: Sample, agent: Agent, scores: Scores) -> dict[str, Any]:
     return {
         "agent": agent.label,
-        "games": [_game_in_words(game) for game in sorted(agent.games)],
+        "games": [game_in_words(game) for game in sorted(agent.games)],
         "figure": sample.figure,
         "checkpoint": sample.checkpoint,
         "runs": sum(map(len, scores)),
@@ -282,7 +289,7 @@ def _pair(
     target = abs(observed.value) if difference is None else difference
     return {
         "agents": [agents[index].label for index in indices],
-        "games": [_game_in_words(game) for game in sorted(agents[indices[0]].games)],
+        "games": [game_in_words(game) for game in sorted(agents[indices[0]].games)],
         "figure": sample.figure,
         "checkpoint": sample.checkpoint,
         "difference": observed,
@@ -299,44 +306,23 @@ def _plain(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _game_in_words(game: str) -> str:
+def game_in_words(game: str) -> str:
     """A game with its rules as one types them; game: its settings as JSON."""
     rules = json.loads(game)
     words = [f"{name}={json_text(value)}" for name, value in rules.items() if name != "name"]
     return printable(" ".join([str(rules.get("name")), *words]).replace('"', ""))
 
 
-def write_profiles(comparison: Comparison, path: Path) -> None:
-    """Write the performance profiles to a .png, .csv or .json file. Raises ConfigError, OSError."""
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".csv", ".json"):
-        raise ConfigError(f"profile={path} has no known format", "it should end in .png")
-    if not comparison.profiles:
-        raise ConfigError(
-            "profile= needs results between random play and the optimum",
-            "choose a game whose optimum is known; see rlgames games",
-        )
-    if suffix == ".json":
-        path.write_text(json_text(comparison.as_dict()["profiles"]) + "\n", encoding="utf-8")
-        return
-    if suffix == ".csv":
-        _write_csv(comparison, path)
-        return
-    from rlgames.drawing import plots
-
-    curves = {name: (PROFILE_LEVELS, values) for name, values in comparison.profiles.items()}
-    labels = ("normalized score: 0 random play, 1 optimum", "fraction of runs at least as good")
-    chart = plots.line_chart("performance profile", curves, top=1.0, labels=labels)
-    path.write_bytes(plots.encode_png(chart))
-
-
-def _write_csv(comparison: Comparison, path: Path) -> None:
-    import csv
-
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([NORMALIZED, *comparison.profiles])
-        writer.writerows(
-            [f"{level:.2f}", *(values[row] for values in comparison.profiles.values())]
-            for row, level in enumerate(PROFILE_LEVELS)
-        )
+def game_titles(games: list[str]) -> dict[str, str]:
+    """The name of each game, with those of its rules that differ between games of one name."""
+    parsed = {game: json.loads(game) for game in games}
+    rules = {game: own if isinstance(own, dict) else {} for game, own in parsed.items()}
+    titles = {}
+    for game, own in rules.items():
+        alike = [each for each in rules.values() if each.get("name") == own.get("name")]
+        words = [str(own.get("name"))]
+        for key, value in own.items():
+            if any(each.get(key) != value for each in alike):
+                words.append(f"{key}={json_text(value)}")
+        titles[game] = printable(" ".join(words).replace('"', ""))
+    return titles

@@ -1,142 +1,241 @@
-"""Learning curves of several runs in one picture."""
+"""Learning curves of several runs as one figure: `rlgames report curves=`; reads only files."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
+from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.metrics import axis_label
 from rlgames.core.text import json_text, printable
-from rlgames.drawing import plots
-from rlgames.drawing.plots import Floats
-from rlgames.runs.files import finite_or_none, read_metrics
-from rlgames.runs.summary import Report, Row, RunSummary, SeedMean
+from rlgames.drawing import figures
+from rlgames.drawing.figures import Line, Panel
+from rlgames.evaluation.aggregate import normalized
+from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
+from rlgames.runs.files import read_metrics
+from rlgames.runs.summary import Report, Row, RunSummary
 
-MAX_CURVES = 8
-"""More curves in one picture cannot be distinguished."""
+NORMALIZED = "normalized"
+"""The value of metric= for the game's figure between random play (0) and the optimum (1)."""
 
-Curve = tuple[Floats, Floats]
+AGGREGATES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
+BANDS = {
+    "ci": "95 % interval",
+    "bootstrap": "95 % bootstrap interval",
+    "sd": "standard deviation",
+    "minmax": "lowest to highest",
+    "none": "",
+}
+"""By the values of aggregate= and band=: what the legend calls them."""
+
+REFERENCES = {"random": "random play", "optimal": "optimum"}
 
 
-def draw(
-    report: Report, rows: list[Row], path: Path, metric: str | None, window: int | None
-) -> None:
-    """Write the curves of the first rows to a .png, with bands over the seeds of a row.
+@dataclass(frozen=True)
+class CurveOptions:
+    """How curves are drawn; the fields are keys of `rlgames report`, None for their defaults.
 
-    window: average a training metric over this many games; None: draw it as logged.
-    Raises ConfigError for another name, an unknown metric or a window that the logs do not allow,
-    and OSError.
+    window: average a training metric over this many games; None: draw it as logged. compare: the
+    setting that tells the agents apart whose runs are one curve; None: one curve for each row.
     """
-    if path.suffix.lower() != ".png":
-        raise ConfigError(f"curves={path} is not a picture", "it should end in .png")
-    lines = {run.path: _lines(run.path) for run in report.runs}
-    metric = _checked_metric(report, lines, metric, window)
-    drawn = _curves_by_row(rows, lines, metric, window)
-    curves: dict[str, Curve] = {}
-    bands: dict[str, Curve] = {}
-    for row, each in drawn[:MAX_CURVES]:
-        name = _label(row, report.keys, curves)
-        x, means = over_runs(each)
-        y = np.array([mean.mean for mean in means])
-        curves[name] = x, y
-        if len(each) > 1:
-            half = np.array([mean.half or 0.0 for mean in means])
-            bands[name] = y - half, y + half
-    curves |= _references(report, metric, curves)
-    title = metric if window is None else f"{metric}, mean of the last {window:,} games"
-    title += ", mean and 95 % interval over seeds" if bands else ""
-    title += f", {MAX_CURVES} of {len(drawn)}" if len(drawn) > MAX_CURVES else ""
-    labels = ("games", metric.partition("/")[2])
-    chart = plots.line_chart(title, curves, bottom=None, bands=bands, labels=labels)
-    path.write_bytes(plots.encode_png(chart))
+
+    metric: Sequence[str] = ()
+    window: int | None = None
+    x: str | None = None
+    aggregate: str | None = None
+    band: str | None = None
+    width: str | float | None = None
+    style: str | None = None
+    compare: str | None = None
+
+    @property
+    def words(self) -> tuple[str, str, str]:
+        return self.x or "games", self.aggregate or "mean", self.band or "ci"
 
 
-def _checked_metric(
-    report: Report,
-    lines: dict[Path, list[dict[str, float]]],
-    metric: str | None,
-    window: int | None,
-) -> str:
-    """The metric, by default the one that selects checkpoints. Raises ConfigError."""
-    judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
-    if metric is None:
-        metric = f"eval/{judged[0]}" if judged else "eval/points"
-    metrics = {name for each in lines.values() for line in each for name in line} - {"games"}
-    if metric not in metrics:
-        near = nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
-        raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
-    if window is not None and not metric.startswith("train/"):
-        hint = "metric=train/turns is a mean over training games"
-        raise ConfigError(f"window={window} needs a metric of training", hint)
-    return metric
+@dataclass(frozen=True)
+class Source:
+    """What one curve is about: for each game, the runs of each seed."""
+
+    label: str
+    games: dict[str, list[list[RunSummary]]]
 
 
-def _curves_by_row(
-    rows: list[Row], lines: dict[Path, list[dict[str, float]]], metric: str, window: int | None
-) -> list[tuple[Row, list[Curve]]]:
-    """The rows that have the metric, each with a curve of every seed."""
+def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions) -> None:
+    """Write the curves of the first rows, or of agents, with bands over their seeds.
 
-    def points(run: RunSummary) -> Curve:
-        curve = _points(lines[run.path], metric)
-        return curve if window is None else moving_mean(curve, window)
+    Metrics are rows of panels, and games are columns. Raises ConfigError for a format that is not
+    known, an unknown metric, a window that the logs do not allow, and OSError.
+    """
+    figures.check_figure("curves", path)
+    _, aggregate, band = options.words
+    if band == "sd" and aggregate != "mean":
+        raise ConfigError(f"band=sd is about the mean, not the {AGGREGATES[aggregate]}", "band=ci")
+    drawing = _Drawing(report, options)
+    sources = _sources(report, rows, options.compare)
+    panels = [
+        drawing.panels(metric, sources) for metric in _checked_metrics(drawing, options, sources)
+    ]
+    figure = figures.draw_panels(
+        panels,
+        figures.width_in_inches(options.width),
+        options.style or "color",
+        drawing.note(),
+    )
+    figures.save_figure(figure, path)
 
-    drawn = []
-    for row in rows:
-        of_seeds = [[points(run) for run in seed] for seed in row.by_seed]
+
+class _Drawing:
+    """Panels of metrics, and what their legend has to say."""
+
+    def __init__(self, report: Report, options: CurveOptions) -> None:
+        self.report, self.options = report, options
+        self.lines = {run.path: _lines(run.path) for run in report.runs}
+        self.num_seeds = self.num_left_out = 0
+
+    def panels(self, metric: str, sources: Sequence[Source]) -> list[Panel]:
+        """One panel for each game; one for all of them where agents are compared."""
+        is_pooled = metric == NORMALIZED and self.options.compare is not None
+        games = sorted({game for source in sources for game in source.games})
+        titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
+        groups = [games] if is_pooled else [[game] for game in games]
+        panels = []
+        for group in groups:
+            lines = self._panel_lines(metric, sources, group)
+            title = f"{len(games)} games" * (len(games) > 1) if is_pooled else titles[group[0]]
+            x_label = X_AXES[self.options.words[0]][1]
+            references = self._references(metric, group)
+            panels.append(Panel(title, x_label, _y_label(metric), lines, references))
+        return panels
+
+    def _panel_lines(
+        self, metric: str, sources: Sequence[Source], games: Sequence[str]
+    ) -> list[Line]:
+        lines: list[Line] = []
+        for source in sources:
+            if any(game not in source.games for game in games):
+                continue
+            curves = [self._of_seeds(metric, source.games[game], game) for game in games]
+            if not all(curves):
+                continue
+            if len(lines) == figures.MAX_LINES:
+                self.num_left_out += 1
+                continue
+            self.num_seeds = max(self.num_seeds, *map(len, curves))
+            x_name, aggregate, band = self.options.words
+            # Otherwise the curve would jump where a seed or a game ends.
+            is_shared = len(games) > 1 or x_name != "games"
+            x, y, limits = over_seeds(curves, aggregate, band, is_shared)
+            if len(x):
+                lines.append(Line(source.label, x, y, limits))
+        if lines:
+            return lines
+        if self.options.window is not None:
+            window = f"window={self.options.window}"
+            raise ConfigError(f"{window} is longer than every run", "use a shorter window")
+        where = "".join(f" of {title}" for title in game_titles([*games]).values())
+        raise ConfigError(f"metric={metric} has no finite value{where}", "choose another metric")
+
+    def _of_seeds(self, metric: str, seeds: list[list[RunSummary]], game: str) -> list[Curve]:
+        """A curve for each seed that has points, of its longest run."""
+        of_seeds = [[self._points(run, metric, game) for run in seed] for seed in seeds]
         longest = [max(seed, key=lambda curve: len(curve[0])) for seed in of_seeds]
-        if each := [curve for curve in longest if len(curve[0])]:
-            drawn.append((row, each))
-    if not drawn:
-        if window is None:
-            raise ConfigError(f"metric={metric} has no finite value", "choose another metric")
-        raise ConfigError(f"window={window} is longer than every run", "use a shorter window")
-    return drawn
+        return [curve for curve in longest if len(curve[0])]
 
+    def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
+        lines, is_normalized = self.lines[run.path], metric == NORMALIZED
+        curve = points(lines, f"eval/{run.figure}" if is_normalized else metric)
+        if self.options.window is not None:
+            curve = moving_mean(curve, self.options.window)
+        x, y = along(lines, curve, self.options.words[0])
+        return x, normalized(y, *self._ends(game)) if is_normalized else y
 
-def moving_mean(curve: Curve, window: int) -> Curve:
-    """The mean over the last `window` games, at each point from that many games on.
+    def _ends(self, game: str) -> tuple[float, float]:
+        """What random and optimal play reach in a game. Raises ConfigError if that is unknown."""
+        ends = random_and_optimum([run for run in self.report.runs if run.game == game])
+        if ends is None:
+            (title,) = game_titles([game]).values()
+            raise ConfigError(f"metric={NORMALIZED} needs a known optimum, and {title} has none")
+        return ends
 
-    curve: games and means since the point before, from game 0. A line of the log that lies partly
-    within the window counts for that part. Raises ConfigError if a line covers more games.
-    """
-    games, means = curve
-    sizes = np.diff(games, prepend=0.0)
-    if len(games) and sizes.max() > window:
-        text = f"window={window} is shorter than the {sizes.max():,.0f} games of a log line"
-        raise ConfigError(text, f"train with log_every={window} and a batch that divides it")
-    ends = np.concatenate([[0.0], games])
-    totals = np.concatenate([[0.0], np.cumsum(sizes * means)])
-    x = games[games >= window]
-    return x, (np.interp(x, ends, totals) - np.interp(x - window, ends, totals)) / window
-
-
-def _references(report: Report, metric: str, curves: dict[str, Curve]) -> dict[str, Curve]:
-    """Random play and the optimum as flat lines, where all runs are of one game."""
-    known = [
-        run
-        for run in report.runs
-        if run.results and metric in (f"eval/{run.figure}", f"train/{run.figure}")
-    ]
-    if not known or len({run.game for run in report.runs if run.config}) > 1:
+    def _references(self, metric: str, games: Sequence[str]) -> dict[str, float]:
+        if metric == NORMALIZED:
+            return {"random play": 0.0, "optimum": 1.0}
+        for run in self.report.runs:
+            is_own = metric in (f"eval/{run.figure}", f"train/{run.figure}")
+            if run.results and is_own and run.game in games:
+                return {
+                    words: run.results[name]
+                    for name, words in REFERENCES.items()
+                    if name in run.results
+                }
         return {}
-    places = np.concatenate([x for x, _ in curves.values()])
-    ends = np.array([places.min(), places.max()])
-    levels = known[0].results
-    names = {"random": "random play", "optimal": "optimum"}
-    return {names[key]: (ends, np.full(2, levels[key])) for key in names if key in levels}
+
+    def note(self) -> str:
+        """What the curves and bands are, in one line; empty for a single seed as logged."""
+        _, aggregate, band = self.options.words
+        words = []
+        if self.num_seeds > 1:
+            words.append(f"{AGGREGATES[aggregate]} of {self.num_seeds} seeds")
+            words += [f"band: {BANDS[band]}"] if BANDS[band] else []
+        if self.options.window is not None:
+            words.append(f"mean of the last {self.options.window:,} games")
+        if self.num_left_out:
+            words.append(f"the best {figures.MAX_LINES} only")
+        return ", ".join(words)
 
 
-def over_runs(curves: list[Curve]) -> tuple[Floats, list[SeedMean]]:
-    """The mean at every place where a run has a point, between its points on straight lines.
+def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[Source]:
+    """Agents, or rows without the keys of their games, which the panels name."""
+    if compare is not None:
+        agents = group_agents([run for run in report.runs if run.config], compare)
+        order = [run.path for row in rows for run in row.runs]  # the best first
+        places = {
+            agent.label: min(
+                order.index(run.path) for row in agent.games.values() for run in row.runs
+            )
+            for agent in agents
+        }
+        return [
+            Source(agent.label, {game: row.by_seed for game, row in agent.games.items()})
+            for agent in sorted(agents, key=lambda agent: places[agent.label])
+        ]
+    sources: list[Source] = []
+    for row in rows:
+        rules = row.first.config.get("game")
+        own = {"game", *(rules if isinstance(rules, dict) else ())}
+        several = len({each.first.game for each in rows}) > 1
+        keys = [key for key in report.keys if not (several and key in own)]
+        label = _label(row, keys)
+        if any(label == source.label and row.first.game in source.games for source in sources):
+            label = f"{label} ({row.first.path})"
+        sources.append(Source(label, {row.first.game: row.by_seed}))
+    return sources
 
-    Each curve: x, rising, and y, float64 [N]. A run counts only within its range of x.
-    """
-    x = np.unique(np.concatenate([places for places, _ in curves]))
-    each = [np.interp(x, places, y, left=np.nan, right=np.nan) for places, y in curves]
-    return x, [
-        SeedMean.of([float(y) for y in column if y == y]) for column in zip(*each, strict=True)
-    ]
+
+def _checked_metrics(
+    drawing: _Drawing, options: CurveOptions, sources: Sequence[Source]
+) -> list[str]:
+    """The metrics, by default the one that selects checkpoints. Raises ConfigError."""
+    report = drawing.report
+    metrics = {name for each in drawing.lines.values() for line in each for name in line}
+    metrics -= {"games"}
+    games = {game for source in sources for game in source.games}
+    if not options.metric:
+        judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
+        if options.compare is not None and len(games) > 1:
+            return [NORMALIZED]
+        return [f"eval/{judged[0]}" if judged else "eval/points"]
+    for metric in options.metric:
+        if metric not in {*metrics, NORMALIZED}:
+            near = nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
+            raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
+        if options.window is not None and not metric.startswith("train/"):
+            hint = "metric=train/turns is a mean over training games"
+            raise ConfigError(f"window={options.window} needs a metric of training", hint)
+    return list(options.metric)
 
 
 def _lines(run: Path) -> list[dict[str, float]]:
@@ -147,21 +246,17 @@ def _lines(run: Path) -> list[dict[str, float]]:
         return []
 
 
-def _points(lines: list[dict[str, float]], metric: str) -> Curve:
-    """A metric over games; where a number of games has several values, the last one counts."""
-    values: dict[float, float] = {}
-    for line in lines:
-        games, value = finite_or_none(line["games"]), finite_or_none(line.get(metric))
-        if games is not None and value is not None:
-            values[games] = value
-    x = sorted(values)
-    return np.array(x), np.array([values[games] for games in x])
+def _y_label(metric: str) -> str:
+    if metric == NORMALIZED:
+        return "normalized score\n(greedy play)"
+    source, _, name = metric.partition("/")
+    words = {"eval": "\n(greedy play)", "train": "\n(training)"}.get(source, "")
+    return printable(axis_label(source, name or metric)) + words
 
 
-def _label(row: Row, keys: list[str], taken: dict[str, Curve]) -> str:
+def _label(row: Row, keys: Sequence[str]) -> str:
     """The settings that distinguish a row."""
     settings = row.first.settings
     words = [f"{key}={json_text(settings[key])}" for key in keys if key in settings]
     name = printable(" ".join(words).replace('"', "") or str(row.first.path))
-    name = name if len(name) <= 90 else name[:89] + "…"
-    return name if name not in taken else f"{name} ({row.first.path})"
+    return name if len(name) <= 90 else name[:89] + "…"

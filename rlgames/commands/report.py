@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,10 @@ REFERENCES = ("random", "optimal", "held_out_optimal")
 
 COMPARISON_KEYS = ("profile", "power", "difference")
 """Keys that say more about compare=."""
+
+CURVE_KEYS = ("metric", "window", "x", "aggregate", "band")
+FIGURE_KEYS = ("width", "style")
+"""Keys that say how learning curves, and all figures, are drawn."""
 
 COLUMNS = (
     *("status", "runs", "random", "optimal", "held_out_optimal"),
@@ -62,13 +66,12 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     keys = _differing(runs, cfg.by)
     figures = _figures(runs)
     report = Report(runs, _sorted(rows, cfg.sort, keys, figures), keys, figures, _best(rows))
-    if cfg.curves is None and (cfg.metric is not None or cfg.window is not None):
-        name = "metric" if cfg.metric is not None else "window"
-        raise ConfigError(f"{name}= is for learning curves", "add curves=FILE.png")
+    _check_figure_keys(cfg)
     if cfg.curves is not None:
-        from rlgames.commands.curves import draw
+        from rlgames.commands.curves import CurveOptions, draw
 
-        draw(report, rows, Path(cfg.curves), cfg.metric, cfg.window)
+        names = [item.name for item in fields(CurveOptions)]
+        draw(report, rows, Path(cfg.curves), CurveOptions(**{name: cfg[name] for name in names}))
     comparison = None
     if cfg.compare is not None:
         comparison = _compare(runs, cfg)
@@ -78,12 +81,24 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
 
 
 def _compare(runs: list[RunSummary], cfg: DictConfig) -> Comparison:
-    from rlgames.commands.comparison import compare, write_profiles
+    from rlgames.commands.comparison import compare
 
     comparison = compare(runs, cfg.compare, cfg.power, cfg.difference)
     if cfg.profile is not None:
-        write_profiles(comparison, Path(cfg.profile))
+        from rlgames.commands.profiles import write_profiles
+
+        write_profiles(comparison, Path(cfg.profile), cfg.width, cfg.style)
     return comparison
+
+
+def _check_figure_keys(cfg: DictConfig) -> None:
+    """Raises ConfigError for keys of a figure that is not asked for."""
+    unused = [name for name in CURVE_KEYS if cfg[name] not in (None, [])]
+    if unused and cfg.curves is None:
+        raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
+    unused = [name for name in FIGURE_KEYS if cfg[name] is not None]
+    if unused and cfg.curves is None and cfg.profile is None:
+        raise ConfigError(f"{unused[0]}= is for figures", "add curves=FILE.png")
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:

@@ -73,6 +73,8 @@ def typed_values(
         if name not in metadata:
             raise unknown_key(dotted + name, [dotted + each for each in metadata])
         raw = _whole_number(_resolved(node, name), kind_of(schema, name))
+        if metadata[name].get("takes_word") and isinstance(raw, str):
+            raw = [raw]
         _check_kind(dotted + name, raw, kind_of(schema, name), metadata[name].get("is_text", False))
         try:
             typed[name] = raw

@@ -21,12 +21,15 @@ def key(
     of: Any = (),
     help: str = "",
     is_text: bool = False,
+    takes_word: bool = False,
 ) -> Any:
     """A field of a schema: its default, its range from low to high or its choices, and its help.
 
     is_text: it holds a path or another text with any characters, which Hydra needs in quotes.
+    takes_word: a list of words that may be typed as a single word.
     """
     metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_text": is_text}
+    metadata["takes_word"] = takes_word
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)

@@ -15,25 +15,42 @@ class Metric:
 
     directions: by the goal of the game (Spec.goal) +1 where higher is better, -1 where lower is
         better and 0 where neither is; games with another goal do not have the metric.
+    label: the metric with its unit, for the axis of a figure.
     is_headline: it may select the best checkpoint, and is shown while a run trains.
     """
 
     directions: Mapping[str, int]
+    label: str
     is_headline: bool = False
 
 
 METRICS = {
     # 2048 ends when no move is left, so a longer game is a better one.
-    "turns": Metric({"turns": -1, "score": 1, "outcome": 0}, is_headline=True),
-    "score": Metric({"score": 1}, is_headline=True),
-    "grid_sum": Metric({"score": 1}),
-    "held_out_turns": Metric({"turns": -1}),
-    "points": Metric({"outcome": 1}, is_headline=True),
-    "win": Metric({"outcome": 1}),
-    "draw": Metric({"outcome": 0}),
-    "loss": Metric({"outcome": -1}),
-    "exploitability": Metric({"outcome": -1}, is_headline=True),
+    "turns": Metric({"turns": -1, "score": 1, "outcome": 0}, "turns per game", is_headline=True),
+    "score": Metric({"score": 1}, "score per game", is_headline=True),
+    "grid_sum": Metric({"score": 1}, "sum of the final grid"),
+    "held_out_turns": Metric({"turns": -1}, "turns per held-out game"),
+    "points": Metric({"outcome": 1}, "fraction of points won", is_headline=True),
+    "win": Metric({"outcome": 1}, "fraction of games won"),
+    "draw": Metric({"outcome": 0}, "fraction of games drawn"),
+    "loss": Metric({"outcome": -1}, "fraction of games lost"),
+    "exploitability": Metric({"outcome": -1}, "exploitability (points per game)", is_headline=True),
 }
+
+TRAINING_LABELS = {
+    "draws": "fraction of games drawn",
+    "first_seat_wins": "fraction won by the first seat",
+    "entropy": "entropy (nats per move)",
+    "target_entropy": "entropy of the search (nats per move)",
+    "lr": "learning rate",
+    "grad_norm": "norm of the gradient",
+    "return": "return per move",
+    "loss": "loss",
+    "games_per_s": "games per second",
+    "moves_per_s": "moves per second",
+    "seconds": "wall-clock time (s)",
+}
+"""Labels of metrics of training, which are not about how well a policy plays."""
 
 GOAL_METRICS = {"turns": "turns", "score": "score", "outcome": "points"}
 """The metric that a game is about, by its goal."""
@@ -49,6 +66,13 @@ def has_metric(goal: str, name: str) -> bool:
 def direction(goal: str, name: str) -> int:
     """+1 where higher values are better, -1 where lower are, 0 where neither or unknown."""
     return METRICS[name].directions[goal] if has_metric(goal, name) else 0
+
+
+def axis_label(source: str, name: str) -> str:
+    """A metric with its unit, for the axis of a figure; source: train, eval or time."""
+    if source != "eval" and name in TRAINING_LABELS:
+        return TRAINING_LABELS[name]
+    return METRICS[name].label if name in METRICS else name.replace("_", " ")
 
 
 def goal_of(metric: object) -> str:

@@ -1,4 +1,7 @@
-"""Plots of curves and distributions, for TensorBoard and the run's directory."""
+"""Small plots that runs write for TensorBoard while they train; needs no matplotlib.
+
+Figures for people to print are drawn by figures.py.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 Floats = NDArray[np.float64]
 
-LARGE, SMALL = (640, 360), (340, 220)
-"""Pixels. TensorBoard shows pictures at about the small width, and scales larger ones badly."""
+SIZE = (340, 220)
+"""Pixels. TensorBoard shows pictures at about this width, and scales larger ones badly."""
 
-LEFT, RIGHT, TOP, BOTTOM = 72, 24, 40, 40
+LEFT, RIGHT, TOP, BOTTOM = 48, 16, 40, 24
 LINE = 14
 COLORS = (
     *((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45)),
@@ -37,50 +40,33 @@ def histogram(title: str, groups: dict[str, Floats], bins: int = 40) -> Image.Im
         fraction = np.histogram(values, edges)[0] / max(len(values), 1)
         # Each bin is a horizontal step.
         curves[f"{name} ({len(values):,})"] = (np.repeat(edges, 2)[1:-1], np.repeat(fraction, 2))
-    return line_chart(title, curves, size=SMALL)
+    return _line_chart(title, curves)
 
 
 def plot_series(title: str, values: Floats, high: float) -> Image.Image:
     """One number for each move of a game, on an axis from 0 to high; values: float64 [T]."""
-    return line_chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, top=high, size=SMALL)
+    return _line_chart(title, {"": (np.arange(1.0, len(values) + 1), values)}, high)
 
 
-def line_chart(
-    title: str,
-    curves: dict[str, tuple[Floats, Floats]],
-    top: float | None = None,
-    bottom: float | None = 0.0,
-    bands: dict[str, tuple[Floats, Floats]] | None = None,
-    size: tuple[int, int] = LARGE,
-    labels: tuple[str, str] = ("", ""),
+def _line_chart(
+    title: str, curves: dict[str, tuple[Floats, Floats]], top: float | None = None
 ) -> Image.Image:
-    """Lines through points, x and y float64 [N] each, by name.
+    """Lines through points, x and y float64 [N] each, by name; the y axis starts at 0.
 
-    bottom, top: limits of the y axis, None for those of the lines. bands: lower and upper limits
-    of a line, float64 [N] each, by its name. size: width and height. labels: of the x and y axes.
+    top: where it ends; None: at the highest point.
     """
-    bands, (width, plain_height) = bands or {}, size
+    width, plain_height = SIZE
     legend = _legend(list(curves), width - LEFT)
     height = plain_height + (len(legend) - 1) * LINE
     image = Image.new("RGB", (width, height), WHITE)
     draw = ImageDraw.Draw(image)
     xs = np.concatenate([x for x, _ in curves.values()])
-    ys = np.concatenate(
-        [*(y for _, y in curves.values()), *(y for band in bands.values() for y in band)]
-    )
-    low = float(ys.min()) if bottom is None else bottom
+    ys = np.concatenate([y for _, y in curves.values()])
     x_range = _non_empty(float(xs.min()), float(xs.max()))
-    y_range = _non_empty(low, top or float(ys.max()))
+    y_range = _non_empty(0.0, top or float(ys.max()))
     axes = _Axes(x_range, y_range, height - plain_height + TOP, width, height)
-    for number, name in enumerate(curves):
-        if name in bands:
-            x, (lower, upper) = curves[name][0], bands[name]
-            edge = [*zip(x, lower, strict=True), *zip(x[::-1], upper[::-1], strict=True)]
-            _shade(image, [axes.place(a, b) for a, b in edge], COLORS[number % len(COLORS)])
     axes.draw(draw)
     draw.text((LEFT, 6), title, BLACK)
-    draw.text(((LEFT + width - RIGHT) / 2, height - 14), labels[0], BLACK, anchor="ma")
-    _draw_upright(image, labels[1], (axes.above + height - BOTTOM) // 2)
     for number, (x, y) in enumerate(curves.values()):
         points = [axes.place(a, b) for a, b in zip(x, y, strict=True)]
         draw.line(points, COLORS[number % len(COLORS)], 2)
@@ -123,15 +109,6 @@ class _Axes:
             draw.text(place, _tick(tick, step), BLACK, anchor="ma")
 
 
-def _draw_upright(image: Image.Image, text: str, middle: int) -> None:
-    """Text at the left edge, to be read from the right."""
-    if text:
-        width = int(ImageFont.load_default().getlength(text)) + 1
-        label = Image.new("RGB", (width, LINE), WHITE)
-        ImageDraw.Draw(label).text((0, 1), text, BLACK)
-        image.paste(label.transpose(Image.Transpose.ROTATE_90), (4, middle - width // 2))
-
-
 def _draw_legend(draw: ImageDraw.ImageDraw, rows: list[list[str]]) -> None:
     number = 0
     for line, row in enumerate(rows):
@@ -168,13 +145,6 @@ def _legend(names: list[str], across: int) -> list[list[str]]:
         rows[-1].append(name)
         used += width
     return rows
-
-
-def _shade(image: Image.Image, edge: list[tuple[float, float]], color: tuple[int, ...]) -> None:
-    """Fill a polygon, partly transparent."""
-    mask = Image.new("L", image.size)
-    ImageDraw.Draw(mask).polygon(edge, 50)
-    image.paste(color, mask=mask)
 
 
 def encode_png(picture: Image.Image) -> bytes:

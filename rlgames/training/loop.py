@@ -141,7 +141,8 @@ class TrainingLoop:
         progress = self.state.progress
         with self.interrupts.shielded():
             progress.logged_at = progress.games_played
-            self.callbacks.on_metrics(progress.games_played, self.state.metrics.close())
+            line = self.state.metrics.close() | self.state.totals()
+            self.callbacks.on_metrics(progress.games_played, line)
 
     def evaluate(self) -> None:
         """Evaluate the greedy policy, log the metrics, and save the weights if they are the best
@@ -161,7 +162,7 @@ class TrainingLoop:
                 progress.has_converged = learner.converged(metrics["loss"])
             progress.evaluated_at = progress.games_played
             line = {f"eval/{name}": value for name, value in metrics.items()}
-            line["time/seconds"] = self.state.seconds
+            line |= self.state.totals()
             self.callbacks.on_metrics(progress.games_played, line)
             best = evaluator.better(metrics, progress.best)
             if best is not None:

@@ -69,6 +69,12 @@ class TrainingState:
         """Wall-clock time of all processes of the run, one after the other."""
         return self.progress.seconds + time.perf_counter() - self._started_at
 
+    def totals(self) -> dict[str, float]:
+        """What the run has taken so far, for each line of the log."""
+        progress = self.progress
+        totals = {"time/seconds": self.seconds, "time/updates": progress.num_updates}
+        return totals | ({} if progress.num_moves is None else {"time/moves": progress.num_moves})
+
     def take_snapshot(self) -> None:
         """Note what playing changes."""
         players = enumerate(self.components.players)
@@ -93,6 +99,8 @@ class TrainingState:
         num_games, num_moves, num_stopping = distributed.all_reduce_sum(counts).tolist()
         self.metrics.count(num_games, num_moves)
         self.progress.games_played += num_games
+        if self.progress.num_moves is not None:
+            self.progress.num_moves += num_moves
         self.progress.num_updates += 1
         self.take_snapshot()
         return bool(num_stopping)
@@ -127,7 +135,7 @@ class TrainingState:
 
     def _load_state_dict(self, state: Tree) -> None:
         components, processes = self.components, state["processes"]
-        self.progress = Progress(**state["progress"])
+        self.progress = Progress(**{"num_moves": None, **state["progress"]})
         self.num_log_lines = checked_int(state["num_log_lines"], 0)
         if "num_events" in state:
             self.num_events = checked_int(state["num_events"], 0)

@@ -102,10 +102,12 @@ def test_every_format_shows_the_statistics(runs, typed):
 
 
 def test_profiles_are_written_as_a_picture_or_numbers(runs, typed, tmp_path):
-    for name in ("profile.png", "profile.csv", "profile.json"):
+    for name in ("profile.png", "profile.svg", "profile.csv", "profile.json"):
         shown = compared(typed, "runs", "compare=learner", f"profile={name}")
         assert f"performance profiles: {name}" in shown
-    assert Image.open(tmp_path / "profile.png").size == (640, 360)
+    with Image.open(tmp_path / "profile.png") as picture:
+        assert picture.format == "PNG"
+    assert (tmp_path / "profile.svg").read_text().startswith("<?xml")
     rows = list(csv.DictReader((tmp_path / "profile.csv").open()))
     assert float(rows[-10]["learner=ppo, best (selected)"]) == pytest.approx(2 / 3)
     assert json.loads((tmp_path / "profile.json").read_text())["levels"][-1] == 1

@@ -12,15 +12,12 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from markers import one_in
-from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.commands.curves import moving_mean, over_runs
 from rlgames.commands.report import report_command
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -132,6 +129,11 @@ def test_every_format_says_the_same(sweep, typed):
     ]
     assert lines[2] == cells
     assert told.splitlines()[-1] == "best run: `rlgames eval sweep/3`"
+    told = reported(typed, "sweep", "format=latex").splitlines()
+    assert told[1:3] == ["\\begin{tabular}{llrrrrrrrl}", "\\toprule"]
+    row = told[5].removesuffix(" \\\\").split(" & ")
+    assert [cell.replace("$\\pm$", "±").replace("\\%", "%") for cell in row] == cells
+    assert told[-1] == "% best run: rlgames eval sweep/3"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
     assert float(rows[0]["turns best (selected)"]) == mean
     assert float(rows[0]["turns final"]) == mean + 1
@@ -264,7 +266,7 @@ def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
     assert found["best"] == ["runs/good"]
     for row in found["rows"]:
         assert row["results"] == {} or row["runs"][0] in {f"runs/{n}" for n in DONE}
-    for form in ("table", "csv", "markdown"):
+    for form in ("table", "csv", "markdown", "latex"):
         assert "NaN" not in reported(typed, "runs", f"format={form}")
     assert "interrupted at 50%" in reported(typed, "runs")
 
@@ -292,10 +294,10 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
         facts={"best_by": evil},
     )
     write(tmp_path / "runs" / "c", facts={"status": evil})
-    for form in ("table", "csv", "markdown", "json"):
+    for form in ("table", "csv", "markdown", "latex", "json"):
         told = reported(typed, "runs", f"format={form}", "curves=c.png", "metric=eval/turns")
         assert all(c.isprintable() or c == "\n" for c in told), form
-        assert "[red]" in told.replace("\\", "")
+        assert "[red]" in told.replace("\\", "").replace("{[}", "[").replace("{]}", "]")
     said = typed("report", f"no{evil}")
     assert all(c.isprintable() or c == "\n" for c in said.stderr)
 
@@ -317,7 +319,7 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["sweep", "curves=none/x.png"], "none/x.png"),
             (["sweep", "metric=eval/turns"], "curves=FILE.png"),
             (["sweep", "window=100"], "curves=FILE.png"),
-            (["sweep", "window=100", "curves=x.png"], "metric=train/turns"),
+            (["sweep", "window=100", "curves=x.png", "metric=eval/turns"], "metric=train/turns"),
         ],
     ),
 )
@@ -327,50 +329,6 @@ def test_bad_words_are_refused_in_one_line(words, hint, sweep, typed, tmp_path):
     assert said.returncode in (2, 3)
     assert (said.stdout, hint in said.stderr) == ("", True), said
     assert len(said.stderr.splitlines()) == 1
-
-
-def test_curves_are_means_over_seeds(sweep, typed, tmp_path):
-    x, means = over_runs(
-        [(np.array([1.0, 3.0]), np.array([2.0, 4.0])), (np.array([2.0, 3.0]), np.array([5.0, 8.0]))]
-    )
-    assert list(x) == [1, 2, 3]
-    assert [(mean.mean, mean.count) for mean in means] == [(2, 1), (4, 2), (6, 2)]
-    assert means[2].half == pytest.approx(T[1] * math.sqrt(8 / 2), 1e-4)
-    assert "curves: my curves.png" in reported(typed, "sweep", "curves=my curves.png")
-    with Image.open(tmp_path / "my curves.png") as picture:
-        colours: Any = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20)}
-    # A line for each lr and a band, which shines through, and the optimum.
-    assert {(31, 119, 180), (214, 95, 14), (44, 140, 60)} <= colours
-    assert any(r > 180 and 200 < g < 235 and b > 230 for r, g, b in colours)
-
-
-def test_a_window_averages_training_metrics_over_games(tmp_path, typed):
-    games, means = np.array([100.0, 200.0, 400.0]), np.array([8.0, 6.0, 5.0])
-    x, y = moving_mean((games, means), 200)
-    assert list(x) == [200, 400]
-    assert list(y) == [7, 5]
-    x, y = moving_mean((games, means), 300)
-    assert list(x) == [400]
-    assert y[0] == pytest.approx((6 + 2 * 5) / 3)
-    assert len(moving_mean((games, means), 500)[0]) == 0
-
-    run = write(tmp_path / "run")
-    lines = [{"games": 100 * n, "train/turns": 5 + (-1) ** n} for n in range(1, 11)]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    draw = ["run", "curves=x.png", "metric=train/turns"]
-    assert "curves: x.png" in reported(typed, *draw, "window=200")
-    with Image.open(tmp_path / "x.png") as picture:
-        pixels = np.asarray(picture.convert("RGB"))
-    is_curve = (pixels == (31, 119, 180)).all(2)[40:]  # below the legend
-    rows = is_curve.any(1).nonzero()[0]
-    assert rows.max() - rows.min() < 4  # a flat line: two log lines average to 5
-    said = typed("report", *draw, "window=2000")
-    assert said.returncode == 2
-    assert "window=2000 is longer than every run" in said.stderr
-    said = typed("report", *draw, "window=50")
-    assert said.returncode == 2
-    assert "window=50 is shorter than the 100 games of a log line" in said.stderr
-    assert "log_every=50" in said.stderr
 
 
 def test_settings_have_the_names_that_are_typed():

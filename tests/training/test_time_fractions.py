@@ -42,3 +42,24 @@ def test_the_latest_fractions_of_a_run_add_up_to_one_at_most(tmp_path):
     line = fractions(view_of_run(run).latest)
     assert 0 < sum(line.values()) <= 1
     assert line["solving"] == 0 < line["learning"]
+
+
+def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_path):
+    import rlgames
+    from rlgames.commands.resume import load_resumable
+    from rlgames.runs.files import read_metrics
+    from rlgames.training.run import resume
+
+    words = ["game=salvo", "board=4", "ships=[4]", "shots=2", "experiment=null", "games=32"]
+    sizes = ["batch=16", "log_every=16", "eval_games=4", "policy.layers=[4]", "solve_seconds=0"]
+    run = rlgames.train([*words, *sizes, f"out={tmp_path / 'run'}"])
+    resume(run, *load_resumable(run, ["games=64"]))
+    lines = [line for line in read_metrics(run / "metrics.jsonl") if "train/turns" in line]
+    moves = 0.0
+    for number, line in enumerate(lines, 1):
+        moves += 16 * line["train/turns"]  # a turn of Salvo is a move
+        assert (line["games"], line["time/updates"]) == (16 * number, number)
+        assert line["time/moves"] == pytest.approx(moves)
+    assert len(lines) == 4
+    seconds = [line["time/seconds"] for line in lines]
+    assert seconds == sorted(seconds)

@@ -1,0 +1,243 @@
+"""Figures for papers, drawn with matplotlib; nothing imports it before a figure is asked for.
+
+The same numbers give the same file, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlgames.core.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+FORMATS = (".png", ".svg", ".pdf")
+
+WIDTHS = {"column": 3.25, "page": 6.75}
+"""Inches of one column, and of a page with two of them, in most conference papers."""
+
+MAX_LINES = 8
+"""More lines in one panel cannot be distinguished."""
+
+COLORS = {
+    # Okabe and Ito's colors, without yellow, which is too light on white.
+    "color": (
+        *("#0072B2", "#D55E00", "#009E73", "#E69F00"),
+        *("#CC79A7", "#56B4E9", "#000000", "#7F5B2E"),
+    ),
+    "gray": (
+        *("#000000", "#8C8C8C", "#4D4D4D", "#B3B3B3"),
+        *("#262626", "#A0A0A0", "#666666", "#C0C0C0"),
+    ),
+}
+"""By the value of style=. Markers tell lines apart too, so both are readable without colors."""
+
+MARKERS = "osD^vPX*"
+
+MARKERS_PER_LINE = 8
+
+DASHES = ((4, 2), (1, 2), (6, 2, 1, 2))
+"""Of the references."""
+
+NARROW, LEGEND_LINE = 4.0, 0.17
+"""Inches: panels that are less wide are higher; the height of a line of the legend."""
+
+SETTINGS: dict[str, Any] = {
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "font.size": 8.0,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.5,
+    "axes.titlesize": 8.0,
+    "legend.fontsize": 7.0,
+    "legend.frameon": False,
+    "legend.title_fontsize": 7.0,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.0,
+    "pdf.fonttype": 42,  # publishers refuse Type 3
+    "savefig.dpi": 150,
+    "svg.hashsalt": "rlgames",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: x and y, float64 [N], and a band around it, lower and upper limits, [N] each."""
+
+    label: str
+    x: Floats
+    y: Floats
+    band: tuple[Floats, Floats] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. references: levels that are drawn as dashed lines, by their names.
+
+    y_range: None for that of the lines and references; bands may leave it.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+    references: Mapping[str, float] = field(default_factory=dict)
+    y_range: tuple[float, float] | None = None
+
+
+def check_figure(key: str, path: Path, formats: Sequence[str] = FORMATS) -> None:
+    """Raises ConfigError for a file of another format, and where matplotlib is missing."""
+    if path.suffix.lower() not in formats:
+        names = f"{', '.join(formats[:-1])} or {formats[-1]}"
+        raise ConfigError(f"{key}={path} is not a picture", f"it should end in {names}")
+    if find_spec("matplotlib") is None:
+        raise ConfigError(f"{key}= needs matplotlib", "pip install 'rlgames[figures]'")
+
+
+def width_in_inches(width: str | float | None) -> float:
+    """The value of width=, by default a page. Raises ConfigError for another word."""
+    if width is None:
+        return WIDTHS["page"]
+    if isinstance(width, str):
+        if width not in WIDTHS:
+            raise ConfigError(
+                f"width={width} is neither inches nor a width of a paper",
+                nearest(width, list(WIDTHS)),
+            )
+        return WIDTHS[width]
+    return float(width)
+
+
+def draw_panels(
+    panels: Sequence[Sequence[Panel]], width: float, style: str = "color", note: str = ""
+) -> Figure:
+    """Panels in rows of equally many, with one legend below them; a label has one color in all.
+
+    width: inches. style: a key of COLORS. note: the title of the legend. The legend lists the lines
+    by the final values in the first panel that has them, the highest first.
+    """
+    from matplotlib.figure import Figure
+
+    columns = len(panels[0])
+    with _settings():
+        across = width / columns
+        ratio = 0.68 if across < NARROW else 0.5 if len(panels) == 1 else 0.36
+        figure = Figure(figsize=(width, len(panels) * across * ratio))
+        every = [panel for row in panels for panel in row]
+        labels = list(dict.fromkeys(line.label for panel in every for line in panel.lines))
+        looks = {label: _look(number, style) for number, label in enumerate(labels)}
+        references = list(dict.fromkeys(name for panel in every for name in panel.references))
+        axes = figure.subplots(len(panels), columns, squeeze=False, sharex="col")
+        for panel, place in zip(every, axes.flat, strict=True):
+            _draw(place, panel, looks, references)
+        for place in axes[:-1].flat:
+            place.set_xlabel("")
+        handles: dict[str, Any] = {}
+        for place in axes.flat:
+            for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        names = [name for name in [*_by_final_value(every), *references] if name]
+        if len(names) > 1 or note:
+            fit = int(width * 15 / (max(map(len, names), default=1) + 6))
+            num_columns = max(1, min(fit, len(names), 4))
+            num_lines = -(-len(names) // num_columns) + bool(note)
+            figure.set_figheight(figure.get_figheight() + LEGEND_LINE * num_lines)
+            figure.legend(
+                [handles[name] for name in names],
+                names,
+                loc="outside lower center",
+                ncols=num_columns,
+                title=note or None,
+            )
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure, in the format of the file's name. Raises OSError."""
+    suffix = path.suffix.lower().removeprefix(".")
+    dateless = {"svg": "Date", "pdf": "CreationDate", "png": "Software"}
+    with _settings(), path.open("wb") as file:
+        figure.savefig(file, format=suffix, metadata={dateless[suffix]: None})
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Only SETTINGS count, whatever a user's own matplotlibrc says."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        parameters: Any = matplotlib.rcParams  # its stubs list every name
+        parameters.update(SETTINGS)
+        yield
+
+
+def _look(number: int, style: str) -> dict[str, Any]:
+    colors = COLORS[style]
+    return {
+        "color": colors[number % len(colors)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "offset": number,
+    }
+
+
+def _draw(
+    axes: Axes, panel: Panel, looks: Mapping[str, dict[str, Any]], references: Sequence[str]
+) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    for line in panel.lines:
+        look = dict(looks[line.label])
+        step = max(1, len(line.x) // MARKERS_PER_LINE)
+        start = look.pop("offset") * step // len(MARKERS)
+        if line.band is not None:
+            axes.fill_between(line.x, *line.band, color=look["color"], alpha=0.2, linewidth=0)
+            if len(line.x) == 1:
+                low, high = (float(limit[0]) for limit in line.band)
+                axes.vlines(line.x, low, high, color=look["color"])
+        axes.plot(
+            line.x, line.y, label=line.label, markevery=(min(start, len(line.x) - 1), step), **look
+        )
+    for name, level in panel.references.items():
+        dashes = (0, DASHES[references.index(name) % len(DASHES)])
+        axes.axhline(level, color="#555555", linewidth=1.0, linestyle=dashes, label=name, zorder=1)
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
+    axes.set_ylim(*(panel.y_range or _range_of_means(panel)))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if max(float(line.x.max()) for line in panel.lines) >= 1000:
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def _range_of_means(panel: Panel) -> tuple[float, float]:
+    """The range of the lines and references with a margin; a wide band does not flatten them."""
+    values = np.concatenate([*(line.y for line in panel.lines), [*panel.references.values()]])
+    low, high = float(values.min()), float(values.max())
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
+    return low - margin, high + margin
+
+
+def _by_final_value(panels: Sequence[Panel]) -> list[str]:
+    """The labels of the lines, ordered by their final values, the highest first."""
+    names: dict[str, None] = {}
+    for panel in panels:
+        ordered = sorted(panel.lines, key=lambda line: -float(line.y[-1]))
+        names |= dict.fromkeys(line.label for line in ordered)
+    return list(names)

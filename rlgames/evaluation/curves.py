@@ -1,0 +1,115 @@
+"""Learning curves as numbers: their points, moving means, and aggregates over seeds and games."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlgames.core.errors import ConfigError
+from rlgames.evaluation.aggregate import STATISTICS, Floats, Scores, bootstrapped, mean_of_runs
+from rlgames.runs.files import finite_or_none
+
+Curve = tuple[Floats, Floats]
+"""x, rising, and y, float64 [N] each."""
+
+X_AXES = {
+    "games": ("", "games played"),
+    "moves": ("time/moves", "moves made"),
+    "updates": ("time/updates", "updates"),
+    "seconds": ("time/seconds", "wall-clock time (s)"),
+}
+"""By the value of x=: the metric that holds it, and the label of the axis with its unit."""
+
+
+def points(lines: list[dict[str, float]], metric: str) -> Curve:
+    """A metric over games; where a number of games has several values, the last one counts."""
+    values: dict[float, float] = {}
+    for line in lines:
+        games, value = finite_or_none(line["games"]), finite_or_none(line.get(metric))
+        if games is not None and value is not None:
+            values[games] = value
+    x = sorted(values)
+    return np.array(x), np.array([values[games] for games in x])
+
+
+def moving_mean(curve: Curve, window: int) -> Curve:
+    """The mean over the last `window` games, at each point from that many games on.
+
+    curve: games and means since the point before, from game 0. A line of the log that lies partly
+    within the window counts for that part. Raises ConfigError if a line covers more games.
+    """
+    games, means = curve
+    sizes = np.diff(games, prepend=0.0)
+    if len(games) and sizes.max() > window:
+        text = f"window={window} is shorter than the {sizes.max():,.0f} games of a log line"
+        raise ConfigError(text, f"train with log_every={window} and a batch that divides it")
+    ends = np.concatenate([[0.0], games])
+    totals = np.concatenate([[0.0], np.cumsum(sizes * means)])
+    x = games[games >= window]
+    return x, (np.interp(x, ends, totals) - np.interp(x - window, ends, totals)) / window
+
+
+def over_seeds(
+    games: Sequence[Sequence[Curve]], aggregate: str, band: str, is_shared: bool = False
+) -> tuple[Floats, Floats, tuple[Floats, Floats] | None]:
+    """The aggregate, [N], at each place where a seed has a point, and its band, None for one seed.
+
+    games: for each game the curve of each seed, which is straight between its points. A seed counts
+    only within its range of x. is_shared: only places that all seeds have count.
+    """
+    every = [curve for curves in games for curve in curves]
+    x = np.unique(np.concatenate([places for places, _ in every]))
+    if is_shared:
+        first, last = max(places[0] for places, _ in every), min(places[-1] for places, _ in every)
+        x = x[(x >= first) & (x <= last)]
+    values = [
+        np.array([np.interp(x, *curve, left=np.nan, right=np.nan) for curve in curves])
+        for curves in games
+    ]
+    middle, low, high = np.empty(len(x)), np.empty(len(x)), np.empty(len(x))
+    for place in range(len(x)):
+        scores = [game[~np.isnan(game[:, place]), place] for game in values]
+        middle[place], low[place], high[place] = _with_band(scores, aggregate, band)
+    has_band = band != "none" and any(len(curves) > 1 for curves in games)
+    return x, middle, (low, high) if has_band else None
+
+
+def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float, float]:
+    """An aggregate of the runs of all games with the limits of its band."""
+    pooled = np.concatenate(scores)
+    value = float(STATISTICS[aggregate](pooled))
+    if band == "minmax":
+        return value, float(pooled.min()), float(pooled.max())
+    if band == "sd":
+        spread = float(pooled.std(ddof=1)) if len(pooled) > 1 else 0.0
+        return value, value - spread, value + spread
+    if band == "none":
+        return value, value, value
+    is_student = band == "ci" and aggregate == "mean"
+    statistic = mean_of_runs(scores) if is_student else bootstrapped(aggregate, scores)
+    return value, *(statistic.interval or (value, value))
+
+
+def along(lines: list[dict[str, float]], curve: Curve, name: str) -> Curve:
+    """A curve over games as one over another axis; points beyond what was logged of it are left
+    out. Raises ConfigError where nothing was logged."""
+    key, _ = X_AXES[name]
+    games, y = curve
+    if not key or not len(games):
+        return curve
+    known = {0.0: 0.0}
+    for line in lines:
+        value = finite_or_none(line.get(key))
+        if value is not None:
+            known[float(line["games"])] = value
+    if len(known) == 1:
+        hint = "use x=games, or resume the runs with more games"
+        raise ConfigError(f"x={name} needs {key}, which a run did not log", hint)
+    at = sorted(known)
+    x = np.interp(games, at, [known[each] for each in at])
+    keep = games <= at[-1]
+    x, y = x[keep], y[keep]
+    rising = np.diff(x, prepend=-math.inf) > 0
+    return x[rising], y[rising]

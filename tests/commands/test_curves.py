@@ -1,0 +1,295 @@
+"""Learning curves of `rlgames report`: their numbers, their panels, and what is refused."""
+
+import json
+import math
+import statistics
+
+import numpy as np
+import pytest
+import yaml
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from rlgames.core.intervals import student_t
+from rlgames.drawing import figures
+from rlgames.evaluation.curves import along, moving_mean, over_seeds
+
+SALVO = {"name": "salvo", "board": 4}
+LARGE = {"name": "salvo", "board": 6}
+ENDS = {4: (8.0, 4.0), 6: (20.0, 10.0)}
+"""What random and optimal play take on each board."""
+
+
+def write(path, game, turns, losses=(), games=100, **settings):
+    """A run that is done, with an evaluation and a line of training after each `games` games."""
+    path.mkdir(parents=True)
+    config = {"game": game, "games": 400, "seed": 0, "lr": 0.1}
+    (path / "config.yaml").write_text(yaml.safe_dump(config | settings | {"out": str(path)}))
+    lines = []
+    for number, turn in enumerate(turns, 1):
+        totals = {
+            "time/seconds": 2.0 * number,
+            "time/moves": 700.0 * number,
+            "time/updates": number,
+        }
+        lines.append({"games": games * number, "eval/turns": turn, **totals})
+    for number, loss in enumerate(losses, 1):
+        lines.append({"games": games * number, "train/loss": loss})
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    random, optimum = ENDS[game["board"]]
+    results = {"turns": turns[-1], "random": random, "optimal": optimum}
+    run = {"status": "done", "figure": "turns", "best_by": "turns", "results": results}
+    (path / "run.json").write_text(json.dumps(run | {"final_results": {"turns": turns[-1]}}))
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two values of lr with three seeds each, on one board."""
+    for job, (lr, seed, turn) in enumerate(
+        [(0.1, 0, 5.0), (0.1, 1, 6.0), (0.1, 2, 5.5), (0.2, 0, 4.5), (0.2, 1, 4.75), (0.2, 2, 5.0)]
+    ):
+        turns = (8.0, 7.0, 6.5, turn)
+        write(tmp_path / "sweep" / str(job), SALVO, turns, (3.0, 2.0), lr=lr, seed=seed)
+    return tmp_path / "sweep"
+
+
+@pytest.fixture
+def drawn(typed, monkeypatch):
+    """Draw curves and return their axes, and the legend."""
+    shown = []
+
+    def draw(*words):
+        monkeypatch.setattr(figures, "save_figure", lambda figure, path: shown.append(figure))
+        said = typed("report", *words, "curves=x.svg")
+        assert said.returncode == 0, said.stderr
+        figure = shown.pop()
+        (legend,) = figure.legends or [None]
+        return [axes for axes in figure.axes if axes.get_visible()], legend
+
+    return draw
+
+
+def line_of(axes, label):
+    return next(line for line in axes.lines if line.get_label() == label)
+
+
+def names(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_a_curve_is_labeled_and_lies_between_dashed_references(sweep, drawn):
+    (axes,), legend = drawn("sweep")
+    assert axes.get_xlabel() == "games played"
+    assert axes.get_ylabel() == "turns per game\n(greedy play)"
+    # By their final values: 5.5 turns and 4.75 turns.
+    assert names(legend) == ["lr=0.1", "lr=0.2", "random play", "optimum"]
+    assert legend.get_title().get_text() == "mean of 3 seeds, band: 95 % interval"
+    curve = line_of(axes, "lr=0.2")
+    assert list(curve.get_xdata()) == [100, 200, 300, 400]
+    assert curve.get_ydata()[-1] == pytest.approx(4.75)
+    for name, level in (("random play", 8), ("optimum", 4)):
+        assert line_of(axes, name).get_ydata()[0] == level
+        assert line_of(axes, name).is_dashed()
+    assert not curve.is_dashed()
+
+
+def test_a_wide_band_does_not_flatten_the_curves(sweep, drawn):
+    (axes,), _ = drawn("sweep")
+    low, high = axes.get_ylim()
+    assert (low, high) == (pytest.approx(3.8), pytest.approx(8.2))  # 4 and 8, and 5 % more
+    band = axes.collections[1].get_paths()[0].vertices[:, 1]
+    half = student_t(2) * statistics.stdev([5.0, 6.0, 5.5]) / math.sqrt(3)
+    assert (band.min(), band[-2] > 8) == (pytest.approx(5.5 - half), False)
+
+
+def test_metrics_are_rows_of_panels_and_games_are_columns(sweep, drawn):
+    for seed in range(2):
+        for lr, turns in ((0.1, (19.0, 15.0)), (0.2, (18.0, 12.0))):
+            folder = sweep / f"large{seed}_{lr}"
+            write(folder, LARGE, turns, (4.0, 3.0), lr=lr, seed=seed)
+    panels, legend = drawn("sweep", "metric=[eval/turns,train/loss]")
+    assert [axes.get_title() for axes in panels] == 2 * ["salvo board=4", "salvo board=6"]
+    labels = [axes.get_ylabel() for axes in panels]
+    assert labels == 2 * ["turns per game\n(greedy play)"] + 2 * ["loss\n(training)"]
+    assert [axes.get_xlabel() for axes in panels] == ["", "", "games played", "games played"]
+    assert names(legend) == ["lr=0.1", "lr=0.2", "random play", "optimum"]
+    assert [line_of(axes, "lr=0.1").get_color() for axes in panels] == 4 * ["#D55E00"]
+    assert [line_of(panels[k], "optimum").get_ydata()[0] for k in (0, 1)] == [4, 10]
+
+
+@pytest.mark.parametrize(
+    ("x", "label", "places"),
+    [
+        ("moves", "moves made", [700, 1400, 2100, 2800]),
+        ("updates", "updates", [1, 2, 3, 4]),
+        ("seconds", "wall-clock time (s)", [2, 4, 6, 8]),
+    ],
+)
+def test_other_axes(x, label, places, sweep, drawn):
+    (axes,), _ = drawn("sweep", f"x={x}")
+    assert axes.get_xlabel() == label
+    assert list(line_of(axes, "lr=0.1").get_xdata()) == places
+
+
+def test_a_line_of_the_log_between_two_others_lies_between_them_on_every_axis():
+    lines = [{"games": 100, "time/seconds": 10.0}, {"games": 200, "time/seconds": 40.0}]
+    x, y = along(lines, (np.array([50.0, 150.0, 250.0]), np.array([1.0, 2.0, 3.0])), "seconds")
+    assert (list(x), list(y)) == ([5, 25], [1, 2])  # nobody knows when 250 games were played
+
+
+def test_aggregates_and_bands():
+    x = np.array([1.0])
+    seeds = [[(x, np.array([y])) for y in (1.0, 2.0, 4.0, 9.0)]]
+
+    def at(aggregate, band):
+        _, (value,), ((low,), (high,)) = over_seeds(seeds, aggregate, band)
+        return value, low, high
+
+    spread = statistics.stdev([1, 2, 4, 9])
+    assert at("mean", "sd") == pytest.approx((4, 4 - spread, 4 + spread))
+    assert at("median", "minmax") == (3, 1, 9)
+    assert at("iqm", "minmax")[0] == 3
+    half = student_t(3) * spread / 2
+    assert at("mean", "ci") == pytest.approx((4, 4 - half, 4 + half))
+    value, low, high = at("iqm", "ci")
+    assert (value, low, high) == at("iqm", "bootstrap")
+    assert low < 1
+    assert high > 5
+    assert over_seeds(seeds, "mean", "none")[2] is None
+    assert over_seeds([seeds[0][:1]], "mean", "ci")[2] is None
+
+
+def test_seeds_count_within_their_own_games():
+    one = np.array([1.0, 3.0]), np.array([2.0, 4.0])
+    other = np.array([2.0, 3.0]), np.array([5.0, 8.0])
+    x, y, band = over_seeds([[one, other]], "mean", "ci")
+    assert (list(x), list(y)) == ([1, 2, 3], [2, 4, 6])
+    assert band[1][2] - y[2] == pytest.approx(student_t(1) * math.sqrt(8 / 2))
+    assert list(over_seeds([[one, other]], "mean", "ci", is_shared=True)[0]) == [2, 3]
+
+
+def test_sample_efficiency_pools_games_between_random_play_and_the_optimum(sweep, drawn):
+    for seed in range(2):
+        for lr, turns in ((0.1, (19.0, 15.0)), (0.2, (18.0, 12.0))):
+            write(sweep / f"large{seed}_{lr}", LARGE, turns, lr=lr, seed=seed)
+    (axes,), legend = drawn("sweep", "compare=lr", "aggregate=iqm")
+    assert axes.get_title() == "2 games"
+    assert axes.get_ylabel() == "normalized score\n(greedy play)"
+    assert legend.get_title().get_text() == "interquartile mean of 3 seeds, band: 95 % interval"
+    x, y = line_of(axes, "lr=0.2").get_data()
+    assert list(x) == [100, 200]
+    # 8 of 8 to 4 turns and 18 of 20 to 10 turns: 0 and 0.2; the middle three of 0, 0, 0, 0.2, 0.2.
+    assert y[0] == pytest.approx((0 + 0 + 0.2) / 3)
+    (small, large), _ = drawn("sweep", "compare=lr", "metric=eval/turns")
+    assert len(line_of(small, "lr=0.2").get_xdata()) == 4
+    assert list(line_of(large, "lr=0.1").get_ydata()) == [19, 15]
+
+
+def test_a_single_point_is_a_marker(tmp_path, drawn):
+    write(tmp_path / "runs" / "one", SALVO, (5.0,))
+    (axes,), legend = drawn("runs")
+    curve = axes.lines[0]
+    assert curve.get_marker() == "o"
+    assert curve.get_markevery() == (0, 1)
+    assert names(legend)[1:] == ["random play", "optimum"]
+    assert legend.get_title().get_text() == ""
+
+
+@pytest.mark.parametrize("style", figures.COLORS)
+def test_lines_can_be_told_apart_without_colors(style):
+    colors = figures.COLORS[style]
+    assert len({*figures.MARKERS}) == len({*colors}) == figures.MAX_LINES
+    brightness = [float(np.dot(to_rgb(color), (0.2126, 0.7152, 0.0722))) for color in colors]
+    assert max(brightness) < 0.8  # on white paper
+    if style == "gray":
+        assert all(len({*to_rgb(color)}) == 1 for color in colors)
+        assert min(abs(np.diff(brightness))) > 0.2
+
+
+def test_files_are_the_same_each_time(sweep, typed, tmp_path):
+    for suffix in ("png", "svg", "pdf"):
+        for name in ("a", "b"):
+            said = typed("report", "sweep", f"curves={name}.{suffix}", "width=column")
+            assert f"curves: {name}.{suffix}" in said.stdout
+        data = (tmp_path / f"a.{suffix}").read_bytes()
+        assert data == (tmp_path / f"b.{suffix}").read_bytes()
+        assert b"Date" not in data
+        assert b"dc:date" not in data
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.width == pytest.approx(3.25 * 150, abs=1)
+
+
+def test_a_users_own_matplotlibrc_changes_nothing(sweep, typed, tmp_path):
+    import matplotlib
+
+    typed("report", "sweep", "curves=a.svg")
+    with matplotlib.rc_context({"font.size": 20, "lines.linewidth": 9}):
+        typed("report", "sweep", "curves=b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
+    games, means = np.array([100.0, 200.0, 400.0]), np.array([8.0, 6.0, 5.0])
+    x, y = moving_mean((games, means), 200)
+    assert list(x) == [200, 400]
+    assert list(y) == [7, 5]
+    x, y = moving_mean((games, means), 300)
+    assert list(x) == [400]
+    assert y[0] == pytest.approx((6 + 2 * 5) / 3)
+    assert len(moving_mean((games, means), 500)[0]) == 0
+
+    write(tmp_path / "run", SALVO, (5.0,), [4.0, 6.0] * 5)
+    (axes,), legend = drawn("run", "metric=train/loss", "window=200")
+    assert list(axes.lines[0].get_ydata()) == [5] * 9
+    assert legend.get_title().get_text() == "mean of the last 200 games"
+    words = ["run", "curves=x.png", "metric=train/loss"]
+    said = typed("report", *words, "window=2000")
+    assert "window=2000 is longer than every run" in said.stderr
+    said = typed("report", *words, "window=50")
+    assert said.returncode == 2
+    assert "window=50 is shorter than the 100 games of a log line" in said.stderr
+    assert "log_every=50" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["x=moves"], "add curves=FILE.png"),
+        (["band=sd"], "add curves=FILE.png"),
+        (["width=3"], "add curves=FILE.png"),
+        (["style=gray"], "add curves=FILE.png"),
+        (["curves=x.gif"], ".png, .svg or .pdf"),
+        (["curves=x.png", "band=sd", "aggregate=median"], "about the mean"),
+        (["curves=x.png", "band=cy"], "did you mean ci?"),
+        (["curves=x.png", "width=colum"], "did you mean column?"),
+        (["curves=x.png", "width=100"], "at least 1"),
+        (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),
+        (["curves=x.png", "style=grey"], "did you mean gray?"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_one_line(words, hint, sweep, typed):
+    said = typed("report", "sweep", *words)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert hint in said.stderr
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_axes_and_scores_that_are_not_known_are_refused(tmp_path, typed):
+    write(tmp_path / "runs" / "old", SALVO, (5.0,))
+    path = tmp_path / "runs" / "old" / "metrics.jsonl"
+    path.write_text('{"games": 100, "eval/turns": 5.0}\n')
+    said = typed("report", "runs", "curves=x.png", "x=moves")
+    assert "x=moves needs time/moves, which a run did not log" in said.stderr
+    run = json.loads((tmp_path / "runs" / "old" / "run.json").read_text())
+    del run["results"]["optimal"]
+    (tmp_path / "runs" / "old" / "run.json").write_text(json.dumps(run))
+    said = typed("report", "runs", "curves=x.png", "metric=normalized")
+    assert "needs a known optimum, and salvo has none" in said.stderr
+
+
+def test_without_matplotlib_a_hint_says_what_to_install(sweep, typed, monkeypatch):
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
+    for words in (["curves=x.png"], ["compare=lr", "profile=x.png"]):
+        said = typed("report", "sweep", *words)
+        assert said.returncode == 2
+        assert "needs matplotlib; pip install 'rlgames[figures]'" in said.stderr
