@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 
@@ -28,6 +29,7 @@ PARTS = [
         "games.game_2048",
         "cli.live_view",
         "cli.report_tables",
+        "cli.sweep_view",
         "training.run",
     )
 ]
@@ -119,7 +121,7 @@ def type_in(folder: Path, words: Sequence[str], prepare: Prepare | None = None) 
 class Forked:
     """A job's process as a fork of this one, which starts faster than a new one."""
 
-    def __init__(self, words: Sequence[str], output: object) -> None:
+    def __init__(self, words: Sequence[str], output: BinaryIO) -> None:
         reading, writing = os.pipe()
         sys.stdout.flush()
         self.code: int | None = None
@@ -128,6 +130,10 @@ class Forked:
             try:
                 os.close(writing)
                 os.dup2(reading, 0)
+                for number in (1, 2):
+                    os.dup2(output.fileno(), number)
+                sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+                sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
                 os.setsid()
                 for number in STOP_SIGNALS:
                     signal.signal(number, signal.SIG_DFL)

@@ -1,9 +1,12 @@
 """Commands in forked processes at a pseudo-terminal; the processes and files of scripts/."""
 
+import fcntl
 import os
 import pty
 import select
+import struct
 import sys
+import termios
 import time
 import traceback
 from pathlib import Path
@@ -19,6 +22,7 @@ from run_files import flat as flat
 from run_files import metrics_without_times as metrics_without_times
 from run_files import same as same
 from run_files import tensorboard_events as tensorboard_events
+from screen import Session
 
 
 class Terminal:
@@ -74,6 +78,28 @@ class Terminal:
         _, status = os.waitpid(self.pid, 0)
         os.close(self.file)
         return os.waitstatus_to_exitcode(status)
+
+
+def session(folder, *words, rows=40, columns=80, prepare=None, **environment):
+    """A command in a fork of this process, at a pseudo-terminal whose screen can be read."""
+    pid, file = pty.fork()
+    if not pid:
+        try:
+            size = struct.pack("HHHH", rows, columns, 0, 0)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, size)
+            for name in ("COLUMNS", "LINES", "NO_COLOR"):
+                os.environ.pop(name, None)
+            os.environ.update({"TERM": "xterm-256color", "LANG": "C.UTF-8"} | environment)
+            sys.stdin, sys.stdout, sys.stderr = (
+                open(number, mode, closefd=False)  # noqa: SIM115
+                for number, mode in enumerate(["r", "w", "w"])
+            )
+            type_in(folder, words, prepare)
+        except BaseException:
+            traceback.print_exc(file=sys.stderr)
+        finally:
+            os._exit(99)
+    return Session(pid, file, rows, columns)
 
 
 def run(folder, *words, prepare=None):

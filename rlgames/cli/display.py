@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.commands.evaluate import result_fields
+from rlgames.config.plugins import command_for_run
 from rlgames.core.text import json_text, printable
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.training.eval_metrics import EvaluationResult
@@ -48,6 +51,18 @@ def print_result(result: TrainingResult) -> None:
     rows_of_each = [_result_rows(result, each) for each in columns.values()]
     _print_columns(title, list(columns), rows_of_each)
     print(printable(f"{result.seconds:.1f} s, in {result.directory}"))
+
+
+def print_next_commands(run: Path, modules: list[str]) -> None:
+    """The commands that people type next for a run that needs these plugins."""
+    for number, command in enumerate(
+        [
+            command_for_run("eval", run, modules),
+            command_for_run("play", run, modules),
+            shlex.join(["tensorboard", "--logdir", str(run)]),
+        ]
+    ):
+        print(printable(("next: " if number == 0 else "      ") + command))
 
 
 def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:

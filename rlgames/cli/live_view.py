@@ -8,13 +8,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.control import Control
 from rich.live import Live
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
-from rlgames.cli.progress import PlainProgress, ProgressCallback, ProgressView
+from rlgames.cli.progress import (
+    PlainProgress,
+    ProgressCallback,
+    ProgressView,
+    clock_text,
+    number_text,
+)
 from rlgames.core.text import printable
 from rlgames.training.callbacks import Callback
 
@@ -73,26 +79,26 @@ class RenderedView:
 
 
 def _progress_bar(view: ProgressView, now: float, width: int, is_ascii: bool) -> list[Text]:
-    """The games played so far, and the time left."""
+    """The games played so far, the time since this process started and the time left."""
     fraction = min(1.0, view.games / view.total)
     seconds_left = view.seconds_left(now)
     percent = f"{int(fraction * 100):3d} % "
-    clock = "" if seconds_left is None else f" {_clock(seconds_left)} left"
-    if view.games >= view.total or view.directory is not None:
-        clock = f" {_clock(now - view.begun)}"
-    room = width if width < NARROW_WIDTH else width - len(percent) - len(clock)
+    clock = f" {clock_text(now - view.begun)}"
+    if seconds_left is not None and view.games < view.total and not view.is_done:
+        clock += f", {clock_text(seconds_left)} left"
+    if width < NARROW_WIDTH:
+        bar = progress_bar("", fraction, "", width, is_ascii)
+        return [Text(percent.strip() + clock, "bold"), bar]
+    return [progress_bar(percent, fraction, clock, width, is_ascii)]
+
+
+def progress_bar(left: str, fraction: float, right: str, width: int, is_ascii: bool) -> Text:
+    """A bar of which this fraction is full, between two texts, together this wide."""
+    room = max(0, width - len(left) - len(right))
     done = int(fraction * room)
     full, empty = "#-" if is_ascii else "━╌"
-    bar = Text(full * done, "green").append(empty * (room - done), "dim")
-    if width < NARROW_WIDTH:
-        return [Text(percent.strip() + clock, "bold"), bar]
-    return [Text(percent, "bold").append_text(bar).append(clock, "bold")]
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    text = Text(left, "bold").append(full * done, "green").append(empty * (room - done), "dim")
+    return text.append(right, "bold")
 
 
 def _speed(view: ProgressView) -> Text:
@@ -100,10 +106,12 @@ def _speed(view: ProgressView) -> Text:
     speed = view.latest.get("time/games_per_s")
     if speed is not None:
         text.append(f", {speed:,.0f} games/s" if speed >= 10 else f", {speed:.2f} games/s")
-    if view.directory is not None:
-        text.append(f", done, in {printable(str(view.directory))}", "green")
+    if view.is_done:
+        text.append(", done", "green")
     elif view.phase not in ("playing", "learning", ""):
         text.append(f", {view.phase}", "yellow")
+    if view.directory is not None:
+        text.append(f", in {printable(str(view.directory))}")
     return text
 
 
@@ -126,8 +134,8 @@ def _phase_bar(view: ProgressView, width: int, is_ascii: bool) -> list[Text]:
 def _curve(view: ProgressView, width: int, rows: int, is_ascii: bool) -> list[Text]:
     """The learning curve between random play and the optimum, with its last value."""
     (low_name, low), (high_name, high) = view.bounds()
-    labels = [f"{high_name} {_number(high)}", f"{low_name} {_number(low)}"]
-    last = ("< " if is_ascii else "◀ ") + _number(view.curve[-1][1])
+    labels = [f"{high_name} {number_text(high)}", f"{low_name} {number_text(low)}"]
+    last = ("< " if is_ascii else "◀ ") + number_text(view.curve[-1][1])
     title = Text(f"{view.metric} of the greedy policy", "dim")
     margin = max(map(len, labels))
     room = width if width < NARROW_WIDTH else width - margin - 3
@@ -150,17 +158,15 @@ def _events(view: ProgressView) -> list[Text]:
     if view.evaluated is not None:
         names = (view.metric, "exploitability")
         values = [(name, view.latest.get(f"eval/{name}")) for name in names]
-        text = ", ".join(f"{name} {_number(value)}" for name, value in values if value is not None)
+        text = ", ".join(
+            f"{name} {number_text(value)}" for name, value in values if value is not None
+        )
         lines.append(Text(f"evaluated after {view.evaluated:,} games: {text}"))
     if view.saved is not None:
         clock = time.strftime("%H:%M:%S", time.localtime(view.saved_at))
         best = "" if view.best is None else f", the best after {view.best:,}"
         lines.append(Text(f"saved after {view.saved:,} games, at {clock}{best}"))
     return lines
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 class LiveScreen(Live):
@@ -173,7 +179,7 @@ class LiveScreen(Live):
     knows neither width).
     """
 
-    def __init__(self, view: RenderedView, console: Console) -> None:
+    def __init__(self, view: RenderableType, console: Console) -> None:
         self._line_widths: list[int] = []
         super().__init__(view, console=console)
 

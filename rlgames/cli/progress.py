@@ -9,6 +9,7 @@ from typing import Any
 
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
+from rlgames.core.text import printable
 from rlgames.runs.files import finite_or_none, read_metrics, read_run
 from rlgames.training.callbacks import Callback
 
@@ -22,7 +23,7 @@ class ProgressView:
     Callback.on_references. curve: pairs of games and the metric of the greedy policy.
     latest: the last value of each metric. evaluated, saved, best: games at the last evaluation, the
     last checkpoint and the best one. saved_at: the time of the last checkpoint.
-    directory: the run's, once it is done.
+    directory: the run's. is_done: whether the run is done.
     """
 
     total: int
@@ -40,6 +41,7 @@ class ProgressView:
     saved_at: float = 0.0
     best: int | None = None
     directory: Path | None = None
+    is_done: bool = False
 
     def with_metrics(self, games: int, metrics: dict[str, float]) -> ProgressView:
         """The view after this many games, with the metrics logged then."""
@@ -96,6 +98,18 @@ class ProgressView:
         return (self.total - self.games) * spent / played if played > 0 and spent > 0 else None
 
 
+def clock_text(seconds: float) -> str:
+    """A time as minutes:seconds, or hours:minutes:seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def number_text(value: float) -> str:
+    """A figure with four digits, or more before the decimal point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 class ProgressCallback(Callback):
     """Keeps the view of a running training; another thread may draw it at any time."""
 
@@ -111,6 +125,9 @@ class ProgressCallback(Callback):
 
     def on_resume(self, lines: list[dict[str, float]]) -> None:
         self._lines_before = lines
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self.view = replace(self.view, directory=directory)
 
     def on_update(self, games: int, metrics: dict[str, float]) -> None:
         self.view = replace(self.view, games=games)
@@ -128,7 +145,7 @@ class ProgressCallback(Callback):
             self.view = replace(self.view, saved=games, saved_at=time.time())
 
     def on_run_end(self, directory: Path) -> None:
-        self.view = replace(self.view, phase="", directory=directory)
+        self.view = replace(self.view, phase="", directory=directory, is_done=True)
 
 
 class PlainProgress(Callback):
@@ -138,17 +155,25 @@ class PlainProgress(Callback):
     def __init__(self, total: int) -> None:
         self._total, self._tenth = total, 0
         self._latest: dict[str, float] = {}
+        self._begun = time.monotonic()
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self._print(f"training in {printable(str(directory))}")
 
     def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
         self._latest.update(metrics)
         is_evaluated = any(name.startswith("eval/") for name in metrics)
         if is_evaluated and games * 10 // self._total > self._tenth:
             self._tenth = games * 10 // self._total
-            try:
-                print(f"{games:>10,} of {self._total:,} games: {self._line()}", flush=True)
-            except BrokenPipeError:  # nobody reads standard output; the run continues
-                detach_stdout()
+            clock = clock_text(time.monotonic() - self._begun)
+            self._print(f"{games:>10,} of {self._total:,} games, {clock}: {self._line()}")
             self._latest = {}
+
+    def _print(self, line: str) -> None:
+        try:
+            print(line, flush=True)
+        except BrokenPipeError:  # nobody reads standard output; the run continues
+            detach_stdout()
 
     def _line(self) -> str:
         latest, figures = self._latest, HEADLINES

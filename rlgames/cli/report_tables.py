@@ -33,7 +33,11 @@ UNBOUNDED_WIDTH = 10_000
 
 def print_report(result: ReportResult) -> None:
     """Print a report in the format of its command; a comparison takes the place of the runs."""
-    if result.comparison is not None:
+    if result.follow is not None:
+        from rlgames.cli.report_follow import follow_report
+
+        follow_report(result)
+    elif result.comparison is not None:
         from rlgames.cli.comparison_tables import print_comparison
 
         print_comparison(result.comparison, result.format)
@@ -48,13 +52,18 @@ def print_report(result: ReportResult) -> None:
 def print_table(report: Report) -> None:
     """A table, folded where the terminal is too narrow, then the best runs."""
     console = Console(width=None if sys.stdout.isatty() else UNBOUNDED_WIDTH)
+    console.print(fitted_table(report, console))
+    for text, command in _advice(report):
+        print(text, command)
+
+
+def fitted_table(report: Report, console: Console) -> Table:
+    """A table, folded where the console is too narrow."""
     names, rows = _cells(report)
     table = _table(report, names, rows)
     if Console(width=UNBOUNDED_WIDTH).measure(table).maximum > console.width:
         table = _table(report, *_folded(report, names, rows))
-    console.print(table)
-    for text, command in _advice(report):
-        print(text, command)
+    return table
 
 
 def _table(report: Report, names: list[str], rows: list[list[str]]) -> Table:
@@ -184,6 +193,8 @@ def _shown(row: Row, name: str, report: Report) -> str:
     if mean is not None:
         half = mean.half
         return _number(value) + ("" if half is None else f" ± {_number(half)}")
+    if name in report.figures and value is not None and row.so_far(name) is not None:
+        return f"{_number(value)}*"
     if name in GAPS and value is not None:
         return f"{value:.2%}"
     if name == "seconds" and value is not None:
@@ -208,6 +219,8 @@ def _title(report: Report) -> str:
     text = f"{runs} run{'s' * (runs != 1)}"
     if rows < runs:
         text += ", means over seeds ± 95 %"
+    if any(row.so_far(name) is not None for row in report.rows for name in report.figures):
+        text += ", * so far, by evaluations during training"
     return text
 
 

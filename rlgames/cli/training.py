@@ -26,9 +26,10 @@ def train_command(words: list[str]) -> int:
     """Train one run or, with -m, the runs of a sweep; the exit code."""
     overrides = [word for word in words if word not in SWEEP_FLAGS]
     if len(overrides) < len(words):
+        from rlgames.cli.sweep_view import sweep_view
         from rlgames.commands.sweep import sweep_command
 
-        return sweep_command(overrides)
+        return sweep_command(overrides, sweep_view)
     for word in overrides:
         if word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names:
             raise ConfigError(f"{word} belongs to a sweep", "add -m")
@@ -38,9 +39,10 @@ def train_command(words: list[str]) -> int:
 def resume_command(run: Path, overrides: list[str]) -> int:
     """Resume a run or a sweep; the exit code."""
     if (run / "sweep.json").exists():
+        from rlgames.cli.sweep_view import sweep_view
         from rlgames.commands.sweep import resume_sweep
 
-        return resume_sweep(run, overrides)
+        return resume_sweep(run, overrides, sweep_view)
     from rlgames.commands.resume import load_resumable, reason_finished
     from rlgames.training.run import resume
 
@@ -51,19 +53,19 @@ def resume_command(run: Path, overrides: list[str]) -> int:
             lock.release()
         print(printable(f"{run} {reason}; nothing was changed"))
         return 0
-    return _run(cfg.games, lambda callback: resume(run, cfg, checkpoint, lock, callback))
+    return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 
 def train_config(cfg: DictConfig) -> int:
     """Train a checked config; the exit code."""
     from rlgames.training.run import train
 
-    return _run(cfg.games, lambda callback: train(cfg, callback))
+    return _run(cfg, lambda callback: train(cfg, callback))
 
 
-def _run(games: int, training: Callable[[Callback | None], TrainingResult | None]) -> int:
-    """Call a training of this many games with a live view, then print its result."""
-    from rlgames.cli.display import print_result
+def _run(cfg: DictConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:
+    """Call the training of a config with a live view, then print its result and what comes next."""
+    from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
     from rlgames.core import distributed
     from rlgames.learners.learner import NonFiniteError
@@ -72,10 +74,11 @@ def _run(games: int, training: Callable[[Callback | None], TrainingResult | None
         if distributed.rank():
             training(None)
             return 0
-        with training_view(games) as callback:
+        with training_view(cfg.games) as callback:
             result = training(callback)
     except NonFiniteError as error:
         return report_error(to_user_error(error), False, 3)
     assert result is not None
     print_result(result)
+    print_next_commands(result.directory, list(cfg.plugins))
     return 0

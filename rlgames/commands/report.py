@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class ReportResult:
     """A report, how to print it (format=), and the file with its learning curves, if any.
 
     comparison: the statistics of compare=, None without it. profile: the file of profile=.
+    follow: the same report later, for follow=true.
     """
 
     report: Report
@@ -47,6 +49,7 @@ class ReportResult:
     curves: str | None
     comparison: Comparison | None = None
     profile: str | None = None
+    follow: Callable[[], ReportResult] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         fields = self.report.as_dict()
@@ -77,7 +80,12 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
         comparison = _compare(runs, cfg)
     elif unused := next((name for name in COMPARISON_KEYS if cfg[name] is not None), None):
         raise ConfigError(f"{unused}= belongs to a comparison", "add compare=config, or a setting")
-    return ReportResult(report, cfg.format, cfg.curves, comparison, cfg.profile)
+    follow = None
+    if cfg.follow:
+        if cfg.format != "table" or comparison is not None:
+            raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
+        follow = partial(report_command, directories, overrides)
+    return ReportResult(report, cfg.format, cfg.curves, comparison, cfg.profile, follow)
 
 
 def _compare(runs: list[RunSummary], cfg: DictConfig) -> Comparison:
@@ -124,7 +132,9 @@ def _differing(runs: list[RunSummary], by: str) -> list[str]:
 
 def _figures(runs: list[RunSummary]) -> list[str]:
     """The figures that runs are judged by, then the others whose values differ."""
-    first = dict.fromkeys(run.best_by for run in runs if run.best_by in run.results)
+    first = dict.fromkeys(
+        run.best_by for run in runs if run.best_by in {**run.results, **run.best_so_far}
+    )
     values: dict[str, set[float]] = {}
     for run in runs:
         for name, value in run.results.items():
@@ -134,7 +144,7 @@ def _figures(runs: list[RunSummary]) -> list[str]:
     shown = [*map(str, first), *(name for name in others if few or len(values[name]) > 1)]
     # The figures that runs are judged by are shown of both checkpoints, side by side.
     judged = {name for run in runs for name in (run.figure, run.best_by)}
-    final = {name for run in runs for name in run.final_results if name in judged}
+    final = {name for run in runs for name in {**run.final_results, **run.latest} if name in judged}
     return [each for name in shown for each in (name, FINAL_PREFIX + name)[: 1 + (name in final)]]
 
 
@@ -180,4 +190,6 @@ def cell(row: Row, name: str) -> Any:
     if name in getters:
         return getters[name]()
     mean = row.mean_of(name)
-    return row.first.settings.get(name) if mean is None else mean.mean
+    if mean is not None:
+        return mean.mean
+    return row.first.settings[name] if name in row.first.settings else row.so_far(name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from rlgames.config.checks import to_plain
@@ -22,8 +24,11 @@ from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MANIFEST, Job, Sweep
 from rlgames.training.components import check_components
 
+Watch = Callable[[Sweep], AbstractContextManager[object]]
+"""Shows the progress of a sweep while its jobs run."""
 
-def sweep_command(words: list[str]) -> int:
+
+def sweep_command(words: list[str], watch: Watch) -> int:
     """Check all jobs, then run them; the exit code.
 
     Raises ConfigError before anything is written, and Interrupted.
@@ -70,7 +75,7 @@ def sweep_command(words: list[str]) -> int:
         path = sanitized(error.filename or directory or "outputs")
         hint = "choose another out="
         raise ConfigError(f"{path} cannot be written: {error.strerror}", hint) from None
-    return _run(sweep, rest)
+    return _run(sweep, rest, watch)
 
 
 def _check_new_sweep(directory: Path) -> None:
@@ -88,7 +93,7 @@ def _check_new_sweep(directory: Path) -> None:
             )
 
 
-def resume_sweep(directory: Path, words: list[str]) -> int:
+def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
     """Run the unfinished jobs of a sweep with the launcher that the words name; the exit code.
 
     Raises ConfigError and Interrupted.
@@ -113,19 +118,21 @@ def resume_sweep(directory: Path, words: list[str]) -> int:
         return _print_plan(sweep)
     # A launcher receives only typed words, because some launchers run commands.
     sweep.launcher = launcher
-    return _run(sweep, rest)
+    return _run(sweep, rest, watch)
 
 
-def _run(sweep: Sweep, words: list[str]) -> int:
+def _run(sweep: Sweep, words: list[str], watch: Watch) -> int:
     options = [word for word in words if word.startswith("plugins=")]
     with sweep.owned() as interrupts:
         if sweep.search is None:
-            sweep.launch(sweep.unfinished, options, interrupts)
+            with watch(sweep):
+                sweep.launch(sweep.unfinished, options, interrupts)
         else:
             from rlgames.sweeps.hparam_search import Search
 
             search = Search(sweep)
-            search.run(options, interrupts)
+            with watch(sweep):
+                search.run(options, interrupts)
             search.print_best()
     return sweep.report()
 

@@ -112,6 +112,7 @@ class ReportConfig(FormatConfig):
     difference: float | None = key(
         None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
     )
+    follow: bool = key(False, help="refresh the table until no run is running")
     format: str = key(
         "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
     )

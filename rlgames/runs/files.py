@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -103,6 +104,32 @@ def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
         if value is None:
             return
         yield value
+
+
+class MetricsFollower:
+    """Reads the metrics.jsonl of a run that may still be written, each line once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._offset, self._inode = 0, -1
+
+    def new_lines(self) -> tuple[bool, list[dict[str, float]]]:
+        """Whether the file was replaced, as by a resumed run, so that the lines start again; and
+        the whole lines since the last call. Nothing where there is no such file."""
+        try:
+            with storage.open_to_read(self.directory, "metrics.jsonl") as file:
+                status = os.fstat(file.fileno())
+                is_replaced = status.st_ino != self._inode or status.st_size < self._offset
+                if is_replaced:
+                    self._offset, self._inode = 0, status.st_ino
+                file.seek(self._offset)
+                lines = []
+                while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
+                    self._offset += len(line)
+                    lines.append(_parse_line(line))
+        except (ConfigError, OSError):
+            return False, []
+        return is_replaced, [line for line in lines if line is not None]
 
 
 def last_metrics(directory: Path) -> dict[str, float]:

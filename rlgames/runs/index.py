@@ -7,11 +7,20 @@ import os
 import platform
 import re
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from rlgames.core.errors import ConfigError, nearest_directory
-from rlgames.runs.files import finite_or_none, flatten, last_metrics, read_config, read_run
+from rlgames.core.metrics import direction, goal_of
+from rlgames.runs.files import (
+    MetricsFollower,
+    finite_or_none,
+    flatten,
+    last_metrics,
+    read_config,
+    read_run,
+)
 from rlgames.runs.summary import RunSummary
 
 
@@ -84,9 +93,10 @@ def read_summary(path: Path) -> RunSummary:
             seconds = finite_or_none(latest.get("time/seconds"))
         if games is None or status == "running":
             games = finite_or_none(latest.get("games"))
-    if status == "running" and _is_process_gone(run):
+    if status == "running" and is_process_gone(run):
         status = "died"
     figure, best_by = run.get("figure"), run.get("best_by")
+    best_so_far, latest = ({}, {}) if is_done else _evaluations(path, figure, best_by)
     return RunSummary(
         path=path,
         status=status,
@@ -99,7 +109,25 @@ def read_summary(path: Path) -> RunSummary:
         best_games=None if best_games is None else int(best_games),
         games=int(games or 0),
         seconds=seconds,
+        best_so_far=best_so_far,
+        latest=latest,
     )
+
+
+def _evaluations(
+    path: Path, figure: object, best_by: object
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The best evaluation of a run that is not done, by best_by, and the last one."""
+    sign = direction(goal_of(figure), best_by) if isinstance(best_by, str) else 0
+    best: dict[str, float] = {}
+    latest: dict[str, float] = {}
+    for line in MetricsFollower(path).new_lines()[1]:
+        values = {name.removeprefix("eval/"): v for name, v in line.items() if name[:5] == "eval/"}
+        metrics = _numbers(values)
+        latest = metrics or latest
+        if best_by in metrics and sign * (metrics[best_by] - best.get(best_by, -sign * inf)) > 0:
+            best = metrics
+    return best, latest
 
 
 def _numbers(values: Any) -> dict[str, float]:
@@ -110,7 +138,7 @@ def _numbers(values: Any) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if value is not None}
 
 
-def _is_process_gone(run: dict[str, Any]) -> bool:
+def is_process_gone(run: dict[str, Any]) -> bool:
     """Whether the process of a running run has certainly died: it may have been killed."""
     pid = run.get("pid")
     if run.get("host") != platform.node() or type(pid) is not int or pid < 1:

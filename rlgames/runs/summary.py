@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -24,8 +24,9 @@ class RunSummary:
 
     figure: the metric of its game; best_by: the one that selects its best checkpoint. results: of
     this checkpoint, evaluated at the end; final_results: of the final network. Both are empty
-    unless the run is done. best_games: played before the best checkpoint was saved. What is unknown
-    is None.
+    unless the run is done; best_so_far and latest then hold, of the evaluations during training,
+    the best one by best_by and the last. best_games: played before the best checkpoint was saved.
+    What is unknown is None.
     """
 
     path: Path
@@ -39,6 +40,8 @@ class RunSummary:
     best_games: int | None
     games: int
     seconds: float | None
+    best_so_far: dict[str, float] = field(default_factory=dict)
+    latest: dict[str, float] = field(default_factory=dict)
 
     @property
     def game(self) -> str:
@@ -111,6 +114,16 @@ class Row:
         if figure.startswith(FINAL_PREFIX):
             return self.final_results.get(figure.removeprefix(FINAL_PREFIX))
         return self.results.get(figure)
+
+    def so_far(self, figure: str) -> float | None:
+        """A figure of runs that are not done, while none of them is, as a mean over the runs; of
+        the best evaluations during training or, as final/NAME, of the latest ones."""
+        is_final, name = figure.startswith(FINAL_PREFIX), figure.removeprefix(FINAL_PREFIX)
+        if self.mean_of(figure) is not None:
+            return None
+        values = [run.latest if is_final else run.best_so_far for run in self.runs]
+        known = [value[name] for value in values if name in value]
+        return fmean(known) if known else None
 
     def _means(self, results_of: Callable[[RunSummary], dict[str, float]]) -> dict[str, SeedMean]:
         names = dict.fromkeys(name for run in self.runs for name in results_of(run))
@@ -192,6 +205,8 @@ class Report:
                     "best_games": run.best_games,
                     "games": run.games,
                     "seconds": run.seconds,
+                    "best_so_far": run.best_so_far,
+                    "latest": run.latest,
                 }
                 for run in self.runs
             ],

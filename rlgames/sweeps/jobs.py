@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted, Interrupts
-from rlgames.core.text import printable
 from rlgames.runs import storage
 
 STOP_FILE = "stop"
@@ -80,8 +79,8 @@ def exit_with(owner: str) -> None:
 def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -> None:
     """Start the job's process and wait for it; make it save and exit when the sweep stops.
 
-    cfg.job is the name of the job's directory, which starts with its number.
-    interrupts: those of a worker, whose job prints to its output.log; None in the sweep's process.
+    cfg.job is the name of the job's directory, which starts with its number. The job prints to its
+    output.log. interrupts: those of a worker; None in the sweep's process.
     """
 
     def must_stop() -> bool:
@@ -91,17 +90,11 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
     if must_stop():
         return
     number, path = str(cfg.job).partition("_")[0], sweep / str(cfg.job)
-    line = printable(f"job {number}, in {path}")
-    sys.stdout.write(f"{line}\n")  # in one piece, as other jobs write too
-    sys.stdout.flush()
     words = [str(sweep), number, *map(str, cfg.options)]
     with contextlib.ExitStack() as stack:
         try:
-            output = None
-            if interrupts is not None:
-                storage.make_folder(sweep, path.name)
-                name = f"{path.name}/output.log"
-                output = stack.enter_context(storage.open_to_append(sweep, name))
+            storage.make_folder(sweep, path.name)
+            output = stack.enter_context(storage.open_to_append(sweep, f"{path.name}/output.log"))
             process = start_process(words, output)
         except (ConfigError, OSError) as error:  # raising it would end the other jobs
             report_error(ConfigError(f"{path} was not started: {error}"), False)
@@ -120,16 +113,16 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
             process.stdin.close()
 
 
-def start_process(words: list[str], output: BinaryIO | None) -> subprocess.Popen[bytes]:
+def start_process(words: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
     """Start the job's process, which saves and exits when its standard input is closed.
 
-    output: its standard output, None for that of this process.
+    output: its standard output and error.
     """
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "rlgames.cli.job_worker", *words],
         stdin=subprocess.PIPE,
         stdout=output,
-        stderr=subprocess.STDOUT if output else None,
+        stderr=subprocess.STDOUT,
         env={"OMP_NUM_THREADS": "1", **os.environ},
         start_new_session=True,  # so that the terminal sends it no second signal
     )

@@ -101,6 +101,11 @@ class Sweep:
         name = f"{number}_{','.join(map(_file_name, words))}" if words else str(number)
         return self.directory / name[:MAX_NAME_LENGTH]
 
+    def setting(self, number: int) -> str:
+        """The overrides of a job that not all jobs have, as a person reads them."""
+        words = [word for word in self.jobs[number].overrides if word not in self._shared]
+        return " ".join(words)
+
     @cached_property
     def _shared(self) -> frozenset[str]:
         """The overrides that every job has; none in a search, whose jobs are not all known."""
@@ -200,6 +205,9 @@ class Sweep:
         print(printable(f"{count} of {len(self.jobs)} jobs done, in {self.directory}"), flush=True)
         if unfinished:
             report_error(ConfigError(f"resume with: {self.resume_command()}"), False)
+        else:
+            command = shlex.join(["rlgames", "report", str(self.directory)])
+            print(printable(f"next: {command}"), flush=True)
         return 3 if unfinished else 0
 
     def print_unfinished(self) -> None:

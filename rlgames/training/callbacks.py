@@ -21,8 +21,8 @@ class Callback:
     def on_resume(self, lines: list[dict[str, float]]) -> None:
         """A run resumes; lines: its log so far, each with `games` and metrics."""
 
-    def on_run_start(self, games: int) -> None:
-        """Training starts; games: played by earlier processes of this run."""
+    def on_run_start(self, games: int, directory: Path) -> None:
+        """Training starts; games: played by earlier processes of this run, in this directory."""
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         """The metric of the game, and what random and optimal play reach, where known so far."""
@@ -59,9 +59,9 @@ class CallbackList(Callback):
         for callback in self.callbacks:
             callback.on_resume(lines)
 
-    def on_run_start(self, games: int) -> None:
+    def on_run_start(self, games: int, directory: Path) -> None:
         for callback in self.callbacks:
-            callback.on_run_start(games)
+            callback.on_run_start(games, directory)
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         for callback in self.callbacks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rlgames.runs.run_log import RunLog
 from rlgames.training.callbacks import Callback
 
@@ -13,7 +15,7 @@ class LogCallback(Callback):
         self.log, self.best_by = log, best_by
         self._first_games = 0
 
-    def on_run_start(self, games: int) -> None:
+    def on_run_start(self, games: int, directory: Path) -> None:
         self._first_games = games
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:

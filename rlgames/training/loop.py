@@ -58,7 +58,8 @@ class TrainingLoop:
                     self.checkpointer.write_best()
 
         distributed.barrier()
-        self.callbacks.on_run_start(progress.games_played)
+        if self.checkpointer.log is not None:
+            self.callbacks.on_run_start(progress.games_played, self.checkpointer.log.directory)
         self.compute_references()
         if progress.saved_at < 0:
             with self.interrupts.shielded():

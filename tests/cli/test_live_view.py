@@ -83,7 +83,7 @@ def test_the_time_left_is_that_of_the_games_left():
 def test_the_live_view_shows_everything():
     text = drawn(VIEW, color_system=None)
     for told in (
-        *("50 %", "1:40 left", "500 of 1,000 games", "1,234 games/s", "playing 50 %"),
+        *("50 %", "1:40, 1:40 left", "500 of 1,000 games", "1,234 games/s", "playing 50 %"),
         *("random 8", "optimum 4", "◀ 4.5", "after 500 games: turns 4.5", "the best after 300"),
     ):
         assert told in text
@@ -108,9 +108,10 @@ def test_neither_colour_nor_more_than_ascii_is_needed():
 
 def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
     viewer = progress.ProgressCallback(20)
+    viewer.on_run_start(0, Path("outputs/a\x1brun"))
     viewer.on_metrics(20, {})
     viewer.on_phase("evaluating")
-    assert "20 games, evaluating" in drawn(viewer.view, color_system=None)
+    assert "20 games, evaluating, in outputs/a\\x1brun" in drawn(viewer.view, color_system=None)
     viewer.on_run_end(Path("outputs/a\x1brun"))
     text = drawn(viewer.view, color_system=None)
     assert "20 games, done, in outputs/a\\x1brun" in text
@@ -123,9 +124,11 @@ def test_a_plain_line_tells_what_is_new(capsys):
     lines.on_metrics(10, {"eval/turns": 8.0})
     lines.on_metrics(15, {"eval/turns": 7.5})
     lines.on_metrics(20, {"eval/turns": 7.0})
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "        10 of 100 games: 500 games/s, turns 9.00, greedy turns 8.000"
-    assert second == "        20 of 100 games: greedy turns 7.000"
+    lines.on_run_start(0, Path("outputs/run"))
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "        10 of 100 games, 0:00: 500 games/s, turns 9.00, greedy turns 8.000"
+    assert second == "        20 of 100 games, 0:00: greedy turns 7.000"
+    assert third == "training in outputs/run"
 
 
 class Told(Callback):

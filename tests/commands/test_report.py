@@ -18,6 +18,7 @@ from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
+from rlgames.cli import report_follow
 from rlgames.commands.report import report_command
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -249,6 +250,60 @@ def broken(folder):
     (folder / "empty").mkdir()
     (folder / "folder" / "run.json").mkdir(parents=True)
     (folder / "loop").symlink_to(folder)
+
+
+def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed):
+    write(tmp_path / "runs/a", "interrupted", turns=(6.0, 5.0, 5.5), lr=0.1)
+    write(tmp_path / "runs/b", "failed", turns=(7.0,), lr=0.2)
+    write(tmp_path / "runs/c", turns=(4.0,), lr=0.3)
+    rows = {row["lr"]: row for row in csv.DictReader(reported_lines(typed, "runs", "format=csv"))}
+    best, final = (f"turns {name}" for name in ("best (selected)", "final"))
+    assert [rows["0.1"][name] for name in (best, final)] == ["5.0", "5.5"]
+    assert [rows["0.2"][name] for name in (best, final)] == ["7.0", "7.0"]
+    assert [rows["0.3"][name] for name in (best, final)] == ["4.0", "5.0"]
+    table = reported(typed, "runs")
+    assert "5.0000*" in table
+    assert "* so far" in table
+    assert "4.0000*" not in table
+    found = json.loads(reported(typed, "runs", "format=json"))
+    assert found["best"] == ["runs/c"]
+    assert found["runs"][0]["results"] == {}
+    assert found["runs"][0]["best_so_far"] == {"turns": 5.0}
+    assert found["runs"][0]["latest"] == {"turns": 5.5}
+
+
+def reported_lines(typed, *words):
+    return reported(typed, *words).splitlines()
+
+
+def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
+    write(tmp_path / "runs/0", turns=(4.0,), seed=0)
+    write(tmp_path / "runs/1", "interrupted", turns=(6.0,), seed=1)
+    row = json.loads(reported(typed, "runs", "format=json"))["rows"][0]
+    assert row["results"]["turns"]["mean"] == 4.0
+    assert "*" not in reported(typed, "runs").splitlines()[-2]
+
+
+def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypatch):
+    monkeypatch.setattr(report_follow, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(report_follow, "IDLE_SECONDS", 0.05)
+    run = write(tmp_path / "runs/a", "running", facts={"host": "other"})
+    seen = []
+
+    def sleep(seconds):
+        seen.append(seconds)
+        if len(seen) == 3:
+            (run / "run.json").write_text('{"status": "done", "figure": "turns", "seconds": 3}')
+        time_sleep(seconds)
+
+    time_sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", sleep)
+    text = reported(typed, "runs", "follow=true")
+    assert text.count("1 run") == 2
+    assert text.index("running at 25%") < text.index("done")
+    said = typed("report", "runs", "follow=true", "format=csv")
+    assert said.returncode == 2
+    assert "follow=true shows a table of runs" in said.stderr
 
 
 def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):

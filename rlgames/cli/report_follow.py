@@ -1,0 +1,65 @@
+"""`rlgames report follow=true`: a table that is refreshed until no run is running."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stdout, suppress
+
+from rich.console import Console, ConsoleOptions, RenderResult
+
+from rlgames.cli.live_view import LiveScreen
+from rlgames.cli.report_tables import fitted_table, print_table
+from rlgames.commands.report import ReportResult
+from rlgames.runs.summary import Report
+
+REFRESH_SECONDS = 2.0
+
+IDLE_SECONDS = 6.0
+"""Seconds without a running run after which nothing more is expected: a sweep needs a moment to
+start its next job."""
+
+
+def follow_report(result: ReportResult) -> None:
+    """Show a report until no run is running, or until Ctrl-C: in place on a terminal, otherwise
+    again whenever it has changed."""
+    console = Console()
+    with suppress(KeyboardInterrupt):
+        if sys.stdout.isatty() and not console.is_dumb_terminal:
+            view = _RenderedReport(result.report)
+            with LiveScreen(view, console):
+                for view.report in _reports(result):
+                    pass
+        else:
+            shown = ""
+            for report in _reports(result):
+                text = io.StringIO()
+                with redirect_stdout(text):
+                    print_table(report)
+                if text.getvalue() != shown:
+                    shown = text.getvalue()
+                    print(shown, flush=True)
+
+
+def _reports(result: ReportResult) -> Iterator[Report]:
+    """The report as time passes, until nothing is running."""
+    assert result.follow is not None
+    report, idle_since = result.report, time.monotonic()
+    while True:
+        yield report
+        if any(run.status == "running" for run in report.runs):
+            idle_since = time.monotonic()
+        elif time.monotonic() - idle_since >= IDLE_SECONDS:
+            return
+        time.sleep(REFRESH_SECONDS)
+        report = result.follow().report
+
+
+class _RenderedReport:
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield fitted_table(self.report, console)

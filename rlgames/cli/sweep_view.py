@@ -1,0 +1,93 @@
+"""The live table of a sweep on a terminal, a line for each job; plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from rlgames.cli.live_view import LiveScreen, blocks, progress_bar
+from rlgames.cli.progress import clock_text
+from rlgames.cli.sweep_progress import JobView, PlainSweepProgress, SweepReader, SweepView
+from rlgames.core.text import printable
+from rlgames.sweeps.sweep import Sweep
+
+STATUS_STYLES = {"running": "cyan", "done": "green", "failed": "red", "died": "red"}
+STATUS_STYLES |= {"interrupted": "yellow", "waiting": "dim"}
+
+FEW_COLUMNS, SOME_COLUMNS = 44, 64
+"""Narrower terminals get no bars; narrower ones than the second get no curves."""
+
+BAR_COLUMNS, CURVE_COLUMNS = 10, 16
+
+
+@contextmanager
+def sweep_view(sweep: Sweep) -> Iterator[None]:
+    """Show the progress of a sweep in this context."""
+    console = Console()
+    if not sys.stdout.isatty() or console.is_dumb_terminal:
+        with PlainSweepProgress(sweep).shown():
+            yield
+        return
+    reader = SweepReader(sweep)
+    with LiveScreen(RenderedSweep(reader.latest), console):
+        try:
+            yield
+        finally:
+            reader.read()
+
+
+class RenderedSweep:
+    """A sweep as it is rendered now: a line for each job and one for all of them."""
+
+    def __init__(self, view: Callable[[], SweepView]) -> None:
+        self.view = view
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width, is_ascii = options.max_width, options.ascii_only
+        view = self.view()
+        table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), expand=False)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        for justify in ("right", "left", "left", "left"):
+            table.add_column(justify=justify, no_wrap=True)
+        shown = shown_jobs(view.jobs, max(1, console.height - 4))
+        for job in shown:
+            table.add_row(*_cells(job, width, is_ascii))
+        yield table
+        if len(shown) < len(view.jobs):
+            yield Text(f"{len(view.jobs) - len(shown)} more jobs", "dim")
+        left = "" if view.seconds_left is None else f" {clock_text(view.seconds)}"
+        yield progress_bar(f"{view.fraction:4.0%} ", view.fraction, left, width, is_ascii)
+        yield Text(view.summary(), "bold", no_wrap=True, overflow="ellipsis")
+
+
+def shown_jobs(jobs: tuple[JobView, ...], rows: int) -> list[JobView]:
+    """At most this many jobs, in order: the running ones first, then failed ones, the next ones
+    and the last ones that are done."""
+    if len(jobs) <= rows:
+        return list(jobs)
+    waiting = [job for job in jobs if job.status == "waiting"]
+    done = [job for job in jobs if job.status == "done"][::-1]
+    running = [job for job in jobs if job.status == "running"]
+    others = [job for job in jobs if job.status not in ("waiting", "done", "running")]
+    chosen = [*running, *others, *waiting[:2], *done, *waiting[2:]][:rows]
+    return sorted(chosen, key=lambda job: job.number)
+
+
+def _cells(job: JobView, width: int, is_ascii: bool) -> list[Text]:
+    style = STATUS_STYLES.get(job.status, "")
+    cells = [Text(str(job.number), "dim"), Text(printable(job.setting)), Text(job.status, style)]
+    if width >= FEW_COLUMNS:
+        cells.append(
+            progress_bar("", job.fraction, f"{job.fraction:4.0%}", BAR_COLUMNS + 4, is_ascii)
+        )
+    cells.append(Text(printable(job.figure), "bold"))
+    if width >= SOME_COLUMNS:
+        curve = blocks(job.run.heights(CURVE_COLUMNS), 1, is_ascii)[0] if job.run.curve else ""
+        cells.append(Text(curve, "cyan"))
+    return cells
