@@ -68,6 +68,7 @@ storm: .venv/installed
 	$(BIN)/python scripts/storm.py
 
 pictures: .venv/installed
+	$(BIN)/python scripts/figures.py
 	$(BIN)/python scripts/screenshots.py
 
 .venv/installed: pyproject.toml constraints.txt

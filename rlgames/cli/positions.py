@@ -33,17 +33,21 @@ def print_games(replay: Replay) -> None:
     for game in replay.games:
         if not sys.stdout.isatty() or console.is_dumb_terminal or not replay.delay:
             for frame in game:
-                print(format_parts(*frame), end="\n\n")
+                print(format_parts(*frame.parts), end="\n\n")
             continue
         with Live(console=console, auto_refresh=False) as live:
             for number, frame in enumerate(game):
                 time.sleep(replay.delay if number else 0)
-                live.update(stack_parts(*frame), refresh=True)
+                live.update(stack_parts(*frame.parts), refresh=True)
+    if replay.picture is not None:
+        print(f"picture: {printable(replay.picture)}")
 
 
 def print_position(position: ShownPosition) -> None:
     """The board of `rlgames show`, its value and its moves."""
     report = position.fields
+    if position.picture is not None:
+        print(f"picture: {printable(position.picture)}")
     print(format_parts(position.board))
     if report["over"] is not None:
         print(report["over"])

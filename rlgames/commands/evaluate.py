@@ -183,7 +183,7 @@ def _print_trace(match: Match) -> None:
         order = -1 if number % 2 else 1
         rng = make_generator(cfg.seed, f"trace {number}", torch.device(cfg.device))
         for frame in frames(match.game, players[::order], names[::order], rng):
-            print(format_parts(*frame), end="\n\n")
+            print(format_parts(*frame.parts), end="\n\n")
 
 
 def _save(path: Path, report: dict[str, Any]) -> None:

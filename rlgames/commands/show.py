@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.commands import board_pictures
 from rlgames.commands.run_config import config_for_run, game_and_player
 from rlgames.commands.watch import probabilities
 from rlgames.config.checks import to_plain
@@ -33,10 +34,12 @@ MAX_BOARD_LENGTH = 1 << 16
 
 @dataclass(frozen=True)
 class ShownPosition:
-    """A position as `rlgames show` prints it: the fields of its JSON, and its board."""
+    """A position as `rlgames show` prints it: the fields of its JSON, its board, and the file of
+    picture=."""
 
     fields: dict[str, Any]
     board: BoardView
+    picture: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return self.fields
@@ -51,6 +54,8 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     exact: see solvers.position.Exact. unit: turns, points or outcome.
     """
     cfg = config_for_run("show", run, overrides)
+    if cfg.picture is not None:
+        board_pictures.check_picture(Path(cfg.picture), board_pictures.STILLS)
     game, player = game_and_player(cfg, run)
     game = game.to("cpu")
     state = parse_position(game, cfg.state)
@@ -67,7 +72,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     }
     if bool(state.done[0]):
         over = {"over": describe_ending(game, state, None)}
-        return ShownPosition(report | over, BoardView(game, state))
+        return _shown(report | over, BoardView(game, state), cfg.picture)
     likely = value = scores = None
     if player is not None:
         try:
@@ -85,7 +90,15 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
         raise ConfigError(f"state= is impossible: {error}") from None
     report |= {"value": value, "exact": None if exact is None else exact.value}
     report["actions"] = _actions(game, state, likely, scores, exact)
-    return ShownPosition(report, BoardView(game, state, likely, listed=False))
+    return _shown(report, BoardView(game, state, likely, listed=False), cfg.picture)
+
+
+def _shown(fields: dict[str, Any], board: BoardView, picture: str | None) -> ShownPosition:
+    """A position, after its picture is written."""
+    if picture is not None:
+        title = fields["over"] or (f"seat {fields['seat']}" if board.game.spec.seats > 1 else "")
+        board_pictures.write_position(board, title, Path(picture))
+    return ShownPosition(fields, board, picture)
 
 
 def _actions(

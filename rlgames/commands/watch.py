@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.commands import board_pictures
 from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
@@ -19,15 +20,28 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.trace import Ply, before_chance, describe_ending, play_by_ply
 
-Frame = tuple[str | BoardView, ...]
+
+@dataclass(frozen=True)
+class Frame:
+    """A position of a game: the move in words, the board, and the action that is taken, if any."""
+
+    title: str
+    board: BoardView
+    action: int | None = None
+
+    @property
+    def parts(self) -> tuple[str, BoardView]:
+        return self.title, self.board
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Games, each as the frames of its moves, and the seconds between two frames."""
+    """Games, each as the frames of its moves, and the seconds between two frames; or the picture
+    that shows them."""
 
     games: Iterator[Iterator[Frame]]
     delay: float
+    picture: str | None = None
 
 
 def watch_command(run: Path | None, overrides: list[str]) -> Replay:
@@ -37,6 +51,8 @@ def watch_command(run: Path | None, overrides: list[str]) -> Replay:
     seat of the first game, in the second of the next, and so on.
     """
     cfg = config_for_run("watch", run, overrides)
+    if cfg.picture is not None:
+        board_pictures.check_picture(Path(cfg.picture), board_pictures.ANIMATIONS, cfg.delay)
     game, player = game_and_player(cfg, run)
     if player is None:
         raise ConfigError("watch needs a run, or a player", "as in: rlgames watch player=random")
@@ -55,6 +71,9 @@ def watch_command(run: Path | None, overrides: list[str]) -> Replay:
             rng = make_generator(cfg.seed, f"trace {number}", device)
             yield frames(game, players[::order], names[::order], rng)
 
+    if cfg.picture is not None:
+        board_pictures.write_games(played(), Path(cfg.picture), cfg.delay)
+        return Replay(iter(()), cfg.delay, cfg.picture)
     return Replay(played(), cfg.delay)
 
 
@@ -70,13 +89,14 @@ def frames(
         current_seat = int(ply.before.current_seat[0])
         seen = game.public(ply.before)
         likely = probabilities(advisors[current_seat % len(advisors)], seen)
-        yield _told(game, ply, seats), BoardView(game, seen, likely, known.get(current_seat))
+        view = BoardView(game, seen, likely, known.get(current_seat))
+        yield Frame(_told(game, ply, seats), view, ply.action)
         if game.spec.hidden:
             known[current_seat] = seen
         else:
             known = dict.fromkeys(range(game.spec.seats), before_chance(game, ply))
     last = game.view_from_seat(ply.after, current_seat)
-    yield (
+    yield Frame(
         describe_ending(game, last, None, [f"{seat}," for seat in seats]),
         BoardView(game, last, None, known[current_seat], reveal=True),
     )

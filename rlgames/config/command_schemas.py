@@ -55,6 +55,9 @@ class PlayConfig(CheckpointConfig, RunConfig):
 class WatchConfig(CheckpointConfig, RunConfig):
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
+    picture: str | None = key(
+        None, is_text=True, help="GIF, SVG or MP4 file for the games, instead of the terminal"
+    )
 
 
 @dataclass
@@ -63,6 +66,7 @@ class ShowConfig(FormatConfig, CheckpointConfig, DeviceConfig):
         None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
     )
     solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact values; 0: skip them")
+    picture: str | None = key(None, is_text=True, help="SVG or PNG file for the position")
 
 
 @dataclass

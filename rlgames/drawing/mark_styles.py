@@ -42,9 +42,15 @@ def mark_kind(mark: str) -> str:
 
 def legend(marks: Iterable[str], hidden: bool, seats: int) -> str:
     """What these marks mean, in one line. hidden, seats: as in the game's spec."""
-    meanings = FLEET_LEGEND if hidden else TWO_SEAT_LEGEND if seats == 2 else {}
     used = {*marks}
-    return ", ".join(f"{mark}: {meaning}" for mark, meaning in meanings.items() if mark in used)
+    return ", ".join(
+        f"{mark}: {meaning}" for mark, meaning in meanings(hidden, seats).items() if mark in used
+    )
+
+
+def meanings(hidden: bool, seats: int) -> dict[str, str]:
+    """What marks mean in such a game, for its legend."""
+    return FLEET_LEGEND if hidden else TWO_SEAT_LEGEND if seats == 2 else {}
 
 
 def tile_color(mark: str) -> Color:

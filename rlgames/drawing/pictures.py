@@ -6,17 +6,17 @@ is drawn, with a bar for each action.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from rlgames.drawing import sprites
-from rlgames.games.board import Board
+from rlgames.drawing import mark_styles, sprites
+from rlgames.drawing.scene import Arrow, Bar, Cell, Item, Label, Scene
+from rlgames.games.board import Board, BoardFormat
 from rlgames.games.game import Game, State
 
 WIDTH, MARGIN, TITLE_HEIGHT = 300, 8, 26
@@ -28,7 +28,8 @@ MIN_LABEL_CELL = 30
 GAP = 14
 """Pixels between two boards."""
 
-MAX_ANIMATION_BYTES = 100_000
+SWATCH, LEGEND_SIZE, TITLE_SIZE, TITLE_LINE = 14, 11, 13, 17
+"""Pixels: the cells and the text of a legend, the text of a title and the height of its lines."""
 
 MAX_BARS = 8
 """The most actions that have a bar."""
@@ -57,61 +58,76 @@ def draw_position(
     reveal: bool = False,
     width: int = WIDTH,
 ) -> Image.Image:
-    """One position in RGB, about this many pixels wide.
+    """One position in RGB; see position_scene."""
+    return draw_scene(position_scene(game, state, row, title, overlay, action, reveal, width))
 
-    action: the action that is taken. reveal: show the hidden truth, too. Cells that are large
-    enough have labels.
+
+def position_scene(
+    game: Game[Any],
+    state: State,
+    row: int,
+    title: str,
+    overlay: ActionOverlay | None = None,
+    action: int | None = None,
+    reveal: bool = False,
+    width: int = WIDTH,
+    has_legend: bool = False,
+) -> Scene:
+    """One position with its coordinates, about this many pixels wide.
+
+    action: the action that is taken. reveal: show the hidden truth, too. has_legend: say below what
+    marks and numbers mean. Cells that are large enough have labels.
     """
     boards, cells = game.boards(state, row, reveal), game.action_cells(state, row)
-    if boards and cells is not None:
-        cell_overlay = _overlay_of_cells(overlay, cells.cpu().numpy())
-        chosen = set() if action is None else set(cells[action].nonzero()[:, 0].tolist())
-        return _add_title(title, _draw_boards(boards, width, cell_overlay, chosen))
+    shown = _Boards(boards, game.board_format, width)
     named = range(game.spec.actions if game.spec.actions <= len(sprites.DIRECTIONS) else 0)
     names = [game.action_to_string(state, row, each) for each in named]
     are_directions = bool(names) and set(names) <= sprites.DIRECTIONS.keys()
-    if boards:
-        picture = _draw_boards(boards, width - 2 * are_directions * (width // 9), {}, set())
+    if boards and cells is not None:
+        chosen = set() if action is None else set(cells[action].nonzero()[:, 0].tolist())
+        scene = shown.scene(_overlay_of_cells(overlay, cells.cpu().numpy()), chosen)
+    elif boards:
+        shown.width -= 2 * are_directions * (width // 9)
+        scene = shown.scene({}, set())
     else:
-        picture = _draw_text(game.render(state, row, reveal), width)
+        scene = _text_scene(game.render(state, row, reveal), width)
     if are_directions:
-        return _add_title(title, _add_arrows(picture, width // 9, names, overlay, action))
-    if overlay is None:
-        return _add_title(title, picture)
-    best = np.argsort(-overlay.weights, kind="stable")[:MAX_BARS].tolist()
-    bars = [(game.action_to_string(state, row, each), each) for each in best]
-    return _add_title(title, _add_bars(picture, bars, overlay, action))
+        scene = _with_arrows(scene, width // 9, names, overlay, action)
+    elif overlay is not None and not (boards and cells is not None):
+        best = np.argsort(-overlay.weights, kind="stable")[:MAX_BARS].tolist()
+        bars = [(game.action_to_string(state, row, each), each) for each in best]
+        scene = _with_bars(scene, bars, overlay, action)
+    if has_legend:
+        marks = {mark for board in boards for line in board for mark in line}
+        scene = _with_legend(scene, _legend(game, marks, overlay, action))
+    return _with_title(scene, title)
 
 
-def encode_gif(frames: list[Image.Image], max_bytes: int = MAX_ANIMATION_BYTES) -> bytes:
-    """A looping GIF; while it is too large, every other frame but the last is dropped."""
-    data = _encode_frames(frames)
-    while len(data) > max_bytes and len(frames) > 2:
-        frames = [*frames[:-1:2], frames[-1]]
-        data = _encode_frames(frames)
-    return data
-
-
-def _encode_frames(frames: list[Image.Image]) -> bytes:
-    size = max(frame.width for frame in frames), max(frame.height for frame in frames)
-    images = []
-    for frame in frames:
-        image = Image.new("RGB", size, sprites.PAPER)
-        image.paste(frame)
-        images.append(image.quantize(palette=sprites.palette(), dither=Image.Dither.NONE))
-    frame_ms = min(800, max(200, 20_000 // len(frames)))
-    durations = [frame_ms] * (len(frames) - 1) + [2500]
-    file = io.BytesIO()
-    images[0].save(
-        file,
-        "GIF",
-        save_all=True,
-        append_images=images[1:],
-        duration=durations,
-        loop=0,
-        optimize=False,
-    )
-    return file.getvalue()
+def draw_scene(scene: Scene) -> Image.Image:
+    """A scene in RGB."""
+    image = Image.new("RGB", (scene.width, scene.height), sprites.PAPER)
+    draw = ImageDraw.Draw(image)
+    for item in scene.items:
+        x, y = round(item.x), round(item.y)
+        match item:
+            case Cell():
+                image.paste(sprites.cell(item.mark, item.size, item.shade, item.is_chosen), (x, y))
+                if item.label:
+                    height, middle = sprites.label_height(item.size), item.size // 2
+                    text = sprites.text(item.label, height, sprites.INK)
+                    place = x + middle - text.width // 2, y + middle - text.height // 2
+                    image.paste(text, place, text)
+            case Label():
+                text = sprites.text(item.text, item.size, item.color)
+                before = {"start": 0, "middle": text.width // 2, "end": text.width}[item.anchor]
+                image.paste(text, (x - before, y - text.height // 2), text)
+            case Arrow():
+                arrow = sprites.arrow(item.direction, item.size, item.color)
+                image.paste(arrow, (round(item.x - item.size / 2), round(item.y - item.size / 2)))
+            case Bar():
+                end = round(item.x + item.width), round(item.y + item.height)
+                draw.rectangle((x, y, *end), item.color)
+    return image
 
 
 def _overlay_of_cells(
@@ -135,109 +151,160 @@ def format_percent(probability: float) -> str:
     return f"{100 * probability:.0f}" if probability >= 0.005 else ""
 
 
-def _add_title(title: str, picture: Image.Image) -> Image.Image:
-    width = picture.width + 2 * MARGIN
-    image = Image.new("RGB", (width, picture.height + TITLE_HEIGHT + MARGIN), sprites.PAPER)
-    image.paste(picture, (MARGIN, TITLE_HEIGHT))
-    text = sprites.text(title, 13, sprites.INK)
-    image.paste(text, (MARGIN, (TITLE_HEIGHT - text.height) // 2), text)
-    return image
+class _Boards:
+    """Boards side by side with their coordinates, about `width` pixels wide."""
+
+    def __init__(self, boards: list[Board], form: BoardFormat, width: int) -> None:
+        self.boards, self.form, self.width = boards, form, width
+
+    def scene(self, overlay: dict[int, tuple[float, str]], chosen: set[int]) -> Scene:
+        """The boards, the first one with the overlay."""
+        rows = len(self.boards[0])
+        columns = sum(len(marks[0]) for marks in self.boards)
+        count = len(self.boards)
+        across = self.width
+        if count > 1:
+            across = 3 * self.width // 2 - count * (GAP + 2 * MARGIN)
+        size = max(12, min(self.width // max(rows, 4), across // columns))
+        items: list[Item] = []
+        left = height = 0
+        for number, marks in enumerate(self.boards):
+            first = number == 0
+            board = self._board(marks, size, overlay if first else {}, chosen if first else set())
+            items += board.moved(left, 0)
+            left, height = left + board.width + GAP, max(height, board.height)
+        return Scene(left - GAP, height, items)
+
+    def _board(
+        self, marks: Board, size: int, overlay: dict[int, tuple[float, str]], chosen: set[int]
+    ) -> Scene:
+        form, text_size = self.form, max(8, min(13, size * 36 // 100))
+        left = max(map(len, form.left), default=0) * text_size * 3 // 4 + 3 if form.left else 0
+        above = text_size + 4 if form.above else 0
+        rows, columns = len(marks), len(marks[0])
+        items: list[Item] = []
+        for cell in range(rows * columns):
+            row, column = divmod(cell, columns)
+            weight, label = overlay.get(cell, (0.0, ""))
+            mark = marks[row][column]
+            label = label if mark == "." and size >= MIN_LABEL_CELL else ""
+            place = left + column * size, above + row * size
+            shade = round(sprites.SHADES * weight)
+            items.append(Cell(*place, size, mark, shade, cell in chosen, label))
+        bottom = above + rows * size
+        for labels, y in ((form.above, above / 2), (form.below, bottom + text_size / 2 + 2)):
+            for column, name in enumerate(labels):
+                x = left + (column + 0.5) * size
+                items.append(Label(x, y, name, text_size, sprites.FAINT, "middle"))
+        for row, name in enumerate(form.left):
+            y = above + (row + 0.5) * size
+            items.append(Label(left - 4, y, name, text_size, sprites.FAINT, "end"))
+        height = bottom + (text_size + 4 if form.below else 0)
+        return Scene(left + columns * size, height, items)
 
 
-def _draw_boards(
-    boards: list[Board], width: int, overlay: dict[int, tuple[float, str]], chosen: set[int]
-) -> Image.Image:
-    """Boards side by side, the first one with the overlay."""
-    rows, columns = len(boards[0]), sum(len(marks[0]) for marks in boards)
-    across = width if len(boards) == 1 else 3 * width // 2
-    size = max(12, min(width // max(rows, 4), across // columns))
-    images = [_draw_board(boards[0], size, overlay, chosen)]
-    images += [_draw_board(marks, size, {}, set()) for marks in boards[1:]]
-    across = sum(each.width for each in images) + GAP * (len(images) - 1)
-    image = Image.new("RGB", (across, max(each.height for each in images)), sprites.PAPER)
-    left = 0
-    for each in images:
-        image.paste(each, (left, 0))
-        left += each.width + GAP
-    return image
+def _with_title(scene: Scene, title: str) -> Scene:
+    """A scene with margins and a title above, in several lines if it is too long for one."""
+    width = scene.width + 2 * MARGIN
+    if not title:
+        return Scene(width, scene.height + 2 * MARGIN, scene.moved(MARGIN, MARGIN))
+    lines = [""]
+    for word in title.split():
+        longer = f"{lines[-1]} {word}".strip()
+        is_too_long = sprites.text(longer, TITLE_SIZE, sprites.INK).width > scene.width
+        lines[-1:] = [lines[-1], word] if is_too_long and lines[-1] else [longer]
+    labels = [
+        Label(MARGIN, TITLE_HEIGHT / 2 + number * TITLE_LINE, line, TITLE_SIZE, sprites.INK)
+        for number, line in enumerate(lines)
+    ]
+    top = TITLE_HEIGHT + (len(lines) - 1) * TITLE_LINE
+    return Scene(width, scene.height + top + MARGIN, [*labels, *scene.moved(MARGIN, top)])
 
 
-def _draw_board(
-    marks: Board, size: int, overlay: dict[int, tuple[float, str]], chosen: set[int]
-) -> Image.Image:
-    rows, columns = len(marks), len(marks[0])
-    image = Image.new("RGB", (columns * size, rows * size), sprites.PAPER)
-    for cell in range(rows * columns):
-        row, column = divmod(cell, columns)
-        weight, label = overlay.get(cell, (0.0, ""))
-        mark, place = marks[row][column], (column * size, row * size)
-        image.paste(sprites.cell(mark, size, round(sprites.SHADES * weight), cell in chosen), place)
-        if mark == "." and label and size >= MIN_LABEL_CELL:
-            text = sprites.text(label, max(7, size * 34 // 100), sprites.INK)
-            place = place[0] + (size - text.width) // 2, place[1] + (size - text.height) // 2
-            image.paste(text, place, text)
-    return image
-
-
-def _add_arrows(
-    picture: Image.Image,
+def _with_arrows(
+    scene: Scene,
     edge: int,
     names: list[str],
     overlay: ActionOverlay | None,
     action: int | None,
-) -> Image.Image:
+) -> Scene:
     """An arrow at the side that each action moves to; edge: its size in pixels."""
-    image = Image.new("RGB", (picture.width + 2 * edge, picture.height + 2 * edge), sprites.PAPER)
-    image.paste(picture, (edge, edge))
+    width, height = scene.width + 2 * edge, scene.height + 2 * edge
+    items = scene.moved(edge, edge)
     for number, name in enumerate(names):
         x, y = sprites.DIRECTIONS[name]
-        distance = (image.width - edge) / 2, (image.height - edge) / 2
-        center = image.width / 2 + x * distance[0], image.height / 2 + y * distance[1]
+        center = (width + x * (width - edge)) / 2, (height + y * (height - edge)) / 2
         weight = 0.0 if overlay is None else float(overlay.weights[number])
-        color = (
-            sprites.shade(round(sprites.SHADES * weight)) if number != action else sprites.CHOSEN
-        )
-        arrow = sprites.arrow(name, edge, color)
-        image.paste(arrow, (round(center[0] - edge / 2), round(center[1] - edge / 2)))
+        shade = sprites.shade(round(sprites.SHADES * weight))
+        items.append(Arrow(*center, edge, name, sprites.CHOSEN if number == action else shade))
         if overlay is not None and overlay.labels[number]:
-            text = sprites.text(overlay.labels[number], 12, sprites.INK)
-            place = (center[0] + 18, center[1] - 7)
-            if not y:
-                place = (center[0] - text.width / 2, center[1] + 17)
-            image.paste(text, (int(place[0]), int(place[1])), text)
-    return image
+            place = (center[0] + 18, center[1]) if y else (center[0], center[1] + 24)
+            anchor = "start" if y else "middle"
+            items.append(Label(*place, overlay.labels[number], 12, sprites.INK, anchor))
+    return Scene(width, height, items)
 
 
-def _add_bars(
-    picture: Image.Image, bars: list[tuple[str, int]], overlay: ActionOverlay, taken: int | None
-) -> Image.Image:
-    """A bar for each of these actions, (name, number), below the picture."""
-    size = max(picture.width, WIDTH), picture.height + 10 + 18 * len(bars)
-    image = Image.new("RGB", size, sprites.PAPER)
-    image.paste(picture, (0, 0))
-    draw = ImageDraw.Draw(image)
+def _with_bars(
+    scene: Scene, bars: list[tuple[str, int]], overlay: ActionOverlay, taken: int | None
+) -> Scene:
+    """A bar for each of these actions, (name, number), below the scene."""
+    width, items = max(scene.width, WIDTH), scene.moved(0, 0)
     for place, (name, action) in enumerate(bars):
-        top = picture.height + 10 + 18 * place
-        text = sprites.text(name[:14], 12, sprites.INK)
-        image.paste(text, (0, top + 1), text)
-        length = int((image.width - 160) * float(overlay.weights[action]))
+        top = scene.height + 10 + 18 * place
+        items.append(Label(0, top + 8, name[:14], 12, sprites.INK))
+        length = max(1, int((width - 160) * float(overlay.weights[action])))
         color = sprites.CHOSEN if action == taken else sprites.LIKELY
-        draw.rectangle((110, top + 2, 110 + max(length, 1), top + 14), color)
-        text = sprites.text(overlay.labels[action], 12, sprites.FAINT)
-        image.paste(text, (116 + length, top + 1), text)
-    return image
+        items.append(Bar(110, top + 2, length, 12, color))
+        items.append(Label(116 + length, top + 8, overlay.labels[action], 12, sprites.FAINT))
+    return Scene(width, scene.height + 10 + 18 * len(bars), items)
 
 
-def _draw_text(text: str, width: int) -> Image.Image:
+def _legend(
+    game: Game[Any], marks: set[str], overlay: ActionOverlay | None, action: int | None
+) -> list[tuple[Cell, str]]:
+    """Small cells, and what they mean."""
+    meanings = mark_styles.meanings(game.spec.hidden, game.spec.seats)
+    entries = [
+        (Cell(0, 0, SWATCH, mark), meaning) for mark, meaning in meanings.items() if mark in marks
+    ]
+    if overlay is not None:
+        words = "probability, %" if overlay.is_distribution else "value"
+        entries.append((Cell(0, 0, SWATCH, ".", sprites.SHADES * 2 // 3), words))
+    if action is not None:
+        entries.append((Cell(0, 0, SWATCH, ".", 0, is_chosen=True), "move"))
+    return entries
+
+
+def _with_legend(scene: Scene, entries: list[tuple[Cell, str]]) -> Scene:
+    """A scene with a legend below, in as many lines as its width needs."""
+    items, x, y = scene.moved(0, 0), 0, scene.height + 8
+    for cell, words in entries:
+        width = SWATCH + 5 + sprites.text(words, LEGEND_SIZE, sprites.INK).width
+        if x and x + width > scene.width:
+            x, y = 0, y + SWATCH + 6
+        items.append(replace(cell, x=x, y=y))
+        place = x + SWATCH + 5, y + SWATCH / 2
+        items.append(Label(*place, words, LEGEND_SIZE, sprites.INK))
+        x += width + 14
+    return Scene(scene.width, y + SWATCH + 2 if entries else scene.height, items)
+
+
+def _text_scene(text: str, width: int) -> Scene:
     """Text in a monospaced grid, scaled to the width."""
     lines = text.splitlines()
     across = max(1, *map(len, lines))
     step = min(11, max(5, 2 * width // across))
-    image = Image.new("RGB", (across * step, len(lines) * step * 2), sprites.PAPER)
-    for row, line in enumerate(lines):
-        for column, letter in enumerate(line):
-            if letter != " ":
-                glyph = sprites.text(letter, step * 3 // 2, sprites.INK)
-                left = column * step + (step - glyph.width) // 2
-                image.paste(glyph, (left, row * step * 2), glyph)
-    return image
+    items = [
+        Label(
+            (column + 0.5) * step,
+            (2 * row + 1) * step,
+            letter,
+            step * 3 // 2,
+            sprites.INK,
+            "middle",
+        )
+        for row, line in enumerate(lines)
+        for column, letter in enumerate(line)
+        if letter != " "
+    ]
+    return Scene(across * step, len(lines) * step * 2, items)

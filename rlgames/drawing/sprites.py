@@ -24,26 +24,46 @@ STONES = {"first": (38, 101, 178), "second": (224, 90, 40)}
 DIRECTIONS = {"up": (0, -1), "right": (1, 0), "down": (0, 1), "left": (-1, 0)}
 """Names of actions that are drawn as arrows, and their directions (x, y)."""
 
+UNWRITTEN_MARKS = (".", "x", "o", "+", "#")
+"""Marks that are shapes or nothing, not text."""
+
 
 @lru_cache(4096)
 def cell(mark: str, size: int, weight: int, chosen: bool) -> Image.Image:
     """A cell with its mark. weight: 0 to SHADES."""
     image = Image.new("RGB", (size, size), PAPER)
     what = mark_styles.mark_kind(mark)
-    ground = mark_styles.tile_color(mark) if what == "tile" else GROUNDS.get(what, CELL)
-    image.paste(shade(weight) if what == "empty" else ground, mask=_shape("cell", size))
+    image.paste(ground(mark, weight), mask=_shape("cell", size))
     if what in STONES:
         image.paste(STONES[what], mask=_shape("stone", size))
     elif mark in ("x", "o", "+"):
         image.paste(CHOSEN if mark == "+" else PAPER, mask=_shape(mark, size))
     if chosen:
         image.paste(CHOSEN, mask=_shape("frame", size))
-    if mark not in (".", "x", "o", "+", "#"):
-        height = int(size * (0.44 if len(mark) < 4 else 1.3 / len(mark)))
-        is_light = mark.isalpha() or (mark.isdecimal() and int(mark) > 4)
-        label = text(mark, max(height, 7), PAPER if is_light else INK)
+    if mark not in UNWRITTEN_MARKS:
+        label = text(mark, *mark_text(mark, size))
         image.paste(label, ((size - label.width) // 2, (size - label.height) // 2), label)
     return image
+
+
+def ground(mark: str, weight: int) -> Color:
+    """The color of a cell with this mark; weight: that of an empty one, 0 to SHADES."""
+    what = mark_styles.mark_kind(mark)
+    if what == "empty":
+        return shade(weight)
+    return mark_styles.tile_color(mark) if what == "tile" else GROUNDS.get(what, CELL)
+
+
+def mark_text(mark: str, size: int) -> tuple[int, Color]:
+    """The height and the color of a mark that is written on a cell of this size."""
+    height = int(size * (0.44 if len(mark) < 4 else 1.3 / len(mark)))
+    is_light = mark.isalpha() or (mark.isdecimal() and int(mark) > 4)
+    return max(height, 7), PAPER if is_light else INK
+
+
+def label_height(size: int) -> int:
+    """The height of a label on a cell of this size."""
+    return max(7, size * 34 // 100)
 
 
 @lru_cache
@@ -77,13 +97,17 @@ def _blend(one: Color, other: Color, fraction: float) -> Color:
 
 @lru_cache
 def arrow(name: str, size: int, color: Color) -> Image.Image:
-    x, y = DIRECTIONS[name]
     image = Image.new("RGB", (4 * size, 4 * size), PAPER)
-    ends = ((1.4, 0.0), (-0.7, 1.6), (-0.7, -1.6))
-    ImageDraw.Draw(image).polygon(
-        [(size * (2 + x * a + y * b), size * (2 + y * a + x * b)) for a, b in ends], color
-    )
+    points = [(4 * size * (0.5 + x), 4 * size * (0.5 + y)) for x, y in arrow_points(name)]
+    ImageDraw.Draw(image).polygon(points, color)
     return image.reduce(4)
+
+
+def arrow_points(name: str) -> list[tuple[float, float]]:
+    """The corners of an arrow of size 1 around (0, 0)."""
+    x, y = DIRECTIONS[name]
+    ends = ((0.35, 0.0), (-0.175, 0.4), (-0.175, -0.4))
+    return [(x * a + y * b, y * a + x * b) for a, b in ends]
 
 
 @lru_cache(4096)
@@ -106,7 +130,7 @@ def palette() -> Image.Image:
     """The colors of an animation: all that are drawn, and blends of them with their background."""
     shades = [shade(weight) for weight in range(SHADES + 1)]
     backgrounds = {
-        PAPER: (INK, HIT, SHIP, MISS, *STONES.values(), *mark_styles.TILE_COLORS),
+        PAPER: (INK, FAINT, HIT, SHIP, MISS, *STONES.values(), *mark_styles.TILE_COLORS),
         CHOSEN: shades[::3],
     }
     backgrounds |= {INK: (*shades[::5], *mark_styles.TILE_COLORS[:2]), CELL: tuple(STONES.values())}

@@ -53,7 +53,7 @@ class BoardView:
         reveal: bool = False,
         listed: bool = True,
     ) -> None:
-        self.game, self.state, self.listed = game, state, listed
+        self.game, self.state, self.listed, self.reveal = game, state, listed, reveal
         self.text, self.board_format = game.render(state, 0, reveal), game.board_format
         self.boards = game.boards(state, 0, reveal)
         used = (mark for each in self.boards for mark in chain(*each))

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from rlgames.drawing import pictures
+from rlgames.drawing import animation, pictures
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy
@@ -89,7 +89,7 @@ def draw_game(
     end = game.view_from_seat(final, 0)
     title = _end_title(game, end, len(trajectory))
     frames.append(pictures.draw_position(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH))
-    return stills, pictures.encode_gif(frames)
+    return stills, animation.encode_gif(frames)
 
 
 def _still(

@@ -16,8 +16,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import rlgames as package
 from rlgames.config.registry import REGISTRY
 from rlgames.core.signals import Interrupts
-from rlgames.drawing import pictures
+from rlgames.drawing import animation, pictures
 from rlgames.drawing.pictures import ActionOverlay
+from rlgames.drawing.scene import Cell, Label
 from rlgames.evaluation.diagnostics import afterstate_values
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -109,7 +110,7 @@ def test_every_game_is_shown_move_by_move(name, logits):
     assert all(still.mode == "RGB" and 100 < still.width < 500 for still in stills)
     assert len(stills) == min(4, len(moves))
     assert len({still.tobytes() for still in stills}) == len(stills)
-    assert len(gif) <= pictures.MAX_ANIMATION_BYTES
+    assert len(gif) <= animation.MAX_GIF_BYTES
     film: Any
     with Image.open(io.BytesIO(gif)) as film:
         assert film.format == "GIF"
@@ -120,11 +121,9 @@ def test_the_options_are_all_tried():
     assert {f"game={name}" for name in GAMES} == {f"game={name}" for name in REGISTRY["game"]}
 
 
-def color_of(picture, marks, row, column):
+def color_of(picture, cell):
     """Of the middle of a cell's lower edge, which no mark or number covers."""
-    size = (picture.width - 2 * pictures.MARGIN) // len(marks[0])
-    x = pictures.MARGIN + column * size + size // 2
-    return picture.getpixel((x, pictures.TITLE_HEIGHT + row * size + size - size // 6))
+    return picture.getpixel((cell.x + cell.size // 2, cell.y + cell.size - cell.size // 6))
 
 
 @pytest.mark.parametrize("name", ["battleship", "tictactoe", "connect4", "salvo"])
@@ -134,15 +133,40 @@ def test_the_likeliest_cell_is_the_darkest(name):
     weights = np.full(game.spec.actions, 0.2 / (game.spec.actions - 1))
     weights[2] = 0.8
     overlay = ActionOverlay(weights, [*map(pictures.format_percent, weights)], is_distribution=True)
-    picture: Any = pictures.draw_position(game, state, 0, "", overlay)
-    (marks,), aims = game.boards(state, 0), game.action_cells(state, 0)
-    blue = {
-        cell: color_of(picture, marks, *divmod(cell, len(marks[0])))[2]
-        for cell in range(aims.shape[1])
-    }
+    scene = pictures.position_scene(game, state, 0, "", overlay)
+    picture: Any = pictures.draw_scene(scene)
+    cells = [item for item in scene.items if isinstance(item, Cell)]
+    blue = {number: color_of(picture, cell)[2] for number, cell in enumerate(cells)}
     darkest = {cell for cell, value in blue.items() if value == min(blue.values())}
-    assert darkest == set(aims[2].nonzero()[:, 0].tolist())
+    assert darkest == set(game.action_cells(state, 0)[2].nonzero()[:, 0].tolist())
     assert blue[min(darkest)] < 120
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_boards_have_the_coordinates_that_people_type(name):
+    game = make_game(f"game={name}", *GAMES[name])
+    scene = pictures.position_scene(game, game.public(game.initial(1, rng())), 0, "")
+    form = game.board_format
+    texts = [item.text for item in scene.items if isinstance(item, Label)]
+    assert {*form.left, *form.above, *form.below} <= {*texts}
+    cells = [item for item in scene.items if isinstance(item, Cell)]
+    for item in scene.items:
+        if isinstance(item, Label) and item.text in form.left:
+            row = form.left.index(item.text)
+            assert item.y == cells[row * form.columns].y + cells[0].size / 2
+
+
+def test_a_long_title_takes_several_lines_instead_of_a_wider_picture():
+    game = make_game("game=tictactoe")
+    state = game.initial(1, rng())
+    short, long = (
+        pictures.position_scene(game, state, 0, "turn 1: A1 " * times, width=200)
+        for times in (1, 9)
+    )
+    assert long.width == short.width
+    assert long.height > short.height
+    titles = [item for item in long.items if isinstance(item, Label) and "turn" in item.text]
+    assert len(titles) > 1
 
 
 def test_connect_4_stones_fall_to_where_they_are_drawn():
@@ -161,7 +185,7 @@ def test_arrows_show_the_likeliest_direction():
     picture: Any = pictures.draw_position(
         game, state, 0, "", ActionOverlay(weights, [""] * 4, is_distribution=True)
     )
-    middle = (pictures.TITLE_HEIGHT + picture.height - pictures.MARGIN) // 2
+    middle = picture.height // 2
     right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
     assert right[2] < left[2] - 30
 
@@ -169,7 +193,7 @@ def test_arrows_show_the_likeliest_direction():
 def test_a_long_game_leaves_frames_out():
     many = [Image.new("RGB", (50, 50), (5 * n, 0, 0)) for n in range(40)]
     film: Any
-    with Image.open(io.BytesIO(pictures.encode_gif(many, max_bytes=1))) as film:
+    with Image.open(io.BytesIO(animation.encode_gif(many, max_bytes=1))) as film:
         assert film.n_frames == 2
     assert game_images.evenly_spaced(1000, 5) == [0, 250, 500, 749, 999]
     assert game_images.evenly_spaced(3, 5) == [0, 1, 2]

@@ -1,0 +1,78 @@
+"""Positions and games in files: `rlgames show picture=` and `rlgames watch picture=`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlgames.core.errors import ConfigError
+from rlgames.drawing import animation, pictures, svg
+from rlgames.drawing.pictures import ActionOverlay
+from rlgames.drawing.scene import Scene
+from rlgames.drawing.terminal import BoardView
+
+if TYPE_CHECKING:
+    from rlgames.commands.watch import Frame
+
+STILLS, ANIMATIONS = (".svg", ".png"), (".gif", ".svg", ".mp4")
+"""The endings of files with one position, and with games."""
+
+WIDTH = 360
+"""Pixels of a board; it is made narrower to fit whole cells."""
+
+
+def check_picture(path: Path, formats: Sequence[str], delay: float | None = None) -> None:
+    """Raises ConfigError for a file of another format, for an MP4 without ffmpeg, and for an
+    animation without time between its moves."""
+    suffix = path.suffix.lower()
+    if suffix not in formats:
+        names = f"{', '.join(formats[:-1])} or {formats[-1]}"
+        raise ConfigError(f"picture={path} has another format", f"it should end in {names}")
+    if suffix == ".mp4" and animation.find_ffmpeg() is None:
+        raise ConfigError(
+            f"picture={path} needs ffmpeg", "pip install imageio-ffmpeg, or write a .gif"
+        )
+    if delay == 0:
+        raise ConfigError("delay=0 leaves no time between moves", "use delay=0.5")
+
+
+def write_position(board: BoardView, title: str, path: Path) -> None:
+    """Write a board with its coordinates, its legend and the player's probabilities."""
+    scene = _scene(board, title, None)
+    if path.suffix.lower() == ".svg":
+        path.write_text(svg.svg_document(scene), encoding="utf-8")
+    else:
+        pictures.draw_scene(scene).save(path, "PNG", optimize=True)
+
+
+def write_games(games: Iterable[Iterable[Frame]], path: Path, delay: float) -> None:
+    """Write games, one after the other; delay: seconds between two moves."""
+    scenes: list[Scene] = []
+    seconds: list[float] = []
+    for game in games:
+        own = [_scene(frame.board, frame.title, frame.action) for frame in game]
+        scenes += own
+        seconds += [delay] * (len(own) - 1) + [max(delay, animation.LAST_FRAME_SECONDS)]
+    animation.write_animation(path, scenes, seconds)
+
+
+def _scene(board: BoardView, title: str, action: int | None) -> Scene:
+    overlay = None
+    if board.probabilities:
+        weights = np.array(board.probabilities, dtype=np.float64)
+        labels = [*map(pictures.format_percent, weights)]
+        overlay = ActionOverlay(weights, labels, is_distribution=True)
+    return pictures.position_scene(
+        board.game,
+        board.state,
+        0,
+        title,
+        overlay,
+        action,
+        board.reveal,
+        width=WIDTH,
+        has_legend=True,
+    )

@@ -1,0 +1,73 @@
+"""A picture as a list of what is on it, which is drawn by Pillow or written as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rlgames.drawing.mark_styles import Color
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a board; x, y: its upper left corner. shade: of an empty cell, 0 to SHADES.
+    label: text on it. is_chosen: it has a frame."""
+
+    x: float
+    y: float
+    size: int
+    mark: str
+    shade: int = 0
+    is_chosen: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """Text of one line; x: its left end, its middle or its right end, by the anchor. y: the middle
+    of the line."""
+
+    x: float
+    y: float
+    text: str
+    size: int
+    color: Color
+    anchor: str = "start"
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """An arrow into one of the DIRECTIONS; x, y: its middle."""
+
+    x: float
+    y: float
+    size: int
+    direction: str
+    color: Color
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A rectangle; x, y: its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    color: Color
+
+
+Item = Cell | Label | Arrow | Bar
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Items on white paper; width and height in pixels."""
+
+    width: int
+    height: int
+    items: Sequence[Item]
+
+    def moved(self, x: float, y: float) -> list[Item]:
+        """Its items, to the right by x and down by y."""
+        return [replace(item, x=item.x + x, y=item.y + y) for item in self.items]

@@ -1,0 +1,111 @@
+"""`show picture=` and `watch picture=`: what the files hold, and what is refused."""
+
+import itertools
+import shutil
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from rlgames.drawing import animation
+
+TICTACTOE = ["player=random", "game=tictactoe"]
+POSITION = ["show", *TICTACTOE, "state=. X . / . O . / . . .", "solve_seconds=0"]
+GAME = ["watch", "player=random", "game=salvo", "board=3", "ships=[2]", "shots=1", "seed=3"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(element):
+    return [text.text for text in element.iter(f"{SVG}text")]
+
+
+def test_a_position_as_svg_has_coordinates_probabilities_and_a_legend(typed, tmp_path):
+    done = typed(*POSITION, "picture=a board.svg")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("picture: a board.svg\n")
+    root = ElementTree.parse(tmp_path / "a board.svg").getroot()
+    shown = texts(root)
+    assert {"A", "B", "C", "1", "2", "3", "X", "O"} <= {*shown}
+    assert shown.count("14") == 7  # percent, on each of the empty cells
+    assert {"seat 1", "seat 2", "probability, %"} <= {*shown}
+    first = (tmp_path / "a board.svg").read_bytes()
+    typed(*POSITION, "picture=a board.svg")
+    assert (tmp_path / "a board.svg").read_bytes() == first
+
+
+def test_a_position_as_png(typed, tmp_path):
+    assert typed(*POSITION, "picture=board.png", "format=json").returncode == 0
+    with Image.open(tmp_path / "board.png") as picture:
+        assert picture.format == "PNG"
+        assert picture.width > 200
+
+
+def test_a_game_as_gif_has_a_frame_for_each_move_and_its_end(typed, tmp_path):
+    frames = typed(*GAME).stdout.count("\n\n")
+    done = typed(*GAME, "picture=game.gif", "delay=0.3")
+    assert done.stdout == "picture: game.gif\n"
+    film: Any
+    with Image.open(tmp_path / "game.gif") as film:
+        assert film.n_frames == frames
+        assert film.info["duration"] == 300
+        film.seek(film.n_frames - 1)
+        assert film.info["duration"] == 2500
+
+
+def test_a_game_as_svg_shows_one_frame_at_a_time(typed, tmp_path):
+    frames = typed(*GAME).stdout.count("\n\n")
+    assert typed(*GAME, "picture=game.svg").returncode == 0
+    root = ElementTree.parse(tmp_path / "game.svg").getroot()
+    groups = root.findall(f"{SVG}g")
+    assert len(groups) == frames
+    assert [group.get("display") for group in groups] == ["none"] * (frames - 1) + ["inline"]
+    begins = [group.find(f"{SVG}animate").get("keyTimes").split(";") for group in groups]
+    assert all(one[2] == other[1] for one, other in itertools.pairwise(begins))
+    assert any("turn 1: " in (text or "") for text in texts(groups[0]))
+    assert "move" in texts(groups[0])  # the frame around the cell is explained
+
+
+@pytest.mark.skipif(animation.find_ffmpeg() is None, reason="needs ffmpeg")
+def test_a_game_as_mp4(typed, tmp_path):
+    assert typed(*GAME, "picture=game.mp4").returncode == 0
+    assert b"ftyp" in (tmp_path / "game.mp4").read_bytes()[:16]
+
+
+def test_an_mp4_is_what_ffmpeg_makes_of_the_frames(typed, tmp_path, monkeypatch):
+    program = tmp_path / "ffmpeg"
+    program.write_text('#!/bin/sh\nfor last; do :; done\necho "$@" > "$last"\nwc -c >> "$last"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(shutil, "which", lambda name: str(program))
+    assert typed(*GAME, "picture=game.mp4", "delay=1").returncode == 0
+    words, count = (tmp_path / "game.mp4").read_text().splitlines()
+    width, height = map(int, words.split("-s ")[1].split()[0].split("x"))
+    assert width % 2 == height % 2 == 0
+    frames = typed(*GAME).stdout.count("\n\n")
+    assert int(count) == 3 * width * height * (20 * (frames - 1) + 50)
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho no such codec >&2\nexit 1\n")
+    done = typed(*GAME, "picture=game.mp4")
+    assert (done.returncode, "no such codec" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ([*POSITION, "picture=x.gif"], ".svg or .png"),
+        ([*GAME, "picture=x.png"], ".gif, .svg or .mp4"),
+        ([*GAME, "picture=x.gif", "delay=0"], "use delay=0.5"),
+        ([*GAME, "picture=none/x.gif"], "none/x.gif"),
+    ],
+)
+def test_other_pictures_are_refused_in_one_line(words, hint, typed):
+    done = typed(*words)
+    assert done.returncode in (2, 3)
+    assert hint in done.stderr
+    assert (done.stdout, len(done.stderr.splitlines())) == ("", 1)
+
+
+def test_without_ffmpeg_a_hint_says_what_to_install(typed, monkeypatch):
+    monkeypatch.setattr(animation, "find_ffmpeg", lambda: None)
+    done = typed(*GAME, "picture=game.mp4")
+    assert done.returncode == 2
+    assert "needs ffmpeg; pip install imageio-ffmpeg, or write a .gif" in done.stderr
