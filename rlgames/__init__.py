@@ -1,6 +1,7 @@
 """rlgames: learn to play games from declarative configs.
 
-In a notebook: `rlgames.train(overrides)`, `rlgames.load(run)`, `rlgames.evaluate(run, overrides)`.
+In a notebook: `rlgames.train(overrides)`, `rlgames.load(run)`, `rlgames.evaluate(run, overrides)`,
+`rlgames.report(directories)`.
 `rlgames.export_onnx(run, path)` writes a network for other tools, `rlgames.envs` has the games for
 other learners, and `rlgames.register(...)` adds your own games, policies, learners and players.
 """
@@ -37,11 +38,16 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
 
 
 def train(overrides: list[str] | None = None) -> Path:
-    """Train as `rlgames train` does with these overrides; returns the run's directory."""
+    """Train as `rlgames train` does with these overrides; returns the run's directory.
+
+    A notebook shows the progress and the learning curve. Raises ConfigError for bad input.
+    """
+    from rlgames.cli.notebook import NotebookProgress, is_notebook
     from rlgames.config.compose import load_config
     from rlgames.training.run import train as run
 
-    trained = run(load_config("train", overrides or []))
+    cfg = load_config("train", _checked(overrides))
+    trained = run(cfg, NotebookProgress(cfg.games) if is_notebook() else None)
     assert trained is not None
     return trained.directory
 
@@ -62,7 +68,42 @@ def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) 
     """Evaluate as `rlgames eval` does; returns the fields that it prints as JSON."""
     from rlgames.commands.evaluate import evaluate_command
 
-    return evaluate_command(None if run is None else Path(run), overrides or [])
+    return evaluate_command(None if run is None else Path(run), _checked(overrides))
+
+
+def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
+    """Compare runs as `rlgames report` does; a row for each config or, with by=run, for each run.
+
+    Returns a pandas.DataFrame, or a list of dicts where pandas is not installed. With compare= it
+    returns the fields that format=json prints.
+    """
+    from rlgames.commands.report import report_command, report_records
+
+    if isinstance(directories, str | Path):
+        directories = [directories]
+    names = [str(each) for each in directories]
+    result = report_command(names, _checked(overrides))
+    if result.comparison is not None:
+        return result.as_dict()
+    records = report_records(result.report)
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        return records
+    return DataFrame(records)
+
+
+def _checked(overrides: list[str] | None) -> list[str]:
+    """Overrides as a list. Raises TypeError for anything but a list of texts."""
+    example = "as in ['game=salvo', 'games=1000']"
+    if isinstance(overrides, str):
+        raise TypeError(f"overrides is the text {overrides!r}; pass a list of texts, {example}")
+    words = list(overrides or [])
+    for word in words:
+        if not isinstance(word, str):
+            kind = type(word).__name__
+            raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
+    return words
 
 
 def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:

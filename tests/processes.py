@@ -102,5 +102,17 @@ def session(folder, *words, rows=40, columns=80, prepare=None, **environment):
     return Session(pid, file, rows, columns)
 
 
+def fresh_session(folder, path, *words):
+    """The same as a new process, which imports rlgames from a path."""
+    pid, file = pty.fork()
+    if not pid:
+        os.chdir(folder)
+        settings = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": str(path)}
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+        arguments = [sys.executable, "-m", "rlgames", *words]
+        os.execve(sys.executable, arguments, os.environ | settings)
+    return Session(pid, file)
+
+
 def run(folder, *words, prepare=None):
     return Process(folder, *words, prepare=prepare).wait()

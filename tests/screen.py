@@ -90,11 +90,11 @@ class Session:
     def type(self, text):
         os.write(self.file, text.encode())
 
-    def wait_for(self, text, seconds=60):
+    def wait_for(self, text, seconds=120):
         """Wait until a text is on the screen; returns all of it."""
         return self.wait_until(lambda screen: text in screen, seconds)
 
-    def wait_until(self, holds, seconds=60):
+    def wait_until(self, holds, seconds=120):
         """Wait until this holds for the text on the screen."""
         end = time.monotonic() + seconds
         while not holds(self.screen.text):
@@ -117,7 +117,7 @@ class Session:
             self.type(f"\x1b[{self.screen.row + 1};{self.screen.column + 1}R")
         return bool(data)
 
-    def ended(self, seconds=60):
+    def ended(self, seconds=120):
         """The exit code."""
         end = time.monotonic() + seconds
         while self.read(0.2) and time.monotonic() < end:

@@ -14,7 +14,7 @@ from pathlib import Path
 from rlgames.cli.training import resume_command, train_config
 from rlgames.config import plugins
 from rlgames.config.checks import from_plain
-from rlgames.core.errors import ConfigError, report_error
+from rlgames.core.errors import ConfigError, own_place, report_error
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.runs import storage
@@ -53,8 +53,9 @@ def _run(sweep: Sweep, number: int) -> int:
         _note(sweep, path, error.error)
         return report_error(error, False)
     except Exception as error:
+        place = own_place(error)
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _note(sweep, path, f"{traceback.format_exc()}{text}")
+        _note(sweep, path, f"{traceback.format_exc()}{text}{place and ', in '}{place}")
         return report_error(ConfigError(text, f"{path}/train.log shows where"), False, 3)
 
 

@@ -114,8 +114,20 @@ class ProgressCallback(Callback):
     """Keeps the view of a running training; another thread may draw it at any time."""
 
     def __init__(self, total: int) -> None:
-        self.view = ProgressView(total, time.time())
+        self._view = ProgressView(total, time.time())
         self._lines_before: list[dict[str, float]] = []
+
+    @property
+    def view(self) -> ProgressView:
+        return self._view
+
+    @view.setter
+    def view(self, view: ProgressView) -> None:
+        self._view = view
+        self.on_view()
+
+    def on_view(self) -> None:
+        """The view has changed."""
 
     def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
         self.view = replace(self.view, metric=metric, random=random, optimal=optimal)

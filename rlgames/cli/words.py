@@ -9,6 +9,7 @@ from rlgames.config.command import Command
 from rlgames.config.command_schemas import TEXT_KEYS
 from rlgames.config.registry import PLAYER_KEYS
 from rlgames.core.errors import ConfigError, nearest_directory
+from rlgames.runs.shipped import shipped_agent
 
 LATEST_RUN = "latest"
 """Names the newest run in outputs/, where a run can be named."""
@@ -32,7 +33,9 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     _check_run_is_first(command, words, has_run)
     path = Path(_run_name(first)) if has_run else None
     if path is not None and not is_path(str(path)):
-        raise ConfigError(f"there is no run at {first}", nearest_directory(first))
+        path = shipped_agent(first)
+        if path is None:
+            raise ConfigError(f"there is no run at {first}", nearest_directory(first))
     if command.runs == "required" and not has_run:
         raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
     return [path, [quote_text(word) for word in words[has_run:]]]

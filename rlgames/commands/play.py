@@ -3,38 +3,88 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from rlgames.commands.run_config import config_for_run
 from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
-from rlgames.drawing.terminal import BoardView, format_parts
-from rlgames.factory.agents import build_player, load_agent, make_advisor, with_search
+from rlgames.drawing.terminal import BoardView
+from rlgames.factory.agents import (
+    build_player,
+    load_agent,
+    load_shipped_agent,
+    make_advisor,
+    with_search,
+)
 from rlgames.factory.components import build_device, build_game
-from rlgames.players.human import AnnouncingPlayer, Human, PlayerQuit
-from rlgames.players.player import Agent, Player
-from rlgames.rollouts.play import collect_games
+from rlgames.games.game import Game
+from rlgames.games.placement import Placement
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.players.human import AnnouncingPlayer, Human, LineInterface, PlayerQuit
+from rlgames.players.player import Player
+from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.records import append, check_writable
 from rlgames.rollouts.trace import describe_ending
 from rlgames.search.mcts import Mcts
 
 
-def play_command(run: Path | None, overrides: list[str]) -> int:
-    """Play; the exit code: 0, or 2 where the input ended before the game did."""
+def play(
+    run: Path | None, overrides: list[str], make_interface: Callable[[str], LineInterface]
+) -> int:
+    """Play; the exit code: 0, or 2 where the input ended before the game did.
+
+    make_interface: called with the value of interface=.
+    """
     cfg = config_for_run("play", run, overrides)
     device = build_device(cfg)
-    agent: Agent | None = None
-    if run is not None:
-        agent = load_agent(run, cfg, cfg.checkpoint)
-        game = agent.game
-    else:
-        game = build_game(cfg).to(device)
+    game, opponent, advisor = _opponent_and_advisor(cfg, run)
+    placement = _check_fleet(cfg, game)
+    interface = make_interface(cfg.interface)
+    human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
+    players: list[Player] = [human]
+    order = [0]
+    if opponent is not None:
+        players.append(AnnouncingPlayer(game, opponent, interface.show_message))
+        order = [0, 1] if cfg.seat == 1 else [1, 0]
+    if cfg.record:
+        check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
+    seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
+    rng = make_generator(seed, "play", device)
+    number = 0
+    while number < cfg.games or interface.wants_another_game():
+        number += 1
+        try:
+            state = game.initial(1, rng)
+            if placement is not None:
+                state = _with_fleet(game, state, cfg, human, interface)
+            moves, results = InteractiveGame(game, players, order, state, rng).collect()
+        except PlayerQuit as left:
+            print(left if left.by_command else f"\n{left}; the game is not recorded")
+            return 0 if left.by_command else 2
+        seat = cfg.seat - 1 if opponent is not None else 0
+        last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
+        interface.show_end(last, describe_ending(game, results.state, seat))
+        if cfg.record:
+            names = ["human", "opponent"] if opponent is not None else ["human"]
+            append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
+            print(printable(f"recorded in {cfg.record}"))
+    return 0
+
+
+def _opponent_and_advisor(
+    cfg: DictConfig, run: Path | None
+) -> tuple[Game[Any], Player | None, Player | None]:
+    """The game, the player in the other seat, if there is one, and the player that is asked for
+    hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
     search = cfg.get("search")
+    agent = None if run is None else load_agent(run, cfg, cfg.checkpoint)
+    game = build_game(cfg).to(cfg.device) if agent is None else agent.game
     opponent = None if agent is None else with_search(agent, game, search, run)
     two = game.spec.seats == 2
     if cfg.seat > game.spec.seats:
@@ -42,30 +92,50 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     if cfg.get("opponent") is not None or (opponent is None and (two or search is not None)):
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         opponent = build_player(node, cfg, game, search)
-    asked = opponent if agent is None or isinstance(opponent, Mcts) else agent
-    human = Human(game, None if asked is None else make_advisor(asked))
-    players: list[Player] = [human]
-    seating = None
-    if two:
-        assert opponent is not None
-        players.append(AnnouncingPlayer(game, opponent, print))
-        order = [0, 1] if cfg.seat == 1 else [1, 0]
-        seating = torch.tensor([order], device=device)
-    if cfg.record:
-        check_writable(Path(cfg.record), game, to_plain(cfg)["game"])
-    seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
-    rng = make_generator(seed, "play", device)
-    for _ in range(cfg.games):
-        try:
-            moves, results = collect_games(game, players, 1, rng, seating=seating)
-        except PlayerQuit as left:
-            print(left if left.by_command else f"\n{left}; the game is not recorded")
-            return 0 if left.by_command else 2
-        seat = cfg.seat - 1 if two else 0
-        last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
-        print("\n" + format_parts(last, describe_ending(game, results.state, seat)))
-        if cfg.record:
-            names = ["human", "opponent"] if two else ["human"]
-            append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)
-            print(printable(f"recorded in {cfg.record}"))
-    return 0
+    asked: Player | None = agent
+    if asked is None or isinstance(opponent, Mcts):
+        asked = opponent if search is not None else load_shipped_agent(cfg) or opponent
+    advisor = None if asked is None else make_advisor(asked)
+    return game, opponent if two else None, advisor
+
+
+def _check_fleet(cfg: DictConfig, game: Game[Any]) -> Placement | None:
+    """An empty placement in games where a person may place a fleet. Raises ConfigError."""
+    if isinstance(game, SalvoDuel):
+        _fleet_in_words(cfg, game)
+        return Placement(game.fleet)
+    if cfg.fleet is not None:
+        raise ConfigError(f"{game.spec.name} has no fleet of yours to place", "leave fleet= out")
+    return None
+
+
+def _fleet_in_words(cfg: DictConfig, game: SalvoDuel) -> Placement | None:
+    """The fleet that fleet= lists; None for random, hand and null. Raises ConfigError."""
+    if cfg.fleet in (None, "random", "hand"):
+        return None
+    placement = Placement(game.fleet)
+    try:
+        for ship in str(cfg.fleet).split():
+            placement.place_text(ship)
+    except ValueError as error:
+        raise ConfigError(
+            f"fleet={cfg.fleet}: {error}", "write random, hand, or ships as in 'A1-A3 C2-C3'"
+        ) from None
+    if placement.next_length is not None:
+        raise ConfigError(
+            f"fleet={cfg.fleet} lacks a ship of {placement.next_length}",
+            f"list all ships: {', '.join(map(str, game.fleet.ships))}",
+        )
+    return placement
+
+
+def _with_fleet(
+    game: Game[Any], state: Any, cfg: DictConfig, human: Human, interface: LineInterface
+) -> Any:
+    """The initial position with the fleet of the person, who may be asked for it."""
+    assert isinstance(game, SalvoDuel)
+    placement = _fleet_in_words(cfg, game)
+    layout = None if placement is None else placement.layout()
+    if cfg.fleet == "hand" or (cfg.fleet is None and interface.asks_for_fleet):
+        layout = human.place_fleet(Placement(game.fleet))
+    return state if layout is None else game.with_layout(state, cfg.seat - 1, layout)

@@ -193,3 +193,9 @@ def cell(row: Row, name: str) -> Any:
     if mean is not None:
         return mean.mean
     return row.first.settings[name] if name in row.first.settings else row.so_far(name)
+
+
+def report_records(report: Report) -> list[dict[str, Any]]:
+    """The rows of a report by column: settings, figures and the columns that follow them."""
+    names = [*report.keys, *report.figures, *COLUMNS]
+    return [{name: cell(row, name) for name in names} for row in report.rows]

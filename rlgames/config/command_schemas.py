@@ -45,6 +45,13 @@ class SolveConfig(FormatConfig):
 class PlayConfig(CheckpointConfig, RunConfig):
     seat: int = key(1, 1, 2, help="your seat; 1 moves first")
     games: int = key(1, 1, 10**6, help="games to play")
+    hints: bool = key(False, help="show the agent's probabilities before each move")
+    fleet: str | None = key(
+        None, is_text=True, help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'"
+    )
+    interface: str = key(
+        "auto", of=("auto", "screen", "line"), help="screen: keys and a cursor; line: typed moves"
+    )
     record: str | None = key(None, is_text=True, help="file to append finished games to")
     seed: int | None = key(  # type: ignore[assignment]
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
@@ -202,8 +209,8 @@ _COMMANDS = (
     Command(
         "play",
         "play against a run or a player",
-        "rlgames play RUN seat=2",
-        function="rlgames.commands.play:play_command",
+        "rlgames play connect4 seat=2",
+        function="rlgames.cli.play:play_command",
         printer=None,
         runs="optional",
         config=PrimaryConfig("play", PlayConfig, (GAME, OPPONENT, SAMPLING, SEARCH)),

@@ -7,6 +7,8 @@ import difflib
 import os
 import re
 import sys
+import sysconfig
+import traceback
 
 from rlgames.core.text import json_text, printable
 
@@ -18,10 +20,8 @@ class ConfigError(Exception):
     """Bad input: one line that says what was wrong, and a hint how to fix it."""
 
     def __init__(self, error: str, hint: str = "") -> None:
-        super().__init__(error)
+        super().__init__(f"{error}; {hint}" if hint else error)
         self.error, self.hint = error, hint
-        if hint:
-            self.add_note(hint)  # shown in tracebacks
 
 
 class UnknownPart(ConfigError):
@@ -29,13 +29,34 @@ class UnknownPart(ConfigError):
 
 
 def to_user_error(error: Exception) -> ConfigError:
-    """An unexpected error as one line for the user."""
+    """An unexpected error as one line for the user, who may have written what failed."""
     text = "; ".join(" ".join(each.split()) for each in [str(error), *_notes(error)])
     if isinstance(error, MemoryError) or re.search("allocate memory|out of memory", text):
         return ConfigError("out of memory", "smaller batch= or games= may help")
-    if isinstance(error, OSError | ArithmeticError):
+    place = own_place(error)
+    if isinstance(error, OSError | ArithmeticError) and not place:
         return ConfigError(text)
-    return ConfigError(f"{type(error).__name__}: {text}", f"{TRACEBACK}=1 shows where")
+    hint = f"{TRACEBACK}=1 shows where"
+    return ConfigError(
+        f"{type(error).__name__}: {text}", f"it was raised in {place}; {hint}" if place else hint
+    )
+
+
+def own_place(error: BaseException) -> str:
+    """The file and the line, in code that belongs neither to rlgames nor to an installed library,
+    from which an error came; empty where there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_installed(frame.filename)]
+    return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""
+
+
+def _is_installed(file: str) -> bool:
+    """Whether a file of code belongs to rlgames, to Python or to an installed library."""
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    starts = tuple(f"{folder}{os.sep}" for folder in (package, *folders))
+    is_script = os.path.basename(file) in ("rlgames", "__main__.py")
+    return file.startswith(("<", *starts)) or is_script
 
 
 def _notes(error: BaseException) -> list[str]:

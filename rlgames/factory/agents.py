@@ -31,6 +31,7 @@ from rlgames.runs import storage
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.index import newest_run
+from rlgames.runs.shipped import shipped_agent
 from rlgames.sampling import Stochastic
 from rlgames.search.mcts import Mcts, VisitCountPolicy
 
@@ -113,6 +114,19 @@ def load_agent(run: Path, cfg: DictConfig | None = None, checkpoint: str | None 
     else:
         sampling = build_sampling(cfg)
     return Agent(game, policy.eval(), sampling)
+
+
+def load_shipped_agent(cfg: DictConfig) -> Agent | None:
+    """The agent that comes with rlgames for the game of cfg; None where there is none or the rules
+    differ."""
+    path = shipped_agent(str(cfg.game.name))
+    if path is None:
+        return None
+    trained, rules = arguments(trained_config(path).game), arguments(cfg.game)
+    if any(trained.get(k) != v for k, v in rules.items() if k not in PRESENTATION_KEYS):
+        return None
+    agent = load_agent(path)
+    return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)
 
 
 @sanitize_errors()

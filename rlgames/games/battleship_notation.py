@@ -47,6 +47,12 @@ class BattleshipNotation(FleetGame[BattleshipState]):
     salvos: Salvos
     slots: SinkingSlots
 
+    @property
+    def how_to_play(self) -> str:
+        ships = ", ".join(map(str, sorted(self.fleet.ships, reverse=True)))
+        count = "one cell" if self.shots == 1 else f"{self.shots} cells"
+        return f"sink the hidden fleet, ships of {ships}, in few turns; each turn shoots at {count}"
+
     def boards(
         self, state: BattleshipState, row: int, reveal: bool = False
     ) -> list[games_board.Board]:

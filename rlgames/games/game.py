@@ -31,6 +31,9 @@ class Game(Tables, ABC, Generic[S]):
     _subsets: Subsets | None = None
     _action_of_name: dict[str, int] | None = None
 
+    def __repr__(self) -> str:
+        return f"<{self.spec.name}: {self.spec.seats} seats, {self.spec.actions} actions>"
+
     # Rules
 
     @abstractmethod
@@ -196,6 +199,17 @@ class Game(Tables, ABC, Generic[S]):
         return None
 
     # Text
+
+    seat_marks = ""
+    """The marks of the seats' stones on the boards, one character each; empty without any."""
+
+    board_titles: Sequence[str] = ()
+    """What each board shows, where there are several."""
+
+    @property
+    def how_to_play(self) -> str:
+        """The rules of a turn in a line or two, for a person; empty if they are not written."""
+        return ""
 
     def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
         """One position as boards of marks; reveal shows the hidden truth too.

@@ -213,6 +213,10 @@ class Game2048(Game[Game2048State]):
         down_is, right_is = steps
         return torch.stack([(down_is + 2) % 4, right_is, down_is, (right_is + 2) % 4], 1)
 
+    @property
+    def how_to_play(self) -> str:
+        return "all tiles slide in a direction; equal tiles that meet merge and score their sum"
+
     def boards(
         self, state: Game2048State, row: int, reveal: bool = False
     ) -> list[games_board.Board]:

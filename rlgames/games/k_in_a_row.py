@@ -227,6 +227,15 @@ class KInARow(Game[KInARowState]):
         cells = self.symmetries()
         return cells[:, : self.columns] if self.gravity else cells
 
+    seat_marks = "XO"
+
+    @property
+    def how_to_play(self) -> str:
+        place = (
+            "a stone falls to the lowest empty cell of its column" if self.gravity else "X starts"
+        )
+        return f"{self.line} in a row win, across, down or diagonally; {place}"
+
     def boards(
         self, state: KInARowState, row: int, reveal: bool = False
     ) -> list[games_board.Board]:

@@ -182,6 +182,12 @@ class SalvoDuel(SalvoDuelNotation):
     def rewind(self, state: SalvoDuelState) -> SalvoDuelState:
         return self._start(state.ships)
 
+    def with_layout(self, state: SalvoDuelState, seat: int, layout: Tensor) -> SalvoDuelState:
+        """Initial positions in which a seat has this fleet, uint8 [N]."""
+        ships = state.ships.clone()
+        ships[:, seat] = layout.to(ships.device)
+        return self._start(ships)
+
     def symmetries(self) -> Tensor:
         """Both boards are transformed together."""
         return board_symmetries(self.rows, self.columns)

@@ -60,6 +60,16 @@ class SalvoDuelNotation(FleetGame[SalvoDuelState]):
     num_cells: int
     slots: SinkingSlots
 
+    board_titles = ("their sea", "your sea")
+
+    @property
+    def how_to_play(self) -> str:
+        ships = ", ".join(map(str, sorted(self.fleet.ships, reverse=True)))
+        return (
+            f"each fleet has ships of {ships}; a turn fires one shot for each ship that you have "
+            "afloat, and the results are shown after the last one; sink their fleet first"
+        )
+
     def boards(
         self, state: SalvoDuelState, row: int, reveal: bool = False
     ) -> list[games_board.Board]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -10,12 +13,15 @@ from torch import Tensor
 
 from rlgames.drawing.terminal import BoardView, format_parts
 from rlgames.games.game import Game, State
+from rlgames.games.placement import Placement
 from rlgames.players.player import Player
 
 HELP = """  a move     {example}
   p          the agent's probabilities here
   h          this help
   q          quit the game"""
+UNDO_HELP = "\n  u          take back your last move"
+SHIP_HELP = "the two ends of a ship, as in A1-A4; r: a random fleet, u: take back, q: quit"
 
 
 class PlayerQuit(EOFError):
@@ -28,80 +34,224 @@ class PlayerQuit(EOFError):
         self.by_command = by_command
 
 
+class TakeBack(Exception):
+    """The person takes back the last move."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """What a person sees before a move. since: an earlier position; what has changed is marked.
+    probabilities: float [A], of the agent that is asked for advice."""
+
+    game: Game[Any]
+    state: State
+    title: str
+    since: State | None = None
+    probabilities: Tensor | None = None
+
+    @property
+    def board(self) -> BoardView:
+        return BoardView(self.game, self.state, self.probabilities, self.since)
+
+
+class LineInterface:
+    """Shows positions below each other and reads a line for each move: for pipes, for screen
+    readers, and where no library for full screens is installed.
+
+    asks_for_fleet: whether a person places a fleet before the game unless they said otherwise.
+    """
+
+    asks_for_fleet = False
+
+    def __init__(
+        self, ask: Callable[[str], str] = input, print_text: Callable[[str], None] = print
+    ) -> None:
+        self._ask, self._print = ask, print_text
+
+    def show_position(self, position: Position) -> None:
+        title = position.title
+        if position.game.board_titles and not sys.stdout.isatty():
+            title += "; " + " | ".join(position.game.board_titles)
+        self._print("\n" + format_parts(title, position.board))
+
+    def show_hints(self, position: Position) -> None:
+        self._print(format_parts(position.board))
+
+    def show_message(self, text: str) -> None:
+        self._print(text)
+
+    def show_placement(self, placement: Placement, board: str) -> None:
+        self._print("\n" + board)
+
+    def show_end(self, board: BoardView, text: str) -> None:
+        self._print("\n" + format_parts(board, text))
+
+    def read_move(self, position: Position) -> str:
+        """What the person wrote; raises EOFError at the end of the input."""
+        return self._ask("your move (h for help): ")
+
+    def read_ship(self, placement: Placement) -> str:
+        return self._ask(f"your ship of {placement.next_length} (h for help): ")
+
+    def wants_another_game(self) -> bool:
+        return False
+
+
 class Human(Player):
     """Shows the board and asks for a move until it is legal.
 
-    advisor: the player whose probabilities are shown on request. ask: prints a prompt and returns
-    the input, or raises EOFError. show: prints a text.
+    advisor: the player whose probabilities are shown on request, and before each move where hints
+    is set. can_undo: whether TakeBack is understood by what calls choose.
     """
 
     def __init__(
         self,
         game: Game[Any],
         advisor: Player | None = None,
-        ask: Callable[[str], str] = input,
-        show: Callable[[str], None] = print,
+        interface: LineInterface | None = None,
+        hints: bool = False,
+        can_undo: bool = False,
     ) -> None:
-        self.game, self.advisor, self.ask, self.show = game, advisor, ask, show
+        self.game, self.advisor, self.hints = game, advisor, hints
+        self.interface = interface or LineInterface()
+        self.can_undo = can_undo
         self._previous: State | None = None
         self._turn = 0
+        self._queue: list[str] = []
+        self._knows_rules = False
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = torch.zeros(len(state), dtype=torch.int64)
         is_same_game = len(state) == 1 and int(state.turn[0]) >= self._turn
         if not is_same_game:
             self._previous = None
+        if int(state.turn[0]) != self._turn:
+            self._drop_queue("the turn was over")
         self._turn = int(state.turn[0])
         for row in (~state.done).nonzero()[:, 0].tolist():
             action[row] = self._choose_one(state[row : row + 1])
         return action.to(state.done.device)
 
     def _choose_one(self, state: State) -> int:
-        self._show_board(state)
+        if self._queue:
+            try:
+                return self._play(state, self._queue.pop(0))
+            except ValueError as error:
+                self.interface.show_message(str(error))
+                self._drop_queue("the move before it is not legal")
+        if not self._knows_rules:
+            self._knows_rules = True
+            if rules := self.game.how_to_play:
+                self.interface.show_message(rules)
+        position = Position(self.game, state, self._title(state), self._previous)
+        if self.hints:
+            position = self._with_hints(position)
+        self.interface.show_position(position)
         while True:
-            text = self._read_line()
-            if text.lower() in ("q", "quit"):
-                raise PlayerQuit(by_command=True)
-            if text.lower() in ("h", "help", "?"):
-                first = int(self.game.legal_action_mask(state)[0].to(torch.uint8).argmax())
-                example = f"as in: {self.game.action_to_string(state, 0, first)}"
-                self.show(HELP.format(example=example))
-            elif text.lower() in ("p", "probabilities"):
-                self.show(self._probabilities(state))
-            elif text:
-                try:
-                    action = self.game.parse_action(state, 0, text)
-                except ValueError as error:
-                    self.show(str(error))
-                    continue
-                self._previous = self._after_move(state, action)
+            action = self._answer(position, self._read(lambda: self.interface.read_move(position)))
+            if action is not None:
                 return action
 
-    def _read_line(self) -> str:
+    def _answer(self, position: Position, text: str) -> int | None:
+        """Do what the person wrote; the action, if it is a move."""
+        state, word = position.state, text.lower()
+        if word in ("h", "help", "?"):
+            first = int(self.game.legal_action_mask(state)[0].to(torch.uint8).argmax())
+            example = f"as in: {self.game.action_to_string(state, 0, first)}"
+            undo = UNDO_HELP if self.can_undo else ""
+            self.interface.show_message(HELP.format(example=example) + undo)
+        elif word in ("p", "probabilities"):
+            hints = self._with_hints(position)
+            if hints.probabilities is not None:
+                self.interface.show_hints(hints)
+        elif word in ("u", "undo") and not self._is_move(state, text):
+            if self.can_undo:
+                raise TakeBack
+            reason = (
+                "the answer has told you something" if self.game.spec.hidden else "in this game"
+            )
+            self.interface.show_message(f"no move can be taken back: {reason}")
+        elif text:
+            try:
+                return self._play(state, *self._split(state, text))
+            except ValueError as error:
+                self.interface.show_message(str(error))
+        return None
+
+    def _play(self, state: State, text: str, *later: str) -> int:
+        """The action of a move; the later ones of the same turn wait. Raises ValueError."""
+        action = self.game.parse_action(state, 0, text)
+        self._queue += later
+        self._previous = self._after_move(state, action)
+        return action
+
+    def _split(self, state: State, text: str) -> list[str]:
+        """The moves of a line: one, or several of a turn that has several, as in A1 B2."""
+        words = re.split(r"[\s,]+", text)
+        return [text] if self._is_move(state, text) or not _are_several(self.game) else words
+
+    def _is_move(self, state: State, text: str) -> bool:
         try:
-            return self.ask("your move (h for help): ").strip()
+            self.game.parse_action(state, 0, text)
+        except ValueError:
+            return False
+        return True
+
+    def _drop_queue(self, reason: str) -> None:
+        if self._queue:
+            self.interface.show_message(f"not played: {' '.join(self._queue)}; {reason}")
+        self._queue.clear()
+
+    def _read(self, read: Callable[[], str]) -> str:
+        """A line; raises PlayerQuit."""
+        try:
+            text = read().strip()
         except EOFError:
             raise PlayerQuit(by_command=False) from None
+        if text.lower() in ("q", "quit"):
+            raise PlayerQuit(by_command=True)
+        return text
 
-    def _show_board(self, state: State) -> None:
-        """Show the board below its turn, seat and score."""
+    def _title(self, state: State) -> str:
+        """The turn, the seat, and the score or the shots that are left."""
         spec, seat = self.game.spec, int(state.current_seat[0])
         title = f"turn {int(state.turn[0]) + 1}"
         if spec.seats > 1:
-            title += f", you are seat {seat + 1}"
+            marks = self.game.seat_marks
+            title += f", you play {marks[seat]}" if marks else f", you are seat {seat + 1}"
         if spec.goal == "score":
             title += f", score {float(state.score[0, seat]):g}"
-        board = BoardView(self.game, state, since=self._previous)
-        self.show("\n" + format_parts(title, board))
+        return title
 
-    def _probabilities(self, state: State) -> str:
+    def _with_hints(self, position: Position) -> Position:
+        """The position with the advisor's probabilities, if it has any."""
         if self.advisor is None:
-            return "there is no agent to ask"
+            self.interface.show_message("there is no agent to ask")
+            return position
         try:
-            probabilities = self.advisor.probabilities(state)[0]
+            probabilities = self.advisor.probabilities(position.state)[0]
         except NotImplementedError as error:
-            return str(error)
-        return format_parts(BoardView(self.game, state, probabilities.cpu(), self._previous))
+            self.interface.show_message(str(error))
+            return position
+        return replace(position, probabilities=probabilities.cpu())
+
+    def place_fleet(self, placement: Placement) -> Tensor | None:
+        """Uint8 [N]: the fleet that the person places, None for a random one. Raises PlayerQuit."""
+        while placement.next_length is not None:
+            self.interface.show_placement(placement, _fleet_text(placement))
+            text = self._read(lambda: self.interface.read_ship(placement))
+            if text.lower() in ("r", "random"):
+                return None
+            if text.lower() in ("u", "undo"):
+                placement.remove_last()
+            elif text.lower() in ("h", "help", "?"):
+                self.interface.show_message(SHIP_HELP)
+            elif text:
+                try:
+                    placement.place_text(text)
+                except ValueError as error:
+                    self.interface.show_message(str(error))
+        return placement.layout()
 
     def _after_move(self, state: State, action: int) -> State:
         """The position after the person's move, as far as the person knows it."""
@@ -111,6 +261,21 @@ class Human(Player):
             state, torch.tensor([action], device=state.done.device)
         )
         return afterstate
+
+
+def _are_several(game: Game[Any]) -> bool:
+    """Whether a turn may have several moves, one after another."""
+    return game.spec.max_plies_per_turn > 1
+
+
+def _fleet_text(placement: Placement) -> str:
+    """The board with the ships that are placed, as text."""
+    from rlgames.games import board
+
+    fleet = placement.fleet
+    marks = ["#" if ship else "." for ship in placement.layout().tolist()]
+    form = board.lettered_format(fleet.rows, fleet.columns)
+    return board.draw([board.split(marks, fleet.columns)], form)
 
 
 class AnnouncingPlayer(Player):

@@ -108,6 +108,11 @@ class Agent(Player):
         self.records_log_prob = records_log_prob
         self.progress = 0.0
 
+    def __repr__(self) -> str:
+        count = sum(tensor.numel() for tensor in self.policy.state_dict().values())
+        policy, sampling = type(self.policy).__name__, type(self.sampling).__name__
+        return f"<Agent for {self.game!r}: {policy} with {count:,} parameters, {sampling}>"
+
     def choose(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         """Int64 [B]; only greedy sampling works without rng."""
         return self._sample(state, rng)[0]

@@ -19,8 +19,8 @@ ASKS = "your move (h for help): "
 @pytest.mark.parametrize("seat", [1, 2])
 def test_a_whole_game_in_each_seat(seat, tmp_path):
     terminal = Terminal(
-        tmp_path, "play", "game=tictactoe", f"seat={seat}", "opponent=win_or_block",
-        "record=my games.jsonl", "seed=1",
+        tmp_path, "play", "interface=line", "game=tictactoe", f"seat={seat}",
+        "opponent=win_or_block", "record=my games.jsonl", "seed=1",
     )  # fmt: skip
     cells = [column + row for row in "123" for column in "ABC"]
     for asked, cell in enumerate(["Z9", "", "h", "p", *cells, *cells], 1):
@@ -29,7 +29,8 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
             break
         if asked == 1:
             assert ("your opponent plays" in shown) == (seat == 2)
-            assert f"you are seat {seat}" in shown
+            assert f"you play {'XO'[seat - 1]}" in shown
+            assert "3 in a row win" in shown
         if asked == 2:
             assert "'Z9' is not a legal move" in shown
         if asked == 4:
@@ -53,7 +54,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
 
 
 def test_the_input_ends(tmp_path):
-    terminal = Terminal(tmp_path, "play", "game=connect4", "record=games")
+    terminal = Terminal(tmp_path, "play", "interface=line", "game=connect4", "record=games")
     terminal.wait_for(ASKS)
     terminal.type("4\n")
     terminal.wait_for(ASKS)
@@ -65,7 +66,7 @@ def test_the_input_ends(tmp_path):
 
 
 def test_a_person_leaves(tmp_path):
-    terminal = Terminal(tmp_path, "play", "game=2048")
+    terminal = Terminal(tmp_path, "play", "interface=line", "game=2048")
     terminal.wait_for(ASKS)
     terminal.type("q\n")
     terminal.wait_for("you left the game")
@@ -73,7 +74,7 @@ def test_a_person_leaves(tmp_path):
 
 
 def test_control_c_ends_a_game_quietly(tmp_path):
-    terminal = Terminal(tmp_path, "play", "game=2048")
+    terminal = Terminal(tmp_path, "play", "interface=line", "game=2048")
     terminal.wait_for(ASKS)
     time.sleep(0.5)  # until it waits for an answer, and does not only say so
     terminal.send(signal.SIGINT)
@@ -82,7 +83,9 @@ def test_control_c_ends_a_game_quietly(tmp_path):
 
 
 def test_a_resize_changes_nothing(tmp_path):
-    terminal = Terminal(tmp_path, "play", "game=salvo", "shots=1", "board=2", "ships=[2]")
+    terminal = Terminal(
+        tmp_path, "play", "interface=line", "game=salvo", "shots=1", "board=2", "ships=[2]"
+    )
     terminal.wait_for(ASKS)
     size = struct.pack("HHHH", 10, 20, 0, 0)
     fcntl.ioctl(terminal.file, termios.TIOCSWINSZ, size)
@@ -102,7 +105,7 @@ def test_2048_alone_with_an_agents_hints(rlgames, tmp_path):
         "solve_seconds=0", "out=run",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    terminal = Terminal(tmp_path, "play", "run", "seed=3")
+    terminal = Terminal(tmp_path, "play", "run", "seed=3", "interface=line")
     terminal.wait_for(ASKS)
     terminal.type("p\n")
     shown, _ = terminal.wait_for(ASKS)

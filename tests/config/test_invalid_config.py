@@ -217,7 +217,9 @@ def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeyp
     monkeypatch.setattr(main, "run", fail)
     done = typed("solve")
     assert done.returncode == 3
-    assert done.stderr.startswith("rlgames: LookupError: lost and gone; RLGAMES_TRACEBACK=1")
+    assert done.stderr.startswith("rlgames: LookupError: lost and gone; it was raised in ")
+    assert f"{__file__}, line " in done.stderr
+    assert done.stderr.endswith("; RLGAMES_TRACEBACK=1 shows where\n")
     assert len(done.stderr.strip().splitlines()) == 1
     monkeypatch.setenv("RLGAMES_TRACEBACK", "1")
     monkeypatch.setattr("sys.argv", ["rlgames", "solve"])

@@ -1,0 +1,53 @@
+"""The progress of a training in a Jupyter notebook, with its learning curve."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+from rich.console import Console
+
+from rlgames.cli.live_view import RenderedView
+from rlgames.cli.progress import ProgressCallback
+
+UPDATE_SECONDS = 0.5
+"""The least time between two updates of the page."""
+
+COLUMNS, ROWS = 88, 30
+
+PAGE = '<pre style="line-height:1.2;font-family:Menlo,Consolas,monospace">{code}</pre>'
+
+
+def is_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class NotebookProgress(ProgressCallback):
+    """Shows the view of a training in the output of the cell, updated in place."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(total)
+        self._display: Any = import_module("IPython.display")
+        self._page: Any = self._display.display(self._display.HTML(page_of(self)), display_id=True)
+        self._updated = time.monotonic()
+
+    def on_view(self) -> None:
+        now = time.monotonic()
+        if now - self._updated >= UPDATE_SECONDS or self.view.is_done:
+            self._updated = now
+            self._page.update(self._display.HTML(page_of(self)))
+
+
+def page_of(progress: ProgressCallback) -> str:
+    """The view of a training as HTML."""
+    console = Console(
+        record=True, width=COLUMNS, height=ROWS, force_terminal=True, file=io.StringIO()
+    )
+    console.print(RenderedView(lambda: progress.view))
+    return console.export_html(inline_styles=True, code_format=PAGE)

@@ -1,0 +1,244 @@
+"""A game in place on a terminal: arrow keys, single keys and a cursor, with prompt_toolkit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from rich.console import Console
+
+from rlgames.cli.play_cursor import Cursor, ShipCursor
+from rlgames.core.text import printable
+from rlgames.drawing.terminal import BoardView, stack_parts
+from rlgames.games.placement import Placement
+from rlgames.players.human import LineInterface, Position
+
+DIRECTIONS = {Keys.Up: "up", Keys.Down: "down", Keys.Left: "left", Keys.Right: "right"}
+LETTERS = {"w": "up", "s": "down", "a": "left", "d": "right"}
+"""Keys that move everything, where a game has such actions."""
+
+COMMANDS = {"u": "undo", "p": "probabilities", "q": "quit", "?": "help"}
+
+COMMANDS_HELP = "u: undo, p: hints, ?: help, q: quit"
+
+NO_CURSOR_HELP = "type a move and press Enter"
+
+MAX_MESSAGES = 6
+"""Lines of messages below the board."""
+
+
+@dataclass
+class Page:
+    """What is on the screen, and what keys do.
+
+    board: called for each drawing. cursor: moved by the arrow keys, None without one. directions:
+    actions that the arrow keys are. names: of the moves that may be typed; a name is complete
+    without Enter if is_single.
+    """
+
+    title: str
+    board: Callable[[], BoardView | str]
+    keys: str
+    cursor: Cursor | ShipCursor | None = None
+    directions: set[str] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)
+    is_single: bool = False
+
+
+class ScreenInterface(LineInterface):
+    """Draws each position where the last one was, and reads keys."""
+
+    asks_for_fleet = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._console = Console(force_terminal=True)
+        self._messages: list[str] = []
+        self._typed = ""
+        self._position: Position | None = None
+        self._frozen = 0
+
+    def show_position(self, position: Position) -> None:
+        self._position = position
+
+    def show_hints(self, position: Position) -> None:
+        self._position = position
+
+    def show_message(self, text: str) -> None:
+        self._messages += text.splitlines()
+
+    def show_placement(self, placement: Placement, board: str) -> None:
+        pass
+
+    def show_end(self, board: BoardView, text: str) -> None:
+        self._thaw()
+        self._print_page(stack_parts(*self._messages[-MAX_MESSAGES:], board, text))
+        self._messages.clear()
+
+    def read_move(self, position: Position) -> str:
+        shown = self._position or position
+        names = _names(position)
+        is_slide = not {*DIRECTIONS.values()}.isdisjoint(names)
+        directions = {*DIRECTIONS.values()} if is_slide else set()
+        cursor = None if directions else Cursor.of(position)
+
+        def board() -> BoardView:
+            highlights = {} if cursor is None else cursor.highlights()
+            return BoardView(
+                shown.game, shown.state, shown.probabilities, shown.since, highlights=highlights
+            )
+
+        several = position.game.spec.max_plies_per_turn > 1 or any(" " in each for each in names)
+        keys = NO_CURSOR_HELP if cursor is None else cursor.help(several)
+        if directions:
+            keys = "arrows or WASD: slide"
+        page = Page(
+            title=shown.title,
+            board=board,
+            keys=f"{keys}; {COMMANDS_HELP}",
+            cursor=cursor,
+            directions=directions,
+            names=names,
+            is_single=not several,
+        )
+        text = self._read(page)
+        self._position = position
+        return text
+
+    def read_ship(self, placement: Placement) -> str:
+        cursor = ShipCursor(placement)
+        page = Page(
+            title=f"place your ship of {placement.next_length}",
+            board=cursor.picture,
+            keys="arrows: move, Space: turn, Enter: place, r: random fleet, u: undo, q: quit",
+            cursor=cursor,
+        )
+        return self._read(page)
+
+    def wants_another_game(self) -> bool:
+        page = Page("", lambda: "", "Enter: play again, q: quit")
+        try:
+            return self._read(page) in ("", "y", "yes")
+        except EOFError:
+            return False
+        finally:
+            self._thaw()
+
+    def _read(self, page: Page) -> str:
+        """What was typed or pressed on a page. Raises EOFError and KeyboardInterrupt."""
+        self._thaw()
+        self._typed = ""
+        control = FormattedTextControl(lambda: ANSI(self._drawn(page)), show_cursor=False)
+        application: Application[str] = Application(
+            layout=Layout(Window(control, dont_extend_height=True)),
+            key_bindings=self._bindings(page),
+            erase_when_done=True,
+        )
+        text = application.run()
+        self._messages.clear()
+        self._freeze(page)
+        return text
+
+    def _bindings(self, page: Page) -> KeyBindings:
+        bindings = KeyBindings()
+
+        def press_arrow(event: KeyPressEvent, name: str) -> None:
+            if name in page.directions:
+                event.app.exit(result=name)
+            elif page.cursor is not None:
+                page.cursor.move(name)
+
+        for key, name in DIRECTIONS.items():
+            bindings.add(key)(lambda event, name=name: press_arrow(event, name))
+
+        @bindings.add(Keys.Enter)
+        @bindings.add(Keys.ControlJ)  # Enter that was pressed while the opponent was thinking
+        def _(event: KeyPressEvent) -> None:
+            chosen = "" if page.cursor is None else page.cursor.chosen()
+            event.app.exit(result=self._typed or chosen)
+
+        @bindings.add(Keys.Backspace)
+        def _(event: KeyPressEvent) -> None:
+            self._typed = self._typed[:-1]
+
+        @bindings.add(Keys.ControlC)
+        def _(event: KeyPressEvent) -> None:
+            event.app.exit(exception=KeyboardInterrupt())
+
+        @bindings.add(Keys.ControlD)
+        def _(event: KeyPressEvent) -> None:
+            event.app.exit(exception=EOFError())
+
+        @bindings.add(Keys.Any)
+        def _(event: KeyPressEvent) -> None:
+            answer = self._press(page, event.data)
+            if answer:
+                event.app.exit(result=answer)
+
+        return bindings
+
+    def _press(self, page: Page, key: str) -> str:
+        """The answer that a key completes; empty while there is none yet."""
+        if not key.isprintable():
+            return ""
+        if not self._typed:
+            if LETTERS.get(key.lower()) in page.directions:
+                return LETTERS[key.lower()]
+            starts = any(name.lower().startswith(key.lower()) for name in page.names)
+            if key.lower() in COMMANDS and (page.directions or not starts):
+                return COMMANDS[key.lower()]
+            if isinstance(page.cursor, ShipCursor) and key.lower() == "r":
+                return "random"
+            if key == " ":
+                if page.cursor is not None:
+                    page.cursor.toggle()
+                return ""
+        self._typed += key
+        typed = self._typed.strip().upper()
+        longer = [name for name in page.names if name.upper().startswith(typed)]
+        return self._typed if page.is_single and [n.upper() for n in longer] == [typed] else ""
+
+    def _drawn(self, page: Page, is_waiting: bool = True) -> str:
+        """A page as text with control sequences for colors."""
+        self._console.size = Console().size
+        board = page.board()
+        parts: list[str | BoardView] = [page.title] if page.title else []
+        parts += [board] if board else []
+        parts += [printable(line) for line in self._messages[-MAX_MESSAGES:]]
+        if is_waiting:
+            parts += [f"> {printable(self._typed)}"] if self._typed else []
+            parts.append(page.keys)
+        with self._console.capture() as capture:
+            self._console.print(stack_parts(*parts), end="")
+        return capture.get().rstrip("\n")
+
+    def _freeze(self, page: Page) -> None:
+        """Leave the board on the screen while others think."""
+        text = self._drawn(page, is_waiting=False)
+        if text:
+            print(text, flush=True)
+        self._frozen = len(text.splitlines())
+
+    def _thaw(self) -> None:
+        """Remove what was left there."""
+        if self._frozen:
+            sys.stdout.write(f"\x1b[{self._frozen}A\r\x1b[J")
+            sys.stdout.flush()
+        self._frozen = 0
+
+    def _print_page(self, page: object) -> None:
+        self._console.print(page)
+
+
+def _names(position: Position) -> list[str]:
+    """The names of the legal actions."""
+    game, state = position.game, position.state
+    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
+    return [game.action_to_string(state, 0, action) for action in legal]

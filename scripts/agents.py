@@ -1,0 +1,62 @@
+"""Trains the small agents that come with rlgames: rlgames/agents/*.safetensors.
+
+Each takes up to three minutes on one thread. Usage:
+
+    python scripts/agents.py [--only connect4 ...] [--out outputs/agents]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import rlgames
+from rlgames.core.untrusted import sanitized
+from rlgames.runs.shipped import FOLDER
+
+AGENTS = {
+    "2048": [
+        "experiment=2048_ntuple",
+        "policy.tuples=[[0,1,2,3],[4,5,6,7],[0,1,4,5],[1,2,5,6],[5,6,9,10]]",
+        *("policy.num_cell_values=12", "games=1000", "batch=128", "log_every=250"),
+        *("eval_every=500", "eval_games=10"),
+    ],
+    "battleship": [
+        *("game=battleship", "games=20000", "lr=0.003", "policy.layers=[64]"),
+        *("log_every=2000", "eval_every=4000"),
+    ],
+    "connect4": [
+        *("experiment=connect4_alphazero", "games=8000", "batch=256", "policy.layers=[128,128]"),
+        *("learner.updates_per_batch=50", "eval_every=1000", "eval_games=200", "solve_seconds=0"),
+    ],
+    "salvo": [
+        *("game=salvo", "games=100000", "lr=0.002", "policy.layers=[128]"),
+        *("log_every=10000", "eval_every=20000"),
+    ],
+    "salvo_duel": [
+        *("game=salvo_duel", "games=5000", "policy.channels=[16,16]", "log_every=1000"),
+        *("eval_every=2500", "eval_games=100", "solve_seconds=0"),
+    ],
+    "tictactoe": ["experiment=hickman_tuned"],
+}
+"""The overrides of `rlgames train` that make each agent, by its game."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("outputs/agents"))
+    parser.add_argument("--only", nargs="*", choices=[*AGENTS], default=[*AGENTS])
+    arguments = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    for name in arguments.only:
+        run = arguments.out / name
+        if not (run / "checkpoints" / "best.safetensors").exists():
+            rlgames.train([*AGENTS[name], f"out={run}"])
+        path = FOLDER / f"{name}.safetensors"
+        shutil.copyfile(run / "checkpoints" / "best.safetensors", path)
+        print(f"{sanitized(path)}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The agents that come with rlgames: small, reproducible by their commands, ready to play."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agents import AGENTS
+from processes import fresh_session, session
+
+from rlgames.config.catalogue import options
+from rlgames.config.checks import from_plain, to_plain
+from rlgames.config.compose import load_config
+from rlgames.factory.agents import load_agent, load_shipped_agent
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.shipped import FOLDER, shipped_agent, shipped_agents
+
+ROOT = Path(__file__).parent.parent
+RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
+RECIPE += ["games", "batch", "lr", "seed"]
+
+
+def test_there_is_one_for_each_game_and_all_are_small():
+    games = {name for name in options("game") if name != "strip"}
+    assert {*shipped_agents()} == {*AGENTS} == games
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_000_000
+
+
+@pytest.mark.parametrize("game", AGENTS)
+def test_its_command_makes_it(game):
+    checkpoint = Checkpoint.read(shipped_agent(game))
+    trained = to_plain(from_plain(checkpoint.config))
+    typed = to_plain(load_config("train", AGENTS[game]))
+    assert [trained.get(name) for name in RECIPE] == [typed.get(name) for name in RECIPE]
+    assert not checkpoint.state
+
+
+def test_the_page_has_the_commands():
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^rlgames train (.*)$", page.replace("\\\n", " "), re.MULTILINE)
+    words = [re.sub(r"\s+", " ", command.replace("'", "")).strip() for command in commands]
+    assert words == [" ".join(AGENTS[game]) for game in AGENTS]
+
+
+def test_it_gives_hints_where_the_rules_are_its_own():
+    for game in ("2048", "connect4"):
+        assert load_shipped_agent(load_config("play", [f"game={game}"])) is not None
+    for words in (["game=2048", "board=3"], ["game=connect4", "rows=5"]):
+        assert load_shipped_agent(load_config("play", words)) is None
+
+
+def test_it_is_named_where_a_run_is_named(typed):
+    done = typed("eval", "tictactoe", "games=2")
+    assert done.returncode == 0, done.stderr
+    assert "tictactoe.safetensors against random" in done.stdout
+    done = typed("eval", "tictactoo")
+    assert done.returncode == 2
+    assert load_agent(shipped_agent("tictactoe")).game.spec.name == "tictactoe"
+
+
+def test_play_connect4_at_once(tmp_path):
+    pytest.importorskip("prompt_toolkit")
+    play_connect4(session(tmp_path, "play", "connect4", "seed=1"))
+
+
+@pytest.mark.slow
+def test_play_connect4_from_a_fresh_install(tmp_path):
+    pytest.importorskip("prompt_toolkit")
+    pip = [sys.executable, "-m", "pip", "--quiet"]
+    wheel = subprocess.run([*pip, "wheel", "--no-deps", "-w", str(tmp_path), str(ROOT)])
+    if wheel.returncode:
+        pytest.skip("pip cannot build a wheel here")
+    (file,) = tmp_path.glob("*.whl")
+    target = tmp_path / "installed"
+    subprocess.run([*pip, "install", "--no-deps", "--target", target, file], check=True)
+    play_connect4(fresh_session(tmp_path, target, "play", "connect4", "seed=1"))
+
+
+def play_connect4(terminal):
+    terminal.wait_for("turn 1, you play X")
+    for column in "4433221155667":
+        text = terminal.wait_until(
+            lambda text: "type a column" in text or "play again" in text, seconds=120
+        )
+        if "play again" in text:
+            break
+        size = len(terminal.raw)
+        terminal.type(column)
+        terminal.wait_until(lambda _, size=size: len(terminal.raw) > size)
+    assert "your opponent plays" in terminal.raw
+    terminal.type("q")
+    assert terminal.ended() == 0
+
+
+def test_2048_alone_has_hints(tmp_path):
+    pytest.importorskip("prompt_toolkit")
+    terminal = session(tmp_path, "play", "game=2048", "seed=1", "hints=true")
+    terminal.wait_for("%")
+    terminal.type("q")
+    assert terminal.ended() == 0
+    terminal = session(tmp_path, "play", "game=2048", "seed=1")
+    terminal.wait_for("arrows or WASD")
+    assert "%" not in terminal.screen.text
+    terminal.type("p")
+    text = terminal.wait_for("%")
+    assert any(word in text for word in ("up ", "down ", "left ", "right "))
+    terminal.type("q")
+    assert terminal.ended() == 0
