@@ -18,7 +18,7 @@ from rlgames.cli.play_cursor import Cursor, ShipCursor
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import BoardView, stack_parts
 from rlgames.games.placement import Placement
-from rlgames.players.human import LineInterface, Position
+from rlgames.players.human import ANNOUNCEMENT, LineInterface, Position
 
 DIRECTIONS = {Keys.Up: "up", Keys.Down: "down", Keys.Left: "left", Keys.Right: "right"}
 LETTERS = {"w": "up", "s": "down", "a": "left", "d": "right"}
@@ -26,7 +26,7 @@ LETTERS = {"w": "up", "s": "down", "a": "left", "d": "right"}
 
 COMMANDS = {"u": "undo", "p": "probabilities", "q": "quit", "?": "help"}
 
-COMMANDS_HELP = "u: undo, p: hints, ?: help, q: quit"
+COMMANDS_HELP = "p: hints, ?: help, q: quit"
 
 NO_CURSOR_HELP = "type a move and press Enter"
 
@@ -72,7 +72,11 @@ class ScreenInterface(LineInterface):
         self._position = position
 
     def show_message(self, text: str) -> None:
-        self._messages += text.splitlines()
+        last = self._messages[-1] if self._messages else ""
+        if text.startswith(ANNOUNCEMENT) and last.startswith(ANNOUNCEMENT):
+            self._messages[-1] += text.removeprefix(ANNOUNCEMENT.rstrip())
+        else:
+            self._messages += text.splitlines()
 
     def show_placement(self, placement: Placement, board: str) -> None:
         pass
@@ -102,7 +106,7 @@ class ScreenInterface(LineInterface):
         page = Page(
             title=shown.title,
             board=board,
-            keys=f"{keys}; {COMMANDS_HELP}",
+            keys=f"{keys}; {'' if position.game.spec.hidden else 'u: undo, '}{COMMANDS_HELP}",
             cursor=cursor,
             directions=directions,
             names=names,

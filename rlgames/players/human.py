@@ -21,6 +21,7 @@ HELP = """  a move     {example}
   h          this help
   q          quit the game"""
 UNDO_HELP = "\n  u          take back your last move"
+ANNOUNCEMENT = "your opponent plays "
 SHIP_HELP = "the two ends of a ship, as in A1-A4; r: a random fleet, u: take back, q: quit"
 
 
@@ -288,5 +289,5 @@ class AnnouncingPlayer(Player):
         action = self.player.choose(state, rng)
         if not bool(state.done[0]):
             name = self.game.action_to_string(state, 0, int(action[0]))
-            self.show(f"your opponent plays {name}")
+            self.show(f"{ANNOUNCEMENT}{name}")
         return action

@@ -85,9 +85,13 @@ def test_a_duel_with_a_placed_fleet(tmp_path):
     assert [row[7].strip() for row in (first, second, third)] == ["", "", "b"]
     for number, shots in enumerate(("A1 B1", "C1 A2", "B2 C2", "A3 B3", "C3")):
         title = f"turn {2 * number + 1},"
-        text = terminal.wait_until(lambda text, title=title: title in text or "again" in text)
+        text = terminal.wait_until(
+            lambda text, title=title: "q: quit" in text and (title in text or "again" in text)
+        )
         if "play again" in text:
             break
+        if number:
+            assert text.count("your opponent plays ") == 1  # a line, whatever it has fired
         terminal.type(shots + ENTER)
     text = terminal.wait_for("play again")
     assert "you win" in text or "you lose" in text
