@@ -38,16 +38,22 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
 
 
 def train(overrides: list[str] | None = None) -> Path:
-    """Train as `rlgames train` does with these overrides; returns the run's directory.
+    """Train as `rlgames train` does with these overrides; returns the run's directory, which has a
+    number behind its name where `exist_ok=true` is given and it holds a run.
 
     A notebook shows the progress and the learning curve. Raises ConfigError for bad input.
     """
     from rlgames.cli.notebook import NotebookProgress, is_notebook
-    from rlgames.config.compose import load_config
+    from rlgames.config.launch import load_launch, split_launch
+    from rlgames.core.errors import ConfigError
     from rlgames.training.run import train as run
 
-    cfg = load_config("train", _checked(overrides))
-    trained = run(cfg, NotebookProgress(cfg.games) if is_notebook() else None)
+    keys, words = split_launch(_checked(overrides))
+    if keys.dry_run:
+        raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
+    launch = load_launch(words, keys.exist_ok)
+    progress = NotebookProgress(launch.config.games) if is_notebook() else None
+    trained = run(launch.config, progress, launch.hydra, launch.exist_ok)
     assert trained is not None
     return trained.directory
 

@@ -42,7 +42,7 @@ def page() -> str:
     parts = [INTRODUCTION, "## Commands\n"]
     for command in CONFIGS:
         rows = [_row(key) for key in [*_groups(command), *keys_of_command(command)]]
-        title = "train -m" if command == "sweep" else command
+        title = {"sweep": "train -m", "launch": "train, not stored"}.get(command, command)
         parts += [f"### {title}\n", _table(["key", "default", "values", "description"], rows)]
     parts.append("## Options\n")
     for group in REGISTRY:

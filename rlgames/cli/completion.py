@@ -165,6 +165,8 @@ def _keys(command: Command, words: list[str]) -> Iterator[Key]:
     yield from keys_of_command(command.name)
     for group, option in chosen_options(command.name, words).items():
         yield from keys_of(group, option)
+    if command.launch is not None:
+        yield from keys_of_command(command.launch.name)
     if command.sweep is not None and {*SWEEP_FLAGS} & {*words}:
         yield from keys_of_command(command.sweep.name)
         yield Key("hydra/launcher", "basic", "", tuple(LAUNCHERS), "launcher of the jobs")

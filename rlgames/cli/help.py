@@ -64,7 +64,7 @@ def _whole(command: Command) -> list[list[str]]:
     if groups_of(command.name):
         sections.append(["groups and their options", *_groups(command)])
         closing[0] += "; --help game=salvo: the keys of an option"
-    closing.append("--config-dir DIR adds the options in DIR/<group>/*.yaml")
+    closing.append("--config-dir DIR adds options (DIR/<group>/*.yaml); --cfg job shows the config")
     sections.append(["keys", *(line for key in keys for line in _key(key))])
     if command.sweep is not None:
         closing.append(f"rlgames {command.name} -m key=a,b sweeps over values; launchers of jobs:")
@@ -73,10 +73,10 @@ def _whole(command: Command) -> list[list[str]]:
 
 
 def _top(command: Command) -> list[Key]:
-    """The keys of a command that belong to no group, with those that -m adds."""
+    """The keys of a command that belong to no group, with those of its start and of -m."""
     keys = keys_of_command(command.name)
-    if command.sweep is not None:
-        keys = keys + keys_of_command(command.sweep.name)
+    for config in (command.launch, command.sweep):
+        keys = keys + ([] if config is None else keys_of_command(config.name))
     return [*{key.name: key for key in reversed(keys)}.values()][::-1]
 
 

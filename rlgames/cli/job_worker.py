@@ -14,6 +14,9 @@ from pathlib import Path
 from rlgames.cli.training import resume_command, train_config
 from rlgames.config import plugins
 from rlgames.config.checks import from_plain
+from rlgames.config.compose import load_shared
+from rlgames.config.hydra_job import sweep_job
+from rlgames.config.hydra_keys import is_hydra_word
 from rlgames.core.errors import ConfigError, own_place, report_error
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
@@ -22,11 +25,11 @@ from rlgames.sweeps.sweep import Sweep
 
 
 def main() -> None:
-    """The words are the sweep's directory, the number of the job, and plugins= of the sweep."""
+    """The words are the sweep's directory, the number of the job, plugins= and Hydra's own."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
-    plugins.load_plugins(words)
-    sys.exit(_run(Sweep.read(Path(directory)), int(number)))
+    words = plugins.load_plugins(words)
+    sys.exit(_run(Sweep.read(Path(directory)), int(number), words))
 
 
 def _exit_with_parent() -> None:
@@ -36,7 +39,7 @@ def _exit_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _run(sweep: Sweep, number: int) -> int:
+def _run(sweep: Sweep, number: int, words: list[str]) -> int:
     """Train or resume; the exit code. An error is reported in a line, and in train.log."""
     path = sweep.path(number)
     try:
@@ -44,7 +47,10 @@ def _run(sweep: Sweep, number: int) -> int:
             return 0
         if sweep.status(number) == "unfinished":
             return resume_command(path, [])
-        return train_config(from_plain(sweep.jobs[number].config | {"out": str(path)}))
+        job = sweep.jobs[number]
+        cfg = from_plain(job.config | {"out": str(path)})
+        shared = load_shared([word for word in words if is_hydra_word(word)])
+        return train_config(cfg, sweep_job(shared.composed, cfg, job.overrides, number, path))
     except Interrupted as stop:
         message = stop.message.partition(";")[0]
         message = f"interrupted{message and ', '}{message}"
@@ -64,8 +70,9 @@ def _note(sweep: Sweep, path: Path, text: str) -> None:
     files may have put anything into it. The error is printed in any case."""
     lines = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}".split("\n")
     with contextlib.suppress(ConfigError, OSError):
-        storage.make_folder(sweep.directory, path.name)
-        with storage.open_to_append(sweep.directory, f"{path.name}/train.log") as file:
+        name = path.relative_to(sweep.directory).as_posix()
+        storage.make_folder(sweep.directory, name)
+        with storage.open_to_append(sweep.directory, f"{name}/train.log") as file:
             file.write("".join(f"{printable(line)}\n" for line in lines).encode())
 
 

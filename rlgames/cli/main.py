@@ -7,9 +7,9 @@ import os
 import re
 import sys
 
+from rlgames.cli.flags import HELP_FLAGS, parse_flags
 from rlgames.cli.help import command_help, overview
-from rlgames.cli.words import arguments, is_path
-from rlgames.config.command import SWEEP_FLAGS, Command
+from rlgames.cli.words import arguments
 from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import (
@@ -22,9 +22,6 @@ from rlgames.core.errors import (
 )
 from rlgames.core.signals import Interrupted, exit_on_interrupted_import
 from rlgames.core.text import json_text, printable
-
-HELP_FLAGS = ("-h", "--help")
-FLAGS = (*HELP_FLAGS, *SWEEP_FLAGS, "--config-dir")
 
 
 def main() -> None:
@@ -116,10 +113,18 @@ def run(name: str, words: list[str]) -> int:
     command = COMMANDS[name]
     if command.config is None:
         return int(command.load_function()(words))
-    words = load_plugins(words)
-    _check_flags(command, words)
-    if {*HELP_FLAGS} & {*words}:
+    flags = parse_flags(command, load_plugins(words))
+    words = flags.words
+    if flags.version:
+        print(_versions())
+        return 0
+    if flags.help:
         print(command_help(command, words))
+        return 0
+    if flags.shows:
+        from rlgames.commands.show_config import show
+
+        show(command, *arguments(command, words), flags=flags)
         return 0
     _check_omp_num_threads()
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
@@ -135,6 +140,14 @@ def run(name: str, words: list[str]) -> int:
     return 0
 
 
+def _versions() -> str:
+    from importlib.metadata import version
+
+    from rlgames import __version__
+
+    return f"rlgames {__version__}, Hydra {version('hydra-core')}"
+
+
 def _check_omp_num_threads() -> None:
     """Raises ConfigError for a number of threads of which OpenMP would print a message of its own,
     without the program's name, and take another one."""
@@ -144,16 +157,3 @@ def _check_omp_num_threads() -> None:
             f"OMP_NUM_THREADS={text!r} in the environment is not a whole number, at least 1",
             "unset it, or write OMP_NUM_THREADS=1",
         )
-
-
-def _check_flags(command: Command, words: list[str]) -> None:
-    """Raises ConfigError for a flag that the command does not have."""
-    assert command.config is not None
-    for word in words:
-        if word[:1] == "-" and word not in FLAGS and not is_path(word):
-            key = word.lstrip("-").partition("=")[0]
-            hint = f"write {key}=value" if key in command.config.key_names else ""
-            raise ConfigError(f"no flag is called {word!r}", hint or nearest(word, [*FLAGS]))
-        if word in SWEEP_FLAGS and command.sweep is None:
-            able = ", ".join(each.name for each in COMMANDS.values() if each.sweep is not None)
-            raise ConfigError(f"{command.name} cannot sweep", f"{word} works with: {able}")

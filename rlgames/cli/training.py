@@ -9,15 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlgames.config.checks import to_yaml
 from rlgames.config.command import SWEEP_FLAGS
 from rlgames.config.command_schemas import SWEEP, TRAIN
-from rlgames.config.compose import load_config
+from rlgames.config.compose import is_multirun
+from rlgames.config.launch import load_launch, split_launch
 from rlgames.core.errors import ConfigError, report_error, to_user_error
 from rlgames.core.text import printable
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from rlgames.config.hydra_job import HydraJob
     from rlgames.training.callbacks import Callback
     from rlgames.training.run import TrainingResult
 
@@ -25,15 +28,23 @@ if TYPE_CHECKING:
 def train_command(words: list[str]) -> int:
     """Train one run or, with -m, the runs of a sweep; the exit code."""
     overrides = [word for word in words if word not in SWEEP_FLAGS]
-    if len(overrides) < len(words):
+    keys, overrides = split_launch(overrides)
+    if {*SWEEP_FLAGS} & {*words} or is_multirun(overrides):
         from rlgames.cli.sweep_view import sweep_view
         from rlgames.commands.sweep import sweep_command
 
-        return sweep_command(overrides, sweep_view)
+        return sweep_command(overrides, keys, sweep_view)
     for word in overrides:
         if word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names:
             raise ConfigError(f"{word} belongs to a sweep", "add -m")
-    return train_config(load_config("train", overrides))
+    launch = load_launch(overrides, keys.exist_ok)
+    if keys.dry_run:
+        from rlgames.training.components import check_components
+
+        check_components(launch.config)
+        print(to_yaml(launch.config), end="")
+        return 0
+    return train_config(launch.config, launch.hydra, launch.exist_ok)
 
 
 def resume_command(run: Path, overrides: list[str]) -> int:
@@ -56,11 +67,11 @@ def resume_command(run: Path, overrides: list[str]) -> int:
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 
-def train_config(cfg: DictConfig) -> int:
-    """Train a checked config; the exit code."""
+def train_config(cfg: DictConfig, hydra: HydraJob | None = None, exist_ok: bool = False) -> int:
+    """Train a checked config; the exit code. hydra, exist_ok: as for train."""
     from rlgames.training.run import train
 
-    return _run(cfg, lambda callback: train(cfg, callback))
+    return _run(cfg, lambda callback: train(cfg, callback, hydra, exist_ok))
 
 
 def _run(cfg: DictConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:

@@ -39,6 +39,23 @@ def config_for_run(command: str, run: Path | None, overrides: list[str]) -> Dict
             )
         return cfg
     trained = trained_config(run)
+    cfg = load_config(command, overrides_for_run(command, run, overrides))
+    for name, value in trained.game.items():
+        if cfg.game.get(name) != value:
+            trained_value = sanitized(value, 100)
+            raise ConfigError(
+                f"{name}={cfg.game.get(name)} differs from the trained {name}={trained_value}",
+                "a run plays the game it was trained on",
+            )
+    return cfg
+
+
+def overrides_for_run(command: str, run: Path, overrides: list[str]) -> list[str]:
+    """The overrides of a command for a run: its game, and what was typed besides its training.
+
+    Raises ConfigError for what differs from the training.
+    """
+    trained = trained_config(run)
     for text in overrides:
         name = text.partition("=")[2].strip("'\"")
         if text.startswith("game=") and name != trained.game.name:
@@ -51,15 +68,7 @@ def config_for_run(command: str, run: Path | None, overrides: list[str]) -> Dict
     remaining = drop_training_overrides(command, overrides, trained)
     if any(text.startswith("player=") for text in remaining):
         raise ConfigError("player= cannot be combined with a run", "omit one of the two")
-    cfg = load_config(command, fixed + remaining)
-    for name, value in trained.game.items():
-        if cfg.game.get(name) != value:
-            trained_value = sanitized(value, 100)
-            raise ConfigError(
-                f"{name}={cfg.game.get(name)} differs from the trained {name}={trained_value}",
-                "a run plays the game it was trained on",
-            )
-    return cfg
+    return fixed + remaining
 
 
 def drop_training_overrides(command: str, overrides: list[str], trained: DictConfig) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -72,7 +74,10 @@ def typed_values(
     for name in map(str, node if names is None else names):
         if name not in metadata:
             raise unknown_key(dotted + name, [dotted + each for each in metadata])
-        raw = _whole_number(_resolved(node, name), kind_of(schema, name))
+        raw = _resolved(node, name)
+        if isinstance(raw, str) and not metadata[name].get("is_text") and _is_resolver(node, name):
+            raw = _decoded(raw)  # an environment variable is text, whatever it says
+        raw = _whole_number(raw, kind_of(schema, name))
         if metadata[name].get("takes_word") and isinstance(raw, str):
             raw = [raw]
         _check_kind(dotted + name, raw, kind_of(schema, name), metadata[name].get("is_text", False))
@@ -93,6 +98,28 @@ def _resolved(node: DictConfig, name: str) -> Any:
         return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
     except OmegaConfBaseException as error:
         raise wrong_interpolation(error) from None
+
+
+def _is_resolver(node: DictConfig, name: str) -> bool:
+    """Whether a value is ${resolver:…}, or ${key} for a key that is."""
+    if not OmegaConf.is_interpolation(node, name):
+        return False
+    raw = OmegaConf.to_container(node, resolve=False)
+    text = raw.get(name) if isinstance(raw, dict) else None
+    reference = re.fullmatch(r"\$\{(\w+)\}", str(text))
+    if reference is not None:
+        root = OmegaConf.to_container(node._get_root(), resolve=False)
+        text = root.get(reference[1]) if isinstance(root, dict) else None
+    return re.match(r"\$\{[\w.]+:", str(text)) is not None
+
+
+def _decoded(text: str) -> Any:
+    """Text as the value that it would be on a command line."""
+    with contextlib.suppress(OmegaConfBaseException):
+        return OmegaConf.to_container(
+            OmegaConf.create({"text": text, "value": "${oc.decode:${text}}"}), resolve=True
+        )["value"]  # type: ignore[index,call-overload]
+    return text
 
 
 def _whole_number(raw: Any, kind: str) -> Any:

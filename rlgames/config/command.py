@@ -53,6 +53,7 @@ class Command:
     """A command: its help, its config, what it calls and what prints the result.
 
     help: a line of at most ten words. config: None for a command that reads its words itself.
+    launch: the config of further keys that say how it starts, None without any.
     sweep: the config whose keys -m adds, None for a command that cannot sweep.
     function: "module:function", called with the words; before them with the run (None without one)
         where runs is "optional" or "required", and with the list of names where it is "many".
@@ -69,6 +70,7 @@ class Command:
     runs: Runs = "none"
     takes_players: bool = False
     config: PrimaryConfig | None = None
+    launch: PrimaryConfig | None = None
     sweep: PrimaryConfig | None = None
 
     def load_function(self) -> Callable[..., Any]:

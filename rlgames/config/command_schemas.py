@@ -15,6 +15,7 @@ from rlgames.config.training_schemas import (
     CheckpointConfig,
     DeviceConfig,
     FormatConfig,
+    LaunchConfig,
     PluginConfig,
     ResumeConfig,
     RunConfig,
@@ -163,6 +164,9 @@ TRAIN = PrimaryConfig(
     ),
     presets=Group("experiment", help="preset; null: the one named after the game, if any"),
 )
+LAUNCH = PrimaryConfig("launch", LaunchConfig)
+"""The keys that say how a training starts; the run does not store them."""
+
 SWEEP = PrimaryConfig(
     "sweep",
     SweepConfig,
@@ -179,6 +183,7 @@ _COMMANDS = (
         function="rlgames.cli.training:train_command",
         printer=None,
         config=TRAIN,
+        launch=LAUNCH,
         sweep=SWEEP,
     ),
     Command(
@@ -302,7 +307,7 @@ COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
 
 CONFIGS: dict[str, PrimaryConfig] = {
     config.name: config
-    for config in (*(command.config for command in _COMMANDS), SWEEP, ENV)
+    for config in (*(command.config for command in _COMMANDS), LAUNCH, SWEEP, ENV)
     if config is not None
 }
 """Every primary config, by name."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from itertools import accumulate
+from typing import Any, cast
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
@@ -29,20 +31,46 @@ MAX_DEPTH = 32
 def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
     """The words in the form that Hydra reads.
 
-    Numbers that name an option are quoted (game=2048); a player may be the path of a run.
+    Numbers that name an option are quoted (game=2048); a player may be the path of a run. ++key=
+    means key= here, and group=null means ~group. Hydra's own keys are left alone.
     """
     words: list[str] = []
-    for word in overrides:
+    for typed in overrides:
+        if typed.lstrip("+~").startswith(("hydra.", "hydra/")):
+            words.append(typed)
+            continue
+        word = typed.removeprefix("++")
         name, equals, value = word.partition("=")
-        if name in PLAYER_KEYS and equals:
+        if name[:1] == "~" or (value == "null" and name in _nullable_groups(command)):
+            words.append(_removal(word, command))
+        elif name in PLAYER_KEYS and equals and not value.startswith("glob("):
             words += _player_words(name, value, command)
         elif name in SHARED_GROUPS and equals:
             words.append(f"{SHARED_GROUPS[name]}@{word}")
-        elif name in REGISTRY or name == "experiment":
+        elif (name in REGISTRY or name == "experiment") and not value.startswith("glob("):
             words.append(name + equals + re.sub(r"(?<![\w'\"])(\d+)(?![\w'\"])", r"'\1'", value))
         else:
             words.append(word)
     return words
+
+
+def _nullable_groups(command: str) -> set[str]:
+    """The groups that a config need not have."""
+    config = CONFIGS[command]
+    groups = [*config.groups, *([config.presets] if config.presets else [])]
+    return {group.name for group in groups if group.default is None}
+
+
+def _removal(word: str, command: str) -> str:
+    """~group or group=null as Hydra reads it. Raises ConfigError for what a config must have."""
+    name, equals, _ = word.removeprefix("~").partition("=")
+    if name not in _nullable_groups(command) or (word[0] == "~" and equals):
+        hint = f"write {name}=null" if equals else "every key has a default; omit it"
+        raise ConfigError(f"{word}: {name} cannot be removed", hint)
+    if name == "experiment":  # for composing, which knows the preset of the game
+        return "experiment=null"
+    group = SHARED_GROUPS.get(name, name)
+    return f"~{group}" if group == name else f"~{group}@{name}"
 
 
 def _choices(value: str) -> list[str]:
@@ -92,7 +120,9 @@ def _parsed(parser: OverridesParser, word: str) -> Override:
     try:
         if value[:1] not in ("'", '"') and max(depth, default=0) > MAX_DEPTH:
             raise ValueError
-        return parser.parse_override(word)
+        override = parser.parse_override(word)
+        override.config_loader = parser.config_loader  # which glob() asks
+        return override
     # Hydra lets Python's error for a number of thousands of digits pass.
     except (HydraException, ValueError):
         raise ConfigError(
@@ -101,19 +131,31 @@ def _parsed(parser: OverridesParser, word: str) -> Override:
         ) from None
 
 
+class _Options:
+    """The options that glob() may name: those that can be typed."""
+
+    def get_group_options(self, group_name: str, results_filter: Any = None) -> list[str]:
+        """The options of a group, without those that need a path."""
+        return [name for name in options(group_name) if (group_name, name) != ("player", "run")]
+
+
 def parse_overrides(words: list[str]) -> list[Override]:
     """Parse the words; raises ConfigError unless each is key=value with a known option."""
-    parser = OverridesParser.create()
+    parser = OverridesParser.create(config_loader=cast(ConfigLoader, _Options()))
     parsed = [_parsed(parser, word) for word in words]
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
     for override in parsed:
         name, line = override.key_or_group, override.input_line
-        if name.startswith("hydra"):
+        if name.startswith(("hydra.", "hydra/")):
+            continue
+        if override.is_delete() and name in groups:
             continue
         if override.is_delete() or override.is_add() or override.is_force_add():
             raise ConfigError(
                 f"{line}: keys cannot be added or removed", f"write {name}=value for a known key"
             )
+        if name == "config" and override.is_sweep_override():
+            raise ConfigError(f"{line} names several configs", "write one")
         if name in groups and not override.is_sweep_override():
             value = str(override.value())
             if value not in options(name) and value != "None":

@@ -1,4 +1,4 @@
-"""Plugins: the modules of plugins= and the config folder of --config-dir."""
+"""Plugins: the modules of plugins=, and the folders of configs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from rlgames.config import catalogue
+from rlgames.config.folders import load_folders
 from rlgames.core.errors import ConfigError, nearest
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -32,21 +32,13 @@ def command_for_run(name: str, run: Path, modules: object, *words: str) -> str:
 
 
 def load_plugins(words: list[str]) -> list[str]:
-    """Import the modules of plugins= and add the folder of --config-dir; the words without it.
+    """Import the modules of plugins= and search the folders that the words name, see load_folders;
+    the words without these folders.
 
     Only modules named on the command line are imported, never modules named in files. Raises
     ConfigError for a folder or module that does not exist, and for a module that fails.
     """
-    remaining, words_left = [], iter(words)
-    for word in words_left:
-        flag, equals, folder = word.partition("=")
-        if flag != "--config-dir":
-            remaining.append(word)
-            continue
-        folder = folder if equals else next(words_left, "")
-        if not os.path.isdir(folder):
-            raise ConfigError(f"--config-dir {folder} is not a folder", "write --config-dir DIR")
-        catalogue.FOLDERS[1:] = [Path(folder).absolute()]
+    remaining = load_folders(words)
     for word in [word for word in remaining if word.startswith("plugins=")][-1:]:
         for name in _modules(word):
             _import(name)

@@ -90,11 +90,19 @@ class TrainConfig(RunConfig):
 
 
 @dataclass
+class LaunchConfig:
+    config: str | None = key(
+        None, is_text=True, help="config to start from, such as a run's config.yaml"
+    )
+    dry_run: bool = key(False, help="show the config, or the jobs; run nothing")
+    exist_ok: bool = key(False, help="number the directory if out= holds a run")
+
+
+@dataclass
 class SweepConfig(PluginConfig):
     objective: str | None = key(
         None, help="figure that hparams_search= optimizes: best/NAME, final/NAME; null: best_by"
     )
-    dry_run: bool = key(False, help="list the jobs without running them")
 
 
 RESUMABLE_KEYS = (

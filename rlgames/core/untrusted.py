@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import yaml
+
 from rlgames.core.text import printable
 
 MAX_JSON_DEPTH = 32
@@ -12,6 +14,12 @@ MAX_JSON_DEPTH = 32
 
 MAX_MESSAGE_LENGTH = 300
 """Maximum characters of an untrusted value in a message."""
+
+
+MAX_YAML_DEPTH = 20
+"""Maximum nesting depth of YAML."""
+
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def sanitized(value: Any, max_length: int = MAX_MESSAGE_LENGTH) -> str:
@@ -34,6 +42,18 @@ def parse_json(text: str | bytes) -> Any:
         if depth > MAX_JSON_DEPTH:
             raise ValueError("JSON is nested too deeply")
     return value
+
+
+def is_plain_yaml(text: str) -> bool:
+    """Whether YAML has no aliases, which make a huge value of little text, and no deep nesting,
+    which is slow to parse. Raises yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, YAML_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
+            return False
+    return True
 
 
 def _children(value: Any) -> list[Any]:

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +26,7 @@ FILES = (
     *("lock", *NEW_FILES, "eval.json", "output.log"),
     *(*SWEEP_FILES, "optuna.db-journal", "optuna.db-wal", "optuna.db-shm"),
 )
-FOLDERS = ("checkpoints", "pictures")
+FOLDERS = ("checkpoints", "pictures", ".hydra")
 """The files and folders of a run or a sweep that are written in place or read."""
 
 MAX_RUNS_PER_SECOND = 10_000
@@ -48,6 +49,30 @@ def make_run_directory(parent: Path) -> Path:
     raise FileExistsError(f"{parent} has {MAX_RUNS_PER_SECOND:,} runs of this second")
 
 
+def make_sibling(directory: Path, check: Callable[[Path], None]) -> Path:
+    """The directory if check allows it, otherwise a new one with a number behind its name; no two
+    processes get the same one.
+
+    check: raises ConfigError for a directory that is in use. Raises OSError.
+    """
+    with contextlib.suppress(FileExistsError):
+        storage.make_directory(directory.parent)
+        directory.mkdir()
+        storage.sync_directory(directory.parent)
+        return directory
+    if not os.path.lexists(directory / "lock"):
+        with contextlib.suppress(ConfigError):
+            check(directory)
+            return directory
+    for counter in range(1, MAX_RUNS_PER_SECOND):
+        path = directory.with_name(f"{directory.name}_{counter}")
+        with contextlib.suppress(FileExistsError):
+            path.mkdir()
+            storage.sync_directory(path.parent)
+            return path
+    raise FileExistsError(f"{directory} has {MAX_RUNS_PER_SECOND:,} siblings")
+
+
 def remove_new_directories(created: list[Path]) -> None:
     """Remove directories that this process has just created, outermost first in the list."""
     for path in reversed(created):
@@ -58,23 +83,25 @@ def remove_new_directories(created: list[Path]) -> None:
                 path.rmdir()
 
 
-def check_new_run(directory: Path) -> None:
+def check_new_run(directory: Path, more: Iterable[str] = ()) -> None:
     """Raises ConfigError unless every file that a new run writes is new.
 
-    A run that ended before its first checkpoint may be started again.
+    more: folders that it writes besides FOLDERS. A run that ended before its first checkpoint may
+    be started again.
     """
     if any((directory / "checkpoints").glob("*.safetensors")):
         hint = f"name another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
     if _is_unsaved_run(directory):
         return
-    names = [*NEW_FILES, *FOLDERS]
+    folders = {*FOLDERS, *more}
+    names = [*NEW_FILES, *sorted(folders)]
     if os.path.lexists(directory.parent / "sweep.json"):
         names.remove("train.log")  # tells why this job did not start
     for name in names:
         path = directory / name
         is_free = not os.path.lexists(path) or (
-            name in FOLDERS and not path.is_symlink() and path.is_dir() and not any(path.iterdir())
+            name in folders and not path.is_symlink() and path.is_dir() and not any(path.iterdir())
         )
         if not is_free:
             raise ConfigError(

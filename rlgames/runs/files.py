@@ -13,7 +13,7 @@ import yaml
 
 from rlgames.config.command_schemas import TRAIN
 from rlgames.core.errors import ConfigError
-from rlgames.core.untrusted import checked_int, parse_json
+from rlgames.core.untrusted import YAML_LOADER, checked_int, is_plain_yaml, parse_json
 from rlgames.runs import storage
 
 BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
@@ -23,9 +23,6 @@ of the network at the end of training."""
 MAX_FILE_BYTES = 1 << 20
 """Longer run.json and config.yaml are not read."""
 
-MAX_YAML_DEPTH = 20
-"""More deeply nested configs are not read."""
-
 MAX_LINE_LENGTH = 1 << 16
 """Longer lines of metrics.jsonl are not read."""
 
@@ -34,8 +31,6 @@ MAX_METRICS_BYTES = 1 << 30
 
 TAIL_BYTES = 1 << 16
 """Bytes at the end of metrics.jsonl that last_metrics reads."""
-
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_run(directory: Path) -> dict[str, Any]:
@@ -68,22 +63,10 @@ def read_config(directory: Path) -> dict[str, Any]:
     """The content of config.yaml; empty if it is missing or unreadable."""
     try:
         text = storage.read_file(directory, "config.yaml", MAX_FILE_BYTES).decode()
-        config = yaml.load(text, LOADER) if _is_harmless(text) else {}
+        config = yaml.load(text, YAML_LOADER) if is_plain_yaml(text) else {}
     except (ConfigError, OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
         return {}
     return config if isinstance(config, dict) else {}
-
-
-def _is_harmless(text: str) -> bool:
-    """Whether YAML has no aliases, which make a huge value of little text, and no deep nesting,
-    which is slow to parse. Raises yaml.YAMLError."""
-    depth = 0
-    for event in yaml.parse(text, LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
-            return False
-    return True
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:

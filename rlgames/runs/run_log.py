@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -78,7 +78,8 @@ class RunLog:
     """The files of one run, locked for this process until finish. Metrics are indexed by games.
 
     resumed_at: None for a new run; whatever was logged after it is removed. lock: of the directory,
-        if the caller has it. num_lines: lines of metrics.jsonl.
+        if the caller has it. files: further files of a new run, each FOLDER/NAME, with their
+        texts. num_lines: lines of metrics.jsonl.
     Raises ConfigError for a directory with a file that a new run would overwrite, or that another
     process uses, and OSError. A directory that it has created is then removed.
     """
@@ -91,10 +92,11 @@ class RunLog:
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
         lock: DirectoryLock | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> None:
-        self.directory = directory
+        self.directory, self._files = directory, dict(files or {})
         if resumed_at is None and not os.path.lexists(directory / "lock"):
-            check_new_run(directory)
+            self._check_new()
         created = storage.make_directory(directory)
         try:
             self._lock = lock or lock_directory(directory)
@@ -210,7 +212,7 @@ class RunLog:
         directory = self.directory
         run = load_run(directory)
         if resumed_at is None:
-            check_new_run(directory)
+            self._check_new()
             remove_events(directory, run.get("pid", 0))  # of a run that ended before it saved
             run = provenance(config)
         else:
@@ -225,6 +227,12 @@ class RunLog:
         storage.make_folder(directory, "checkpoints")
         remove_leftovers(directory / "checkpoints")
         storage.write_file(directory, "config.yaml", yaml)
+        for name, text in self._files.items():
+            storage.make_folder(directory, name.rpartition("/")[0])
+            storage.write_file(directory, name, text, durable=False)
+
+    def _check_new(self) -> None:
+        check_new_run(self.directory, {name.partition("/")[0] for name in self._files})
 
     def _write_results(self, games: int, results: RunResults) -> None:
         for name, value in results.references.items():

@@ -187,13 +187,15 @@ def make_directory(path: Path) -> list[Path]:
 
 
 def make_folder(directory: Path, name: str) -> None:
-    """Create a folder inside a run or sweep if it is missing, durably.
+    """Create a folder inside a run or sweep, and those around it, if they are missing, durably.
 
-    Raises ConfigError for anything else in its place, and OSError.
+    Raises ConfigError for anything else in their place, and OSError.
     """
-    with _parent(directory, name) as (parent, last), contextlib.suppress(FileExistsError):
-        os.mkdir(last, dir_fd=parent)
-        os.fsync(parent)
+    parts = name.split("/")
+    for folder in ("/".join(parts[:number]) for number in range(1, len(parts) + 1)):
+        with _parent(directory, folder) as (parent, last), contextlib.suppress(FileExistsError):
+            os.mkdir(last, dir_fd=parent)
+            os.fsync(parent)
     check_folder(directory, name)
 
 

@@ -79,8 +79,8 @@ def exit_with(owner: str) -> None:
 def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None) -> None:
     """Start the job's process and wait for it; make it save and exit when the sweep stops.
 
-    cfg.job is the name of the job's directory, which starts with its number. The job prints to its
-    output.log. interrupts: those of a worker; None in the sweep's process.
+    cfg.job is the number of the job, a colon, and the path of its directory in the sweep. The job
+    prints to its output.log. interrupts: those of a worker; None in the sweep's process.
     """
 
     def must_stop() -> bool:
@@ -89,12 +89,13 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
 
     if must_stop():
         return
-    number, path = str(cfg.job).partition("_")[0], sweep / str(cfg.job)
+    number, _, name = str(cfg.job).partition(":")
+    path = sweep / name
     words = [str(sweep), number, *map(str, cfg.options)]
     with contextlib.ExitStack() as stack:
         try:
-            storage.make_folder(sweep, path.name)
-            output = stack.enter_context(storage.open_to_append(sweep, f"{path.name}/output.log"))
+            storage.make_folder(sweep, name)
+            output = stack.enter_context(storage.open_to_append(sweep, f"{name}/output.log"))
             process = start_process(words, output)
         except (ConfigError, OSError) as error:  # raising it would end the other jobs
             report_error(ConfigError(f"{path} was not started: {error}"), False)

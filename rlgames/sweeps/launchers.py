@@ -16,15 +16,18 @@ from omegaconf import DictConfig
 
 from rlgames.config.catalogue import conf_dir
 from rlgames.config.command_schemas import LAUNCHERS
-from rlgames.config.compose import COMPOSE_ERRORS, load_config
+from rlgames.config.compose import COMPOSE_ERRORS, Composition, load_composition
 from rlgames.config.overrides import hydra_words, parse_overrides
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.sweeps.jobs import exit_with, this_process
 
 
-def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], DictConfig]]:
-    """The overrides of each job of a sweep, and its checked config."""
+def load_sweep(overrides: list[str], shared: list[str]) -> list[tuple[list[str], Composition]]:
+    """The overrides of each job of a sweep of trainings, and its composition.
+
+    shared: Hydra's own overrides, which all jobs have.
+    """
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
     words = hydra_words(load_plugins(overrides))
@@ -32,12 +35,7 @@ def load_sweep(command: str, overrides: list[str]) -> list[tuple[list[str], Dict
         jobs = BasicSweeper.split_arguments(parse_overrides(words), max_batch_size=None)[0]
     except HydraException as error:
         raise ConfigError(str(error).splitlines()[0], "intervals need hparams_search=") from None
-    return [(list(job), load_config(command, list(job))) for job in jobs]
-
-
-def is_sweep(word: str) -> bool:
-    """Whether an override names several values."""
-    return any(override.is_sweep_override() for override in parse_overrides([word]))
+    return [(list(job), load_composition("train", [*shared, *job], True)) for job in jobs]
 
 
 def parse_range(word: str) -> tuple[str, dict[str, Any]]:

@@ -35,6 +35,9 @@ MANIFEST = "sweep.json"
 SHUTDOWN_SECONDS = 20.0
 """Seconds that the jobs of a killed sweep have to save and exit."""
 
+MAX_BATCH_SIZE = "hydra.sweeper.max_batch_size"
+"""The key of Hydra for the number of jobs that a launcher is handed at once."""
+
 QUOTES = "[]'\""
 
 MAX_MANIFEST_BYTES = 1 << 26
@@ -47,10 +50,12 @@ MAX_NAME_LENGTH = 100
 
 @dataclass(frozen=True)
 class Job:
-    """overrides: as a person reads them. config: the complete plain config of the training."""
+    """overrides: as a person reads them. config: the complete plain config of the training.
+    directory: inside the sweep, None for one named by its number and its own overrides."""
 
     overrides: list[str]
     config: dict[str, Any]
+    directory: str | None = None
 
 
 @dataclass
@@ -75,7 +80,11 @@ class Sweep:
         try:
             manifest = parse_json(storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES))
             jobs = [
-                Job([str(word) for word in job["overrides"]], dict(job["config"]))
+                Job(
+                    [str(word) for word in job["overrides"]],
+                    dict(job["config"]),
+                    _checked_name(job.get("directory")),
+                )
                 for job in manifest["jobs"]
             ]
             words, launcher = (
@@ -88,7 +97,7 @@ class Sweep:
         sweep = cls(directory, words, launcher, jobs, search)
         for number in range(len(jobs)):
             if os.path.lexists(sweep.path(number)):
-                storage.check_folder(directory, sweep.path(number).name)
+                storage.check_folder(directory, sweep.name(number))
         return sweep
 
     def write(self) -> None:
@@ -96,10 +105,18 @@ class Sweep:
         storage.write_file(self.directory, MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
     def path(self, number: int) -> Path:
-        """The directory of a job: its number and the overrides that not all jobs have."""
+        """The directory of a job."""
+        return self.directory / self.name(number)
+
+    def name(self, number: int) -> str:
+        """The directory of a job inside the sweep: the one that hydra.sweep.subdir names, or its
+        number and the overrides that not all jobs have."""
+        directory = self.jobs[number].directory
+        if directory is not None:
+            return directory
         words = [word for word in self.jobs[number].overrides if word not in self._shared]
         name = f"{number}_{','.join(map(_file_name, words))}" if words else str(number)
-        return self.directory / name[:MAX_NAME_LENGTH]
+        return name[:MAX_NAME_LENGTH]
 
     def setting(self, number: int) -> str:
         """The overrides of a job that not all jobs have, as a person reads them."""
@@ -181,12 +198,15 @@ class Sweep:
             return
         words = [
             f"directory={quoted(str(self.directory.absolute()))}",
-            f"job={','.join(quoted(self.path(number).name) for number in numbers)}",
+            f"job={','.join(quoted(f'{number}:{self.name(number)}') for number in numbers)}",
             f"owner={quoted(this_process())}",
             f"options=[{','.join(map(quoted, options))}]",
         ]
-        if "hydra/launcher=submitit_local" in self.launcher:  # which starts a whole batch at once
-            words.append(f"hydra.sweeper.max_batch_size={os.cpu_count()}")
+        is_limited = any(word.startswith(MAX_BATCH_SIZE) for word in self.launcher)
+        if (
+            "hydra/launcher=submitit_local" in self.launcher and not is_limited
+        ):  # which starts a whole batch at once
+            words.append(f"{MAX_BATCH_SIZE}={os.cpu_count()}")
         with interrupts.shielded():
             try:
                 launchers.launch(run_job, [*words, *self.launcher])
@@ -217,6 +237,15 @@ class Sweep:
             print(printable(f"{number}: {self.status(number)}: {words}"))
         count = len(self.unfinished)
         print(printable(f"{count} of {len(self.jobs)} jobs would run, in {self.directory}"))
+
+
+def _checked_name(name: Any) -> str | None:
+    """The directory of a job in a manifest; ValueError for one outside the sweep."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or {*name.split("/")} & {"", ".", ".."}:
+        raise ValueError(f"{sanitized(name, 40)} is not a directory of a sweep")
+    return name
 
 
 def _file_name(word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from omegaconf import DictConfig
 
 from rlgames.config import plugins
 from rlgames.config.checks import sanitize_errors, to_plain, to_yaml
+from rlgames.config.hydra_job import HydraJob
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import FINAL_STREAM
@@ -18,7 +20,13 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game
 from rlgames.runs.checkpoint import LATEST, Checkpoint, restore_weights
-from rlgames.runs.directory import DirectoryLock, make_run_directory, remove_new_directories
+from rlgames.runs.directory import (
+    DirectoryLock,
+    check_new_run,
+    make_run_directory,
+    make_sibling,
+    remove_new_directories,
+)
 from rlgames.runs.files import read_metrics
 from rlgames.runs.run_log import ResumePoint, RunLog, RunResults
 from rlgames.training.callbacks import Callback, CallbackList
@@ -52,9 +60,16 @@ class TrainingResult:
     seconds: float
 
 
-def train(cfg: DictConfig, callback: Callback | None = None) -> TrainingResult | None:
+def train(
+    cfg: DictConfig,
+    callback: Callback | None = None,
+    hydra: HydraJob | None = None,
+    exist_ok: bool = False,
+) -> TrainingResult | None:
     """Train by a checked config, from the first game to the last.
 
+    hydra: Hydra's side of the run, None for a run without one. exist_ok: where the directory of
+    out= holds a file that the run would overwrite, a number is added to its name.
     Of several processes started by torchrun, the first one writes and returns the result.
 
     Raises ConfigError before anything is written where the components do not fit together;
@@ -62,10 +77,35 @@ def train(cfg: DictConfig, callback: Callback | None = None) -> TrainingResult |
     then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT,
     SIGTERM and SIGHUP.
     """
-    with Interrupts() as interrupts, distributed.process_group(cfg.device, cfg.join_seconds):
+    with (
+        contextlib.ExitStack() as stack,
+        Interrupts() as interrupts,
+        distributed.process_group(cfg.device, cfg.join_seconds),
+    ):
+        if hydra is not None:
+            stack.enter_context(hydra.environment())
         components = build_components(cfg)
-        log = _open_log(cfg, interrupts) if distributed.rank() == 0 else None
+        log = _open_log(cfg, interrupts, hydra, exist_ok) if distributed.rank() == 0 else None
+        if hydra is not None and log is not None:
+            stack.enter_context(_applied(hydra, log))
         return Run(TrainingState(cfg, components), log, interrupts, callback).run()
+
+
+@contextlib.contextmanager
+def _applied(hydra: HydraJob, log: RunLog) -> Iterator[None]:
+    """A block with Hydra's settings of the run's process. Raises ConfigError, and closes the run,
+    for those that cannot be."""
+    if hydra.changes_directory and distributed.world_size() > 1:
+        log.close()
+        raise ConfigError("hydra.job.chdir=true needs a single process", "omit it with torchrun")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(hydra.applied(log.directory))
+        except BaseException:
+            log.close()
+            raise
+        log.logger.propagate = hydra.is_logged
+        yield
 
 
 def resume(
@@ -251,13 +291,23 @@ class Run:
         return plugins.command_for_run("resume", self.log.directory, list(self.cfg.plugins))
 
 
-def _open_log(cfg: DictConfig, interrupts: Interrupts) -> RunLog:
+def _open_log(
+    cfg: DictConfig, interrupts: Interrupts, hydra: HydraJob | None, exist_ok: bool
+) -> RunLog:
+    def open_log(directory: Path) -> RunLog:
+        if hydra is not None and hydra.changes_directory:
+            directory = directory.absolute()
+        files = {} if hydra is None else hydra.files(directory)
+        return RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts, files=files)
+
     try:
+        if cfg.out and exist_ok:
+            cfg.out = str(make_sibling(Path(cfg.out), check_new_run))
         if cfg.out:
-            return RunLog(Path(cfg.out), to_plain(cfg), to_yaml(cfg), interrupts)
+            return open_log(Path(cfg.out))
         directory = make_run_directory(Path("outputs") / cfg.game.name)
         try:
-            return RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts)
+            return open_log(directory)
         except BaseException:
             remove_new_directories([directory])
             raise

@@ -118,7 +118,8 @@ def test_a_comment_belongs_to_the_key_before_or_below_it(tmp_path):
 def test_help_shows_every_group_and_key_of_a_command(command):
     record = COMMANDS[command]
     text = command_help(record, [])
-    names = record.config.key_names | (record.sweep.key_names if record.sweep else set())
+    more = (config for config in (record.launch, record.sweep) if config is not None)
+    names = record.config.key_names.union(*(config.key_names for config in more))
     groups = {group.name for group in catalogue.groups_of(command)}
     assert groups <= names | {"experiment"}
     for name in groups:

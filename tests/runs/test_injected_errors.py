@@ -232,19 +232,27 @@ def test_a_file_is_whole_and_named_after_an_error(name, error, tmp_path):
 
 
 @functools.cache
-def composed(load_config: Any, command: str, words: tuple[str, ...]) -> Any:
-    return load_config(command, list(words))
+def composed(load: Any, *arguments: Any) -> Any:
+    return load(*([*each] if isinstance(each, tuple) else each for each in arguments))
 
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Configs are composed once, pictures are small, and nothing waits."""
 
-    def cached(load_config: Any) -> Any:
-        return lambda name, words: copy.deepcopy(composed(load_config, name, tuple(words)))
+    def cached(load: Any) -> Any:
+        def load_copy(*arguments: Any) -> Any:
+            hashable = (tuple(each) if isinstance(each, list) else each for each in arguments)
+            return copy.deepcopy(composed(load, *hashable))
 
-    for module in (training, resume, sweep_command, launchers):
-        monkeypatch.setattr(module, "load_config", cached(module.load_config))
+        return load_copy
+
+    loads = {resume: ["load_config"], sweep_command: ["load_config", "load_shared"]}
+    loads |= {training: ["load_launch"], launchers: ["load_composition"]}
+    loads |= {job_worker: ["load_shared"]}
+    for module, names in loads.items():
+        for name in names:
+            monkeypatch.setattr(module, name, cached(getattr(module, name)))
     monkeypatch.setattr(event_file, "_wait_for_a_later_name", lambda directory: None)
     monkeypatch.setattr(provenance, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_series", lambda *args: None)
@@ -378,7 +386,7 @@ class InThisProcess:
         sweep, number = Sweep.read(Path(words[0])), int(words[1])
         # Hydra disables the loggers that exist before it starts.
         logging.getLogger(f"rlgames.run.{sweep.path(number)}").disabled = False
-        self.code = job_worker._run(sweep, number)
+        self.code = job_worker._run(sweep, number, words[2:])
         self.stdin = io.BytesIO()
 
     def poll(self) -> int:
@@ -427,7 +435,9 @@ def test_a_job_whose_output_cannot_be_written_ends_no_other(error, tmp_path, mon
     """Launchers stop all jobs where one of them raises."""
     monkeypatch.setattr(jobs, "this_process", lambda: "")  # as in a launcher's worker
     owner = f"{socket.gethostname()}:{os.getpid()}"
-    job = SimpleNamespace(directory=str(tmp_path / "sweep"), job=JOBS[0], owner=owner, options=[])
+    job = SimpleNamespace(
+        directory=str(tmp_path / "sweep"), job=f"0:{JOBS[0]}", owner=owner, options=[]
+    )
     (tmp_path / "sweep").mkdir()
     faults = Faults(tmp_path / "sweep", Site("open", f"sweep/{JOBS[0]}/output.log"), error)
     with injected(faults):

@@ -164,7 +164,9 @@ def jobs_config(sweep, job):
     from types import SimpleNamespace
 
     owner = f"{os.uname().nodename}:{os.getpid()}"
-    return SimpleNamespace(directory=str(sweep), job=job, owner=owner, options=[])
+    return SimpleNamespace(
+        directory=str(sweep), job=f"{job.partition(chr(95))[0]}:{job}", owner=owner, options=[]
+    )
 
 
 def test_a_hard_link_in_a_run_is_refused(copies, typed):

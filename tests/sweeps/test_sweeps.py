@@ -175,7 +175,7 @@ def test_a_launchers_worker_ends_with_the_sweep(tmp_path):
         try:
             jobs.start_process = lambda *_: subprocess.Popen(["true"], stdin=subprocess.PIPE)
             name = f"{socket.gethostname()}:{owner.pid}"
-            settings = {"directory": str(tmp_path), "job": "0", "owner": name, "options": []}
+            settings = {"directory": str(tmp_path), "job": "0:0", "owner": name, "options": []}
             jobs.run_job(OmegaConf.create(settings))
             (tmp_path / "done").touch()
             time.sleep(60)
@@ -267,9 +267,9 @@ def test_a_sweep_has_one_owner(tmp_path):
 
 
 REFUSED = {
-    ("train", "dry_run=true"): "dry_run=true belongs to a sweep; add -m",
+    ("train", "objective=final/turns"): "objective=final/turns belongs to a sweep; add -m",
     ("train", "-m", "objective=final/turns"): "objective= needs a search",
-    ("train", "-m", "hydra/sweeper=optuna"): "only hydra/launcher= and its keys are",
+    ("train", "-m", "hydra/sweeper=optuna"): "hparams_search=tpe searches with Optuna",
     ("train", "-m", "hydra/launcher=joblip"): "did you mean joblib?",
     ("train", "-m", "hydra.launcher.jobs=2"): "jobs",
     ("train", "-m", "lr=interval(0.1,0.2)"): "intervals need hparams_search=",
