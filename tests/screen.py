@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import signal
 import time
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b[()][A-Z0-9]|\x1b[=>78]|\x1b\][^\x07]*\x07")
@@ -118,10 +119,11 @@ class Session:
         return bool(data)
 
     def ended(self, seconds=120):
-        """The exit code."""
+        """The exit code; that of a kill if it has not ended by then."""
         end = time.monotonic() + seconds
-        while self.read(0.2) and time.monotonic() < end:
-            pass
+        while self.read(0.2):
+            if time.monotonic() > end:
+                os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         os.close(self.file)
         return os.waitstatus_to_exitcode(status)
