@@ -47,7 +47,12 @@ class NotebookProgress(ProgressCallback):
 def page_of(progress: ProgressCallback) -> str:
     """The view of a training as HTML."""
     console = Console(
-        record=True, width=COLUMNS, height=ROWS, force_terminal=True, file=io.StringIO()
+        record=True,
+        width=COLUMNS,
+        height=ROWS,
+        force_terminal=True,
+        force_jupyter=False,  # it would show each page a second time
+        file=io.StringIO(),
     )
     console.print(RenderedView(lambda: progress.view))
     return console.export_html(inline_styles=True, code_format=PAGE)
