@@ -39,6 +39,9 @@ OTHERS += ["tensorboard.plugins.hparams.api_pb2", "hydra._internal.core_plugins.
 for module in (*PARTS, *(f"rlgames.commands.{name}" for name in COMMANDS), *OTHERS):
     importlib.import_module(module)
 
+# A fork hangs at its first operation by several threads if this process has had some, too.
+torch.set_num_threads(1)
+
 Prepare = Callable[[], object]
 
 
