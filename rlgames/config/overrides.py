@@ -39,7 +39,9 @@ def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
         if typed.lstrip("+~").startswith(("hydra.", "hydra/")):
             words.append(typed)
             continue
-        word = typed.removeprefix("++")
+        word = (
+            typed if typed.startswith("++plugins") else typed.removeprefix("++")
+        )  # plugins= alone imports
         name, equals, value = word.partition("=")
         if name[:1] == "~" or (value == "null" and name in _nullable_groups(command)):
             words.append(_removal(word, command))

@@ -65,7 +65,7 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train game=salvo gam", ["games="]),
         ("rlgames train -m game=2048,sa", ["game=2048,salvo ", "game=2048,salvo_duel "]),
         ("rlgames train -m dry", ["dry_run="]),
-        ("rlgames train dry", []),
+        ("rlgames train dry", ["dry_run="]),
         ("rlgames train -m hydra/launcher=j", ["hydra/launcher=joblib "]),
         ("rlgames train opponent=p", ["opponent=past "]),
         ("rlgames eval opponent=p", []),
