@@ -64,7 +64,7 @@ class WatchConfig(CheckpointConfig, RunConfig):
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
     picture: str | None = key(
-        None, is_text=True, help="GIF, SVG or MP4 file for the games, instead of the terminal"
+        None, is_text=True, help="GIF, SVG or MP4 file, instead of the terminal"
     )
 
 
@@ -116,7 +116,7 @@ class ReportConfig(FormatConfig):
         None, help="statistics of agents; the setting that distinguishes them, or config"
     )
     profile: str | None = key(
-        None, is_text=True, help="PNG, SVG, PDF, CSV or JSON file for the performance profiles"
+        None, is_text=True, help="PNG, SVG, PDF, CSV or JSON file for performance profiles"
     )
     power: float | None = key(
         None, 0.05, 0.999, help="power of the test that compare= plans; null: 0.8"
