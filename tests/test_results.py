@@ -113,7 +113,7 @@ def test_every_plot_of_the_documents_has_a_command(what, words):
     cfg = load_config(command, [word for word in rest if word not in directories])
     trained = {step.name.split("/")[0] for step in STEPS if step.words[0] == "train"}
     if command == "report":
-        assert re.fullmatch(r"train/\w+", cfg.metric)
+        assert all(re.fullmatch(r"train/\w+", metric) for metric in cfg.metric)
         assert {Path(directory).name for directory in directories} <= trained
     else:
         assert cfg.out == "RUN"

@@ -50,9 +50,8 @@ def test_tic_tac_toe_with_a_cursor_typed_cells_and_undo(tmp_path):
     terminal = session(tmp_path, *words)
     terminal.wait_for("turn 1, you play X")
     terminal.type(ENTER)  # the cursor is on the center
-    text = terminal.wait_for("turn 3, you play X")
-    assert "your opponent plays" in text
-    assert " X " in text
+    expected = ("turn 3, you play X", "your opponent plays", " X ")
+    terminal.wait_until(lambda text: all(words in text for words in expected))
     terminal.type("u")
     terminal.wait_for("turn 1, you play X")
     terminal.type("Z9" + ENTER)
@@ -77,9 +76,10 @@ def test_a_duel_with_a_placed_fleet(tmp_path):
     terminal.type("B2" + ENTER)
     terminal.wait_for("another ship lies on B2")
     terminal.type("C3" + ENTER)
-    text = terminal.wait_for("their sea")
+    rule = "a turn fires one shot for each ship"
+    text = terminal.wait_until(lambda text: "q: quit" in text and "their sea" in text)
     assert "your sea" in text
-    assert "a turn fires one shot for each ship" in text
+    assert rule in text
     first, second, third = (line.split("│") for line in text.splitlines() if line[:1].isdigit())
     assert [row[6].strip() for row in (first, second, third)] == ["a", "a", ""]
     assert [row[7].strip() for row in (first, second, third)] == ["", "", "b"]

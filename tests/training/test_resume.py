@@ -247,11 +247,7 @@ def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
     result = typed("resume", "run", "board=4", "policy=conv")
     assert "board=4 differs" in result.stderr
     assert "policy=conv differs" in result.stderr
-    for path, message in {
-        "run/checkpoints": "no checkpoint at",
-        "none": "there is no run at",
-    }.items():
-        assert message in typed("resume", path).stderr
+    assert "there is no run at" in typed("resume", "none").stderr
     assert "resume needs a run" in typed("resume").stderr
 
 
