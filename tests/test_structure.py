@@ -18,6 +18,7 @@ from rlgames.config.schema import defaults
 PACKAGE = Path(compose.__file__).parents[1]
 ROOMS = [
     ["core"],
+    ["kernels"],
     ["games"],
     ["drawing", "sampling", "solvers", "policies"],
     ["players"],
@@ -68,6 +69,8 @@ def test_imports_point_one_way(path):
         if parts[0] == "rlgames":
             assert parts[1] == own or level(parts[1]) < level(own), f"{own} imports {name}"
         assert parts[0] != "matplotlib"  # it is imported when a figure is asked for
+        if parts[0] == "numba" or parts[:2] == ["rlgames", "kernels"]:
+            assert own == "kernels"  # what calls a kernel imports it then
         if parts[0] == "rich":
             assert own in ("drawing", "cli")
         if parts[0] == "prompt_toolkit":

@@ -28,7 +28,8 @@ def test_help_imports_nothing_heavy():
         "    sys.argv = ['rlgames', *words]\n"
         "    try: cli.main()\n"
         "    except SystemExit: pass\n"
-        "print([name for name in ('torch', 'hydra', 'omegaconf', 'tensorboard', 'rich', 'numpy')\n"
+        "print([name for name in ('torch', 'hydra', 'omegaconf', 'tensorboard', 'rich', 'numpy',\n"
+        "                        'numba')\n"
         "       if name in sys.modules])"
     )
     assert printed(code)[-1] == "[]"

@@ -1,0 +1,1 @@
+"""Compiled inner loops: integers and arrays in, arrays out."""

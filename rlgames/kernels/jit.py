@@ -1,0 +1,58 @@
+"""How kernels are compiled.
+
+A kernel is a function of numbers and numpy arrays. Numba compiles it at its first call and keeps
+it on disk. Numba takes a second to import, so files import kernels where they call them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+from numba.core import event
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compiles a function that uses no Python objects; while it runs, other threads run, too.
+
+    options: numba's, for example inline. `parallel` is not for us: its threads do not survive a
+    fork. Where neither the package's folder nor the user's cache can be written, every process
+    compiles them again.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        try:
+            compiled: Callable[P, R] = numba.njit(function, cache=True, nogil=True, **options)
+        except RuntimeError:
+            compiled = numba.njit(function, nogil=True, **options)
+        return compiled
+
+    return decorate
+
+
+class _Progress(event.Listener):
+    """Says on standard error what is compiled and how long it took."""
+
+    def __init__(self) -> None:
+        self._starts: list[float] = []
+
+    def on_start(self, event: Any) -> None:
+        if not self._starts:  # functions that it calls are compiled with it
+            name = event.data["dispatcher"].py_func.__name__
+            print(f"rlgames: compiling {name} (once) ...", end=" ", file=sys.stderr, flush=True)
+        self._starts.append(time.perf_counter())
+
+    def on_end(self, event: Any) -> None:
+        seconds = time.perf_counter() - self._starts.pop()
+        if not self._starts:
+            print(f"{seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+# Loading what is on disk does not count as compiling.
+event.register("numba:compile", _Progress())
