@@ -27,6 +27,9 @@ JSON_FIELDS = {
 
 TIMES = ("seconds", "moves_per_s")
 
+UNEQUAL = ("seconds", "phases", "num_events")
+"""Times and counts of a checkpoint that differ between two runs of one config."""
+
 
 def final_state(directory: Path) -> dict[str, Any]:
     """Everything in the last checkpoint and the best weights, except times."""
@@ -40,9 +43,11 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """The leaves of a tree by path, except times and TensorBoard's events, which may fail."""
     leaves: dict[str, Any] = {}
     for name, value in tree.items():
+        if name in UNEQUAL:
+            continue
         if isinstance(value, dict):
             leaves |= flat(value, f"{prefix}{name}/")
-        elif name not in ("seconds", "num_events"):
+        else:
             leaves[prefix + name] = value
     return leaves
 

@@ -29,8 +29,9 @@ from rlgames.runs.directory import (
     make_sibling,
     remove_new_directories,
 )
+from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.sweeps import launchers
-from rlgames.sweeps.sweep import MANIFEST, MAX_BATCH_SIZE, Job, Sweep
+from rlgames.sweeps.sweep import MAX_BATCH_SIZE, Job, Sweep
 from rlgames.training.components import check_components
 
 Watch = Callable[[Sweep], AbstractContextManager[object]]

@@ -52,7 +52,9 @@ class TrainConfig(RunConfig):
         0.0, 0, 1, help="fraction of games started near a game in progress"
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
-    log_every: int = key(5000, 1, 10**12, help="games between two log lines")
+    log_every: int | None = key(
+        None, 1, 10**12, help="games between two log lines; null: 100 per run"
+    )
     eval_every: int | None = key(
         None, 1, 10**12, help="games between two greedy evaluations; null: 20 per run"
     )

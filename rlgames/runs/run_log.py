@@ -32,6 +32,7 @@ from rlgames.runs.directory import (
 )
 from rlgames.runs.event_file import remove_events
 from rlgames.runs.files import load_run, metric_lines
+from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.provenance import provenance, timestamp
 from rlgames.runs.tensorboard import TensorBoardLogger
 
@@ -104,6 +105,7 @@ class RunLog:
             remove_new_directories(created)
             raise
         try:
+            listed = listed_settings(directory, config)
             self._claim(config, yaml, resumed_at)
             resume_point = resumed_at or ResumePoint(0, 0)
             self.num_lines, repeated = _cut_lines(directory, resume_point)
@@ -119,7 +121,7 @@ class RunLog:
             self._cannot_draw = False
             if not num_events or resume_point.is_changed:
                 self._tensorboard.text(first_games, "config", yaml)
-                self._tensorboard.hyperparameters(config)
+                self._tensorboard.hyperparameters(listed)
             # TensorBoard forgets them with what came after.
             for line in repeated if num_events is None else ():
                 metrics = {name: value for name, value in line.items() if name != "games"}
@@ -239,7 +241,7 @@ class RunLog:
             # TensorBoard forgets those points of a line that come after its newest one.
             if name != "random" or self._random is None:
                 self._tensorboard.reference(name, value, (0, games))
-        self._tensorboard.results(games, {"best": results.best, "final": results.final})
+        self._tensorboard.results(games, results.best)
         self._run |= {
             "results": results.best | results.references,
             "final_results": results.final,

@@ -15,7 +15,6 @@ from torch.utils.tensorboard import summary as summaries
 
 from rlgames.core.signals import Interrupts
 from rlgames.runs.event_file import EventFile, count_events, cut_events
-from rlgames.runs.files import flatten
 
 MAX_EXACT_INTEGER = 2**53
 """TensorBoard stores numbers as doubles."""
@@ -74,9 +73,9 @@ class TensorBoardLogger:
         image = Summary.Image(encoded_image_string=encoded)
         self._add(games, lambda: [Summary(value=[Summary.Value(tag=name, image=image)])])
 
-    def hyperparameters(self, config: dict[str, Any]) -> None:
-        """Settings, which TensorBoard lists beside all scalars of each run."""
-        values = {name: _exact(value) for name, value in flatten(config).items()}
+    def hyperparameters(self, settings: dict[str, Any]) -> None:
+        """Settings by name, which TensorBoard lists beside all scalars of each run."""
+        values = {name: _exact(value) for name, value in settings.items()}
         _, start, self._end_of_session = summaries.hparams(values, {})
         self._add(None, lambda: [start])
 
@@ -99,10 +98,9 @@ class TensorBoardLogger:
         for games in steps:
             self.scalars(games, {f"reference/{self._metric}/{name}": value})
 
-    def results(self, games: int, results: dict[str, dict[str, float]]) -> None:
-        """The metrics of the checkpoints of a run that is done, by the name of the checkpoint."""
-        for checkpoint, metrics in results.items():
-            self.scalars(games, {f"{checkpoint}/{name}": metrics[name] for name in metrics})
+    def results(self, games: int, best: dict[str, float]) -> None:
+        """The metrics of the best checkpoint of a run that is done, for the list of runs."""
+        self.scalars(games, {f"best/{name}": value for name, value in best.items()})
         self._add(None, lambda: [self._end_of_session])
 
     def sync(self) -> None:

@@ -28,10 +28,10 @@ from rlgames.runs import storage
 from rlgames.runs.checkpoint import LATEST
 from rlgames.runs.directory import check_regular_files, lock_directory
 from rlgames.runs.files import read_run
+from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
 from rlgames.sweeps import launchers
 from rlgames.sweeps.jobs import STOP_FILE, run_job, this_process
 
-MANIFEST = "sweep.json"
 SHUTDOWN_SECONDS = 20.0
 """Seconds that the jobs of a killed sweep have to save and exit."""
 
@@ -40,9 +40,8 @@ MAX_BATCH_SIZE = "hydra.sweeper.max_batch_size"
 
 QUOTES = "[]'\""
 
-MAX_MANIFEST_BYTES = 1 << 26
 MAX_REASON_BYTES = 1 << 16
-"""Larger manifests are refused; of a job's log only the end is read."""
+"""Of a job's log only the end is read."""
 
 MAX_NAME_LENGTH = 100
 """The longest name of a job's directory."""

@@ -40,6 +40,7 @@ class TrainingLoop:
         self.references, self.checkpointer = references, checkpointer
         self.callbacks, self.interrupts = callbacks, interrupts
         self.eval_every = self.cfg.eval_every or max(1, self.cfg.games // 20)
+        self.log_every = self.cfg.log_every or max(1, self.cfg.games // 100)
         self.save_every = self.cfg.save_every or self.eval_every
 
     def run(self) -> None:
@@ -47,7 +48,7 @@ class TrainingLoop:
         state, progress = self.state, self.state.progress
 
         def run_periodic_tasks() -> None:
-            if state.is_due(progress.logged_at, self.cfg.log_every):
+            if state.is_due(progress.logged_at, self.log_every):
                 self.log_metrics()
             if state.is_due(progress.evaluated_at, self.eval_every):
                 self.evaluate()

@@ -50,8 +50,7 @@ class MetricAccumulator:
         self._reset()
 
     def _reset(self) -> None:
-        # A restored accumulator has an earlier start; phases are timed in this process only.
-        self._start = self._process_start = self._timed_until = time.perf_counter()
+        self._start = self._phases_start = self._timed_until = time.perf_counter()
         self._seconds_by_phase = dict.fromkeys(PHASES, 0.0)
         self._sums: dict[str, float] = {}
         self._weights: dict[str, float] = {}
@@ -87,13 +86,15 @@ class MetricAccumulator:
         self._timed_until = now
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the time of each phase, as plain numbers."""
+        """The sums and times since the last line, as plain numbers."""
+        self._add_time()
         return {
             "sums": dict(self._sums),
             "weights": dict(self._weights),
             "num_games": self._num_games,
             "num_moves": self._num_moves,
-            "seconds": time.perf_counter() - self._start,
+            "seconds": self._timed_until - self._start,
+            "phases": dict(self._seconds_by_phase),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -103,7 +104,14 @@ class MetricAccumulator:
             checked_float(weights[name], MIN_WEIGHT)
             if type(value) not in (int, float) or not METRIC_NAME.fullmatch(name):
                 raise ValueError(f"there is no metric {sanitized(name, 40)} of such a value")
-        self._start = time.perf_counter() - checked_float(state["seconds"], 0, MAX_SECONDS)
+        seconds = checked_float(state["seconds"], 0, MAX_SECONDS)
+        self._start = time.perf_counter() - seconds
+        if "phases" in state:  # otherwise an earlier version timed them, in its own process only
+            phases = dict(state["phases"])
+            self._phases_start = self._start
+            self._seconds_by_phase = {
+                name: checked_float(phases[name], 0, MAX_SECONDS) for name in PHASES
+            }
         self._sums, self._weights = sums, weights
         self._num_games = checked_int(state["num_games"], 0)
         self._num_moves = checked_int(state["num_moves"], 0)
@@ -112,11 +120,11 @@ class MetricAccumulator:
         """The means as train/..., speed and fractions of the time as time/...; then start over."""
         self._add_time()
         now = self._timed_until
-        seconds, process_seconds = now - self._start, now - self._process_start
+        seconds, timed_seconds = now - self._start, now - self._phases_start
         metrics = {f"train/{name}": sum_ / self._weights[name] for name, sum_ in self._sums.items()}
         metrics["time/games_per_s"] = self._num_games / seconds
         metrics["time/moves_per_s"] = self._num_moves / seconds
         for phase, phase_seconds in self._seconds_by_phase.items():
-            metrics[f"time/{phase}"] = phase_seconds / process_seconds
+            metrics[f"time/{phase}"] = phase_seconds / timed_seconds
         self._reset()
         return metrics

@@ -63,3 +63,17 @@ def test_every_line_counts_moves_updates_and_seconds_also_after_a_resume(tmp_pat
     assert len(lines) == 4
     seconds = [line["time/seconds"] for line in lines]
     assert seconds == sorted(seconds)
+
+
+def test_fractions_add_up_after_a_resume():
+    """The line that a checkpoint interrupts has the time of both processes."""
+    first, second = MetricAccumulator(), MetricAccumulator()
+    with first.timed("playing"):
+        time.sleep(0.06)
+    second.load_state_dict(first.state_dict())
+    with second.timed("learning"):
+        time.sleep(0.06)
+    line = fractions(second.close())
+    assert line["playing"] == pytest.approx(0.5, abs=0.2)
+    assert line["learning"] == pytest.approx(0.5, abs=0.2)
+    assert 0.9 < sum(line.values()) <= 1

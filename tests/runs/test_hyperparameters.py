@@ -1,0 +1,51 @@
+"""TensorBoard's HParams list what tells runs apart."""
+
+import json
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import metadata
+
+import rlgames
+from rlgames.config.checks import to_plain
+from rlgames.config.compose import load_config
+from rlgames.runs.hyperparameters import changed_settings, listed_settings
+
+
+def config(*words):
+    return to_plain(load_config("train", list(words)))
+
+
+def test_a_single_run_leads_with_lr_seed_and_what_differs_from_the_defaults(tmp_path):
+    words = ("experiment=null", "game=salvo", "board=5", "policy.layers=[64]", "games=500")
+    settings = listed_settings(tmp_path / "run", config(*words))
+    assert list(settings)[:2] == ["lr", "seed"]
+    assert {**settings, "lr": 0, "seed": 0} == {
+        **{"lr": 0, "seed": 0, "board": 5, "policy.layers": [64], "games": 500}
+    }
+
+
+def test_every_default_config_differs_from_the_defaults_in_its_choices_only():
+    for words in (["game=tictactoe"], ["game='2048'", "reward=score"], ["game=connect4"]):
+        changed = changed_settings(config("experiment=null", *words))
+        assert set(changed) <= {"game", "reward"}, changed
+
+
+def test_a_job_of_a_sweep_lists_what_differs_between_its_jobs(tmp_path):
+    jobs = [config("game=salvo", "games=500", f"lr={lr}", "board=4") for lr in (0.1, 0.002)]
+    manifest = {"jobs": [{"config": job, "overrides": []} for job in jobs], "search": None}
+    (tmp_path / "sweep.json").write_text(json.dumps(manifest))
+    assert listed_settings(tmp_path / "1", jobs[1]) == {"lr": 0.002}  # its default
+    (tmp_path / "sweep.json").write_text("{")
+    assert "games" in listed_settings(tmp_path / "1", jobs[1])
+
+
+def test_tensorboard_has_them(tmp_path):
+    words = ["game=salvo", "board=3", "ships=[2]", "games=20", "batch=10", "policy.layers=[8]"]
+    run = rlgames.train([*words, "eval_games=4", "solve_seconds=0", f"out={tmp_path}/run"])
+    events = EventAccumulator(str(run)).Reload()
+    content = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    listed = metadata.parse_session_start_info_plugin_data(content).hparams
+    assert {"lr", "seed", "board", "games"} <= {*listed}
+    assert "learner.clip_range" not in listed
+    lines = [line for line in (run / "metrics.jsonl").read_text().splitlines() if "train/" in line]
+    assert len(lines) == 2  # a line for each batch: 100 lines per run would be one per game
