@@ -48,20 +48,6 @@ class ActionOverlay:
     is_distribution: bool
 
 
-def draw_position(
-    game: Game[Any],
-    state: State,
-    row: int,
-    title: str,
-    overlay: ActionOverlay | None = None,
-    action: int | None = None,
-    reveal: bool = False,
-    width: int = WIDTH,
-) -> Image.Image:
-    """One position in RGB; see position_scene."""
-    return draw_scene(position_scene(game, state, row, title, overlay, action, reveal, width))
-
-
 def position_scene(
     game: Game[Any],
     state: State,

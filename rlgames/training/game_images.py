@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from rlgames.drawing import animation, pictures
-from rlgames.drawing.pictures import ActionOverlay
+from rlgames.drawing import animation
+from rlgames.drawing.pictures import ActionOverlay, draw_scene, format_percent, position_scene
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.trajectories import Trajectories
@@ -40,7 +40,7 @@ def action_overlays(
     if logits:
         probabilities = scores.softmax(1).cpu().numpy()
         return [
-            ActionOverlay(row, [*map(pictures.format_percent, row)], is_distribution=True)
+            ActionOverlay(row, [*map(format_percent, row)], is_distribution=True)
             for row in probabilities
         ]
     low, high = scores.where(legal, torch.inf).amin(1, True), scores.amax(1, True)
@@ -88,7 +88,8 @@ def draw_game(
     ]
     end = game.view_from_seat(final, 0)
     title = _end_title(game, end, len(trajectory))
-    frames.append(pictures.draw_position(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH))
+    scene = position_scene(game, end, 0, title, reveal=True, width=ANIMATION_WIDTH)
+    frames.append(draw_scene(scene))
     return stills, animation.encode_gif(frames)
 
 
@@ -99,7 +100,7 @@ def _still(
     action = int(trajectory.action[ply])
     label = f"{overlay.weights[action]:.0%} sure" if logits else f"worth {overlay.labels[action]}"
     title = f"{_title(game, trajectory, ply)} ({label})"
-    return pictures.draw_position(game, trajectory.state, ply, title, overlay, action)
+    return draw_scene(position_scene(game, trajectory.state, ply, title, overlay, action))
 
 
 def _frame(
@@ -108,9 +109,8 @@ def _frame(
     is_own = int(trajectory.player[ply]) == 0
     title, action = _title(game, trajectory, ply), int(trajectory.action[ply])
     shown = overlay if is_own else None
-    return pictures.draw_position(
-        game, trajectory.state, ply, title, shown, action, width=ANIMATION_WIDTH
-    )
+    scene = position_scene(game, trajectory.state, ply, title, shown, action, width=ANIMATION_WIDTH)
+    return draw_scene(scene)
 
 
 def _title(game: Game[Any], trajectory: Trajectories, ply: int) -> str:

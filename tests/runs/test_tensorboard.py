@@ -182,9 +182,8 @@ def test_arrows_show_the_likeliest_direction():
     game = make_game("game=2048", "board=3")
     state = game.initial(1, rng())
     weights = np.array([0.1, 0.7, 0.1, 0.1])
-    picture: Any = pictures.draw_position(
-        game, state, 0, "", ActionOverlay(weights, [""] * 4, is_distribution=True)
-    )
+    overlay = ActionOverlay(weights, [""] * 4, is_distribution=True)
+    picture: Any = pictures.draw_scene(pictures.position_scene(game, state, 0, "", overlay))
     middle = picture.height // 2
     right, left = picture.getpixel((picture.width - 25, middle)), picture.getpixel((25, middle))
     assert right[2] < left[2] - 30
