@@ -62,10 +62,18 @@ def answer(words: list[str]) -> int:
         return run(words[0], words[1:])
     except BrokenPipeError:
         raise
-    except (Exception, Interrupted) as error:
-        return report_exception(error, wants_json(words))
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        cause = _interrupt_behind(error) or error
+        if isinstance(cause, Exception | Interrupted):
+            return report_exception(cause, wants_json(words))
         return report_interrupt(words)
+
+
+def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt that an error comes from: cleaning up may fail in code that it tore apart."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _check_utf8(words: list[str]) -> None:

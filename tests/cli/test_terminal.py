@@ -124,6 +124,18 @@ def test_json_parses_when_a_command_fails(command, error, code, typed, monkeypat
     assert done.stderr == ""
 
 
+def test_what_fails_because_of_an_interrupt_is_one(typed, monkeypatch):
+    def torn(*_):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            None.reset()
+
+    monkeypatch.setattr(Command, "load_function", lambda self: torn)
+    done = typed("eval", "player=random")
+    assert (done.returncode, done.stderr) == (130, "rlgames: interrupted\n")
+
+
 @pytest.mark.parametrize(
     "words",
     one_in(
