@@ -294,6 +294,8 @@ class Blow:
         is_own = self.is_forked or (kind.is_forked and self.number != signal.SIGINT)
         if is_own and "Traceback" in output:
             return False
+        if "Fatal Python error: init_" in output or "Could not import runpy" in output:
+            return not self.is_forked and self.number == signal.SIGINT
         partial = [3] if self.target == "child" else []
         return code in (0, -self.number, 128 + self.number, *partial)
 
