@@ -20,7 +20,7 @@ from rlgames.core.rng import make_generator
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic, sample_logits
-from rlgames.search.selection import add_dirichlet_noise, q_values, select_actions
+from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
@@ -104,6 +104,8 @@ class Mcts(Player):
         self._max_nodes = 1 + settings.simulations * plies
         self._sums_gains = settings.leaf == "value" and self.utility.value == "score"
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
+        has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
+        self._keeps_positions = not has_chance and not self._sums_gains
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """The action with the most visits; ties go to the highest Q."""
@@ -128,26 +130,32 @@ class Mcts(Player):
 
     def _search(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         settings, trees, device = self.settings, len(roots), roots.done.device
-        tree = SearchTree(trees, self._max_nodes, self.game.spec.actions, device)
-        root = torch.arange(trees, device=device)
-        self._expand(tree, root, roots)
+        tree = self.new_tree(roots)
+        root = torch.arange(trees)
         if settings.dirichlet_fraction:
             tree.prior[:trees] = add_dirichlet_noise(
                 tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
             )
         low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
-        bounds = torch.tensor(low_high, device=device).repeat(trees, 1)  # [T, 2]
+        bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
         for num_done in range(0, settings.simulations, settings.num_parallel):
             num_parallel = min(settings.num_parallel, settings.simulations - num_done)
             value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
-            if settings.q_scale:
+            if settings.q_scale or self.utility.value == "outcome":
                 continue
             value = value.view(trees, num_parallel)
             low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
             bounds = torch.stack([low, high], 1)
         visits = tree.visit_counts[:trees]
-        q = q_values(tree, root, bounds).clamp(0, 0.999)
-        return visits, torch.where(visits > 0, q, 0.0)
+        q = tree.q_values(root, bounds).clamp(0, 0.999)
+        return visits.to(device), torch.where(visits > 0, q, 0.0).to(device)
+
+    def new_tree(self, roots: State) -> SearchTree:
+        """Trees with expanded roots, at live positions [T]."""
+        kept = roots if self._keeps_positions else None
+        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, kept)
+        self._expand(tree, torch.arange(len(roots)), roots)
+        return tree
 
     def simulate_batch(
         self,
@@ -162,43 +170,43 @@ class Mcts(Player):
         A simulation ends at the node that it adds. Of several at the same new node only the first
         ends there and the others continue, as they would one after the other.
         """
-        game = self.game
-        simulation = torch.arange(len(roots) * num_parallel, device=bounds.device)
+        game, settings, device = self.game, self.settings, roots.done.device
+        simulation = torch.arange(len(roots) * num_parallel)
         root = node = simulation // num_parallel
-        start = roots[root]
+        start = roots[root.to(device)]
         state = game.resample(start, _cpu_generator(rng)) if game.spec.hidden else start
-        leaf_value = torch.zeros(len(simulation), device=bounds.device)
-        gains = torch.zeros_like(leaf_value)
-        path, edges, finished = [], [], []
-        ply = 0
+        leaf_value = torch.zeros(len(simulation), device=device)
+        gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
+        finished = []
         while len(simulation):
-            action = self._select(tree, node, bounds[root[simulation]])
+            node, choice = tree.descend(
+                node, bounds[root[simulation]], settings.c_puct, settings.rule
+            )
+            action = choice.to(device)
+            state = state if tree.positions is None else tree.positions[node.to(device)]
             if self._samples_opponent:
-                other = (state.current_seat != start.current_seat[simulation]).nonzero()[:, 0]
+                mover = start.current_seat[simulation.to(device)]
+                other = (state.current_seat != mover).nonzero()[:, 0]
                 action[other] = self.player.choose(game.public(state[other]), rng)
             before, state = state, game.step(state, action, rng)
             if self._sums_gains:
-                gains[simulation] += self.utility.discounted_gain(
-                    start.turn[simulation], before, state
-                )
-            path.append(simulation)
-            edges.append(node * game.spec.actions + action)
-            node, is_new = tree.find_or_add_child(node, action, game.outcome(before, action, state))
-            ply += 1
-            at_limit = ply >= self._max_depth
-            new = ((is_new | at_limit) & ~state.done).nonzero()[:, 0]
+                row = simulation.to(device)
+                gains[row] += self.utility.discounted_gain(start.turn[row], before, state)
+            outcome = game.outcome(before, action, state)
+            node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
+            at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
+            new = ((is_new | at_limit) & ~is_done).nonzero()[:, 0]
             if len(new):
-                leaf_value[simulation[new]] = self._expand(tree, node[new], state[new])
-            has_ended = state.done | at_limit | (is_new & (not self.settings.fixed_depth))
+                value = self._expand(tree, node[new], state[new.to(device)])
+                leaf_value[simulation[new].to(device)] = value
+            has_ended = is_done | at_limit | (is_new & (not settings.fixed_depth))
             ended, live = has_ended.nonzero()[:, 0], (~has_ended).nonzero()[:, 0]
-            finished.append((simulation[ended], state[ended]))
-            simulation, node, state = simulation[live], node[live], state[live]
+            end[simulation[ended]] = node[ended]
+            finished.append((simulation[ended], state[ended.to(device)]))
+            simulation, node, state = simulation[live], node[live], state[live.to(device)]
         value = self._evaluate(start, _in_row_order(finished), leaf_value, gains, rng)
-        tree.back_up(torch.cat(edges), value[torch.cat(path)])
-        return value
-
-    def _select(self, tree: SearchTree, node: Tensor, bounds: Tensor) -> Tensor:
-        return select_actions(tree, node, bounds, self.settings.rule, self.settings.c_puct)
+        tree.back_up(end, value.cpu())
+        return value.cpu()
 
     def _expand(self, tree: SearchTree, node: Tensor, state: State) -> Tensor:
         """Store the priors of nodes; the value head's estimate for the seat to move, or 0."""
@@ -209,10 +217,13 @@ class Mcts(Player):
             prior = self.player.sampling.probabilities(scores, legal, 0.0)
         else:
             prior = self.player.probabilities(public)
-        tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf)
-        tree.sign[node] = (1.0 - 2.0 * state.current_seat)[:, None]
+        tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf).cpu()
+        tree.sign[node] = (1.0 - 2.0 * state.current_seat).cpu()
+        tree.can_pass[node] = tree.depth[node] < self._max_depth
+        if tree.positions is not None:
+            tree.positions.overwrite(node.to(state.done.device), state)
         if value is None:
-            return torch.zeros(len(node), device=node.device)
+            return torch.zeros(len(node), device=state.done.device)
         return value * self.settings.value_scale
 
     def _evaluate(
@@ -225,7 +236,7 @@ class Mcts(Player):
 
     def _roll_out(self, state: State, rng: torch.Generator) -> State:
         """Positions [S] after at most _max_rollout further plies."""
-        row = torch.arange(len(state), device=state.done.device)
+        row = torch.arange(len(state))
         finished: list[tuple[Tensor, State]] = []
         ply = 0
         while True:
@@ -273,4 +284,5 @@ def _cpu_generator(rng: torch.Generator) -> torch.Generator:
 def _in_row_order(parts: list[tuple[Tensor, State]]) -> State:
     """The states of all parts, sorted by the row numbers next to them."""
     states = [state for _, state in parts]
-    return type(states[0]).cat(states)[torch.cat([row for row, _ in parts]).argsort()]
+    row = torch.cat([row for row, _ in parts])
+    return type(states[0]).cat(states)[row.argsort().to(states[0].done.device)]

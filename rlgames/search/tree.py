@@ -1,4 +1,4 @@
-"""The nodes of many search trees, as tensors, and a hash table that finds them.
+"""The nodes of many search trees, as arrays on the CPU that kernels and torch share.
 
 Letters in shapes: T trees, N nodes of all trees together, A actions, S simulations side by side.
 """
@@ -8,27 +8,75 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlgames.games.game import State
+
 
 class SearchTree:
     """T trees with a fixed capacity of nodes per tree, numbered together; roots are 0 to T - 1.
 
     prior: float32 [N, A], the policy's probabilities, minus infinity for illegal actions.
     visit_counts: float32 [N, A], how many simulations took each action. value_sums: float32
-    [N, A], the sum of their values for seat 0. sign: float32 [N, 1], 1 where seat 0 is to move,
-    otherwise -1.
+    [N, A], the sum of their values for seat 0. sign: float32 [N], 1 where seat 0 is to move,
+    otherwise -1. depth: int64 [N], plies since the root. can_pass: bool [N], simulations may go on
+    from this node without its position: it has priors, the game goes on, and no limit is reached.
+    roots: the positions of the roots in a game without chance and hidden information; positions
+    then has room for those of all nodes, which never change. Otherwise it is None.
     """
 
-    def __init__(self, trees: int, capacity: int, actions: int, device: torch.device) -> None:
+    def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
         max_nodes = trees * capacity
         self.num_nodes, self.num_actions = trees, actions
-        self.prior = torch.empty(max_nodes, actions, device=device)
-        self.visit_counts = torch.zeros(max_nodes, actions, device=device)
-        self.value_sums = torch.zeros(max_nodes, actions, device=device)
-        self.sign = torch.ones(max_nodes, 1, device=device)
+        self.prior = torch.empty(max_nodes, actions)
+        self.visit_counts = torch.zeros(max_nodes, actions)
+        self.value_sums = torch.zeros(max_nodes, actions)
+        self.sign = torch.ones(max_nodes)
+        self.depth = torch.zeros(max_nodes, dtype=torch.int64)
+        self.can_pass = torch.zeros(max_nodes, dtype=torch.bool)
+        self._pending = torch.zeros(max_nodes, actions)
+        self._parent_edge = torch.full((max_nodes,), -1, dtype=torch.int64)
         # Open addressing. At least half of the slots stay empty, which keeps the probing short.
         slots = 1 << (2 * max_nodes - 1).bit_length()
-        self._slot_key = torch.zeros(slots, dtype=torch.int64, device=device)
-        self._slot_node = torch.full((slots,), -1, dtype=torch.int64, device=device)
+        self._keys = torch.zeros(slots, dtype=torch.uint64)
+        self._children = torch.full((slots,), -1, dtype=torch.int64)
+        self.positions: State | None = None
+        if roots is not None:
+            device = roots.done.device
+            self.positions = roots[torch.zeros(max_nodes, dtype=torch.int64, device=device)]
+
+    def descend(
+        self, node: Tensor, bounds: Tensor, c_puct: float, rule: str
+    ) -> tuple[Tensor, Tensor]:
+        """Let each simulation choose actions from its node, int64 [S], on, in the order of rows:
+        one action, or where trees keep positions, as many as lead to children it can pass.
+
+        bounds: float32 [S, 2], the lowest and the highest value for seat 0. Returns two int64 [S]:
+        the nodes where the last actions were chosen, and these.
+
+        The j-th of several simulations at one node chooses as if those before it had visited their
+        actions already, each with the mean value of the node where the action's own mean is
+        higher. So they spread, and a lucky value in few visits does not attract all of them.
+        """
+        from rlgames.kernels import tree_search
+
+        edge = torch.empty_like(node)
+        tree_search.descend(
+            self.prior.numpy(),
+            self.visit_counts.numpy(),
+            self.value_sums.numpy(),
+            self._pending.numpy(),
+            self.sign.numpy(),
+            self._parent_edge.numpy(),
+            self.can_pass.numpy(),
+            self._keys.numpy(),
+            self._children.numpy(),
+            node.numpy(),
+            bounds.numpy(),
+            c_puct,
+            rule == "puct",
+            self.positions is not None,
+            edge.numpy(),
+        )
+        return edge // self.num_actions, edge % self.num_actions
 
     def find_or_add_child(
         self, node: Tensor, action: Tensor, outcome: Tensor
@@ -37,43 +85,47 @@ class SearchTree:
 
         Equal rows get the same new node, and only the first of them counts as new.
         """
-        slot = self._find_slot(_hash(_hash(outcome) + node * self.num_actions + action))
-        child = self._slot_node[slot]
-        missing = (child < 0).nonzero()[:, 0]
-        is_new = torch.zeros_like(slot, dtype=torch.bool)
-        if len(missing):
-            new_slots, position = slot[missing].unique(return_inverse=True)
-            stop = self.num_nodes + len(new_slots)
-            self._slot_node[new_slots] = torch.arange(self.num_nodes, stop, device=slot.device)
-            self.num_nodes = stop
-            child = self._slot_node[slot]
-            first = torch.full_like(new_slots, len(slot))
-            is_new[first.scatter_reduce_(0, position, missing, "amin")] = True
+        from rlgames.kernels import tree_search
+
+        child, is_new = torch.empty_like(node), torch.empty_like(node, dtype=torch.bool)
+        self.num_nodes = tree_search.find_or_add_children(
+            self._keys.numpy(),
+            self._children.numpy(),
+            self._parent_edge.numpy(),
+            self.depth.numpy(),
+            (node * self.num_actions + action).numpy(),
+            outcome.numpy(),
+            self.num_actions,
+            self.num_nodes,
+            child.numpy(),
+            is_new.numpy(),
+        )
         return child, is_new
 
-    def back_up(self, edge: Tensor, value: Tensor) -> None:
-        """Add visits; edge: int64 [E], node * A + action, value: float32 [E], for seat 0."""
-        self.visit_counts.view(-1).index_add_(0, edge, torch.ones_like(value))
-        self.value_sums.view(-1).index_add_(0, edge, value)
+    def back_up(self, node: Tensor, value: Tensor) -> None:
+        """Add a visit with its value, float32 [S] for seat 0, from the roots to nodes [S]."""
+        from rlgames.kernels import tree_search
 
-    def _find_slot(self, key: Tensor) -> Tensor:
-        """Int64 [S]: the slot that holds each key, or a free one that now does."""
-        mask = len(self._slot_key) - 1
-        slot = key & mask
-        pending = torch.arange(len(key), device=key.device)
-        while len(pending):
-            pending_slot, pending_key = slot[pending], key[pending]
-            free = (self._slot_key[pending_slot] == 0).nonzero()[:, 0]
-            # If several keys compete for a free slot, one gets it and the others probe on.
-            self._slot_key[pending_slot[free]] = pending_key[free]
-            pending = pending[self._slot_key[pending_slot] != pending_key]
-            slot[pending] = (slot[pending] + 1) & mask
-        return slot
+        tree_search.back_up(
+            self.visit_counts.numpy(),
+            self.value_sums.numpy(),
+            self._parent_edge.numpy(),
+            node.numpy(),
+            value.numpy(),
+        )
 
+    def q_values(self, node: Tensor, bounds: Tensor) -> Tensor:
+        """Float32 [S, A]: Q of the actions at nodes for the seat to move, in [0, 1]. bounds: as in
+        descend. Unvisited actions have the mean of their node."""
+        from rlgames.kernels import tree_search
 
-def _hash(number: Tensor) -> Tensor:
-    """Int64 shaped like number: spread over 64 bits, never 0 (the finalizer of splitmix64)."""
-    number = number * -7046029254386353131
-    number = (number ^ (number >> 32)) * -4658895280553007687
-    number = (number ^ (number >> 29)) * -7723592293110705685
-    return (number ^ (number >> 32)) | -(2**63)
+        q = torch.empty(len(node), self.num_actions)
+        tree_search.q_of_nodes(
+            self.visit_counts.numpy(),
+            self.value_sums.numpy(),
+            self.sign.numpy(),
+            node.numpy(),
+            bounds.numpy(),
+            q.numpy(),
+        )
+        return q

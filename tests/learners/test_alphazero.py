@@ -21,8 +21,8 @@ from rlgames.learners.alphazero import SearchTargets
 from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
+from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.mcts import Mcts, MctsSettings
-from rlgames.search.selection import add_dirichlet_noise
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.alphabeta import AlphaBeta

@@ -263,36 +263,48 @@ def test_small_2048_is_played_almost_optimally():
     assert 0.99 * best < found <= best
 
 
+def one_tree(prior):
+    tree = SearchTree(1, 50, 4)
+    tree.prior[0] = torch.tensor(prior)
+    return tree
+
+
+def chosen(tree, count, c_puct=2.0, rule="puct"):
+    """The actions of some simulations at the root, side by side."""
+    root, bounds = torch.zeros(count, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
+    node, action = tree.descend(root, bounds.expand(count, 2), c_puct, rule)
+    assert not node.any()
+    return action
+
+
+def visit(tree, actions, values):
+    root = torch.zeros(len(actions), dtype=torch.int64)
+    child, _ = tree.find_or_add_child(root, actions, root)
+    tree.back_up(child, torch.tensor(values))
+
+
 def test_parallel_simulations_choose_like_sequential_ones():
     """One node, four actions alike but for their probabilities: a bonus of P / (1 + N)."""
-    game = Game2048(2, 2)
-    tree = SearchTree(1, 50, 4, torch.device("cpu"))
-    tree.prior[0] = torch.tensor([0.5, 0.3, 0.2, -torch.inf])
-    search = Mcts(game, Random(game), MctsSettings(rule="dedieu_amar"))
-    root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    together = search._select(tree, root, bounds.expand(12, 2)).tolist()
+    tree = one_tree([0.5, 0.3, 0.2, -torch.inf])
+    together = chosen(tree, 12, rule="dedieu_amar").tolist()
     alone = []
     for _ in range(12):
-        action = search._select(tree, root[:1], bounds)
+        action = chosen(tree, 1, rule="dedieu_amar")
         alone.append(int(action))
-        tree.back_up(action, torch.tensor([0.5]))
+        visit(tree, action, [0.5])
     assert together == alone
 
 
 def test_a_lucky_visit_does_not_attract_all_parallel_simulations():
-    game = Game2048(2, 2)
-    tree = SearchTree(1, 50, 4, torch.device("cpu"))
-    tree.prior[0] = 0.25
-    tree.back_up(torch.arange(4), torch.tensor([1.0, 0.0, 0.0, 0.0]))
-    search = Mcts(game, Random(game), MctsSettings(c_puct=2.0))
-    root, bounds = torch.zeros(12, dtype=torch.int64), torch.tensor([[0.0, 1.0]])
-    count = torch.bincount(search._select(tree, root, bounds.expand(12, 2)), minlength=4)
+    tree = one_tree([0.25] * 4)
+    visit(tree, torch.arange(4), [1.0, 0.0, 0.0, 0.0])
+    count = torch.bincount(chosen(tree, 12), minlength=4)
     assert int(count[0]) == int(count.max()) < 12
     assert (count > 0).all()
 
 
 def test_children_are_found_again_and_equal_children_are_merged():
-    tree = SearchTree(3, 2000, 4, torch.device("cpu"))
+    tree = SearchTree(3, 2000, 4)
     node = torch.arange(3).repeat_interleave(800)
     action, outcome = torch.arange(2400) % 4, torch.randint(-(2**62), 2**62, (2400,))
     child, new = tree.find_or_add_child(node, action, outcome)
@@ -350,8 +362,7 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
         return steps[-1][1]
 
     monkeypatch.setattr(game, "step", step)
-    tree = SearchTree(6, 65, game.spec.actions, torch.device("cpu"))
-    search._expand(tree, torch.arange(6), roots)
+    tree = search.new_tree(roots)
     deepest = 0
     for number in range(64):
         steps.clear()
@@ -385,7 +396,7 @@ def test_the_papers_search_of_2048(monkeypatch):
     roots = game.initial(4, rng(2))
     descents: list[tuple[int, torch.Tensor]] = []
     plies: list[torch.Tensor] = []
-    simulate, select = search.simulate_batch, search._select
+    simulate, descend = search.simulate_batch, SearchTree.descend
 
     def simulated(tree, roots, *more):
         plies.clear()
@@ -393,18 +404,19 @@ def test_the_papers_search_of_2048(monkeypatch):
         descents.append((len(plies), value))
         return value
 
-    def selected(tree, node, bounds):
-        action = select(tree, node, bounds)
+    def descended(tree, node, bounds, *more):
+        left, action = descend(tree, node, bounds, *more)
+        assert torch.equal(left, node)
         visits, sums = tree.visit_counts[node], tree.value_sums[node]
         mean = sums.sum(1, keepdim=True) / visits.sum(1, keepdim=True).clamp(min=1)
         q = torch.where(visits > 0, sums / visits.clamp(min=1), mean) / 2048
         priority = q + 0.5 * tree.prior[node] / (1 + visits)
         assert torch.equal(action, priority.argmax(1))
         plies.append(action)
-        return action
+        return left, action
 
     monkeypatch.setattr(search, "simulate_batch", simulated)
-    monkeypatch.setattr(search, "_select", selected)
+    monkeypatch.setattr(SearchTree, "descend", descended)
     visits, q = search.search(roots, rng(3))
     assert [count for count, _ in descents] == [3] * 30
     assert visits.sum(1).tolist() == [30] * 4
