@@ -56,7 +56,11 @@ class State:
         """Some of the rows: a slice, int64 indices or a bool mask of [B]."""
         if not isinstance(rows, Tensor):
             return self._map(lambda tensor: tensor[rows])
-        indices = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+        indices = rows
+        if rows.dtype == torch.bool:
+            indices = rows.nonzero()[:, 0]
+            if len(indices) == len(self):
+                return self
         # index_select is twice as fast as indexing.
         return self._map(lambda tensor: tensor.index_select(0, indices))
 

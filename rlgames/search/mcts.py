@@ -173,12 +173,12 @@ class Mcts(Player):
         game, settings, device = self.game, self.settings, roots.done.device
         simulation = torch.arange(len(roots) * num_parallel)
         root = node = simulation // num_parallel
-        start = roots[root.to(device)]
+        start = roots if num_parallel == 1 else roots[root.to(device)]
         state = game.resample(start, _cpu_generator(rng)) if game.spec.hidden else start
         leaf_value = torch.zeros(len(simulation), device=device)
         gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
         finished = []
-        while len(simulation):
+        while True:
             node, choice = tree.descend(
                 node, bounds[root[simulation]], settings.c_puct, settings.rule
             )
@@ -195,14 +195,16 @@ class Mcts(Player):
             outcome = game.outcome(before, action, state)
             node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
             at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
-            new = ((is_new | at_limit) & ~is_done).nonzero()[:, 0]
-            if len(new):
+            new = (is_new | at_limit) & ~is_done
+            if new.any():
                 value = self._expand(tree, node[new], state[new.to(device)])
                 leaf_value[simulation[new].to(device)] = value
-            has_ended = is_done | at_limit | (is_new & (not settings.fixed_depth))
-            ended, live = has_ended.nonzero()[:, 0], (~has_ended).nonzero()[:, 0]
+            ended = is_done | at_limit | (is_new & (not settings.fixed_depth))
             end[simulation[ended]] = node[ended]
             finished.append((simulation[ended], state[ended.to(device)]))
+            if ended.all():
+                break
+            live = ~ended
             simulation, node, state = simulation[live], node[live], state[live.to(device)]
         value = self._evaluate(start, _in_row_order(finished), leaf_value, gains, rng)
         tree.back_up(end, value.cpu())
@@ -284,5 +286,7 @@ def _cpu_generator(rng: torch.Generator) -> torch.Generator:
 def _in_row_order(parts: list[tuple[Tensor, State]]) -> State:
     """The states of all parts, sorted by the row numbers next to them."""
     states = [state for _, state in parts]
+    if len(parts) == 1:
+        return states[0]  # in order already
     row = torch.cat([row for row, _ in parts])
     return type(states[0]).cat(states)[row.argsort().to(states[0].done.device)]

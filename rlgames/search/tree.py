@@ -38,6 +38,20 @@ class SearchTree:
         slots = 1 << (2 * max_nodes - 1).bit_length()
         self._keys = torch.zeros(slots, dtype=torch.uint64)
         self._children = torch.full((slots,), -1, dtype=torch.int64)
+        self._descent_arrays = tuple(
+            each.numpy()
+            for each in (
+                self.prior,
+                self.visit_counts,
+                self.value_sums,
+                self._pending,
+                self.sign,
+                self._parent_edge,
+                self.can_pass,
+                self._keys,
+                self._children,
+            )
+        )
         self.positions: State | None = None
         if roots is not None:
             device = roots.done.device
@@ -60,15 +74,7 @@ class SearchTree:
 
         edge = torch.empty_like(node)
         tree_search.descend(
-            self.prior.numpy(),
-            self.visit_counts.numpy(),
-            self.value_sums.numpy(),
-            self._pending.numpy(),
-            self.sign.numpy(),
-            self._parent_edge.numpy(),
-            self.can_pass.numpy(),
-            self._keys.numpy(),
-            self._children.numpy(),
+            *self._descent_arrays,
             node.numpy(),
             bounds.numpy(),
             c_puct,

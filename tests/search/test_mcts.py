@@ -245,6 +245,19 @@ def test_rows_are_searched_independently(monkeypatch):
         assert torch.allclose(value, quality[rows], atol=1e-5)
 
 
+@pytest.mark.parametrize("settings", [{}, {"depth": 3}, {"depth": 4, "fixed_depth": True}])
+def test_positions_that_trees_keep_change_nothing(settings):
+    state = some_states(CONNECT4, 20)
+    live = state[(~state.done).nonzero()[:, 0]]
+    search = with_network(CONNECT4, simulations=80, num_parallel=5, leaf="value", **settings)
+    visits, quality = search.search(live, rng())
+    assert search._keeps_positions
+    search._keeps_positions = False
+    again, value = search.search(live, rng())
+    assert torch.equal(again, visits)
+    assert torch.allclose(value, quality, atol=1e-5)
+
+
 def test_small_2048_is_played_almost_optimally():
     game = Game2048(2, 2)
     graph = Graph(game, 60, 1 << 30)

@@ -1,0 +1,130 @@
+"""Tree search in kernels does what the rule says, one simulation after the other."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rlgames.search.tree import SearchTree
+
+
+class Node:
+    def __init__(self, prior, sign):
+        self.prior, self.sign, self.children = prior, sign, {}
+        self.visits, self.sums = [0] * len(prior), [0.0] * len(prior)
+
+    def q_values(self, low, high):
+        def normalized(value):
+            q = (value - low) / (high - low)
+            return q if self.sign > 0 else 1 - q
+
+        mean = normalized(sum(self.sums) / max(sum(self.visits), 1))
+        return [
+            normalized(total / count) if count else mean
+            for total, count in zip(self.sums, self.visits, strict=True)
+        ]
+
+    def best_action(self, low, high, c_puct, is_puct, pending):
+        q, total = self.q_values(low, high), sum(self.visits)
+        mean = sum(n * value for n, value in zip(self.visits, q, strict=True)) / max(total, 1)
+        weight = c_puct * (math.sqrt(max(total, 1)) if is_puct else 1)
+
+        def priority(action):
+            count = self.visits[action] + pending[action]
+            lowered = max(q[action] - mean, 0) * pending[action] / max(count, 1)
+            return q[action] - lowered + weight * self.prior[action] / (1 + count)
+
+        return max(range(len(q)), key=priority)
+
+
+def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
+    """Two trees grown by random values, by the kernels and as objects, which choose alike."""
+    generator = np.random.default_rng(seed)
+
+    def priors():
+        prior = generator.dirichlet(np.ones(actions))
+        prior[generator.integers(actions)] = -math.inf  # an illegal action
+        return prior
+
+    roots = [Node(priors(), 1), Node(priors(), -1)]
+    tree = SearchTree(2, rounds * parallel + 1, actions)
+    nodes = dict(enumerate(roots))
+    for number, root in enumerate(roots):
+        tree.prior[number], tree.sign[number] = torch.tensor(root.prior), root.sign
+    bounds = torch.tensor([[-1.0, 1.0]]).expand(2 * parallel, 2)
+    for _ in range(rounds):
+        number = torch.arange(2).repeat_interleave(parallel)
+        end, live = number.clone(), torch.arange(len(number))
+        while len(live):
+            node = number[live]
+            _, action = tree.descend(node, bounds[: len(live)].contiguous(), 1.5, rule)
+            pending = {int(each): [0] * actions for each in node}
+            for each, chosen in zip(node.tolist(), action.tolist(), strict=True):
+                expected = nodes[each].best_action(-1, 1, 1.5, rule == "puct", pending[each])
+                assert chosen == expected
+                pending[each][chosen] += 1
+            outcome = torch.from_numpy(generator.integers(0, 2, len(live)))
+            child, is_new = tree.find_or_add_child(node, action, outcome)
+            for row in range(len(live)):
+                parent, edge = nodes[int(node[row])], (int(action[row]), int(outcome[row]))
+                assert bool(is_new[row]) == (edge not in parent.children)
+                if is_new[row]:
+                    fresh = nodes[int(child[row])] = Node(priors(), -parent.sign)
+                    parent.children[edge] = int(child[row])
+                    tree.prior[child[row]] = torch.tensor(fresh.prior)
+                    tree.sign[child[row]] = fresh.sign
+                assert parent.children[edge] == int(child[row])
+                assert tree.depth[child[row]] == tree.depth[node[row]] + 1
+            end[live] = number[live] = child
+            live = live[~is_new]
+        value = torch.from_numpy(generator.uniform(-1, 1, len(end))).float()
+        tree.back_up(end, value)
+        for leaf, gain in zip(end.tolist(), value.tolist(), strict=True):
+            while leaf > 1:
+                leaf, action = next(
+                    (above, edge[0])
+                    for above, node in nodes.items()
+                    for edge, below in node.children.items()
+                    if below == leaf
+                )
+                nodes[leaf].visits[action] += 1
+                nodes[leaf].sums[action] += gain
+    return tree, nodes
+
+
+@pytest.mark.parametrize("rule", ["puct", "dedieu_amar"])
+def test_trees_grow_like_plain_objects(rule):
+    tree, nodes = grown(1, rule=rule)
+    assert len(nodes) == tree.num_nodes > 100
+    for number, node in nodes.items():
+        assert tree.visit_counts[number].tolist() == node.visits
+        assert tree.value_sums[number].tolist() == pytest.approx(node.sums, abs=1e-4)
+        q = tree.q_values(torch.tensor([number]), torch.tensor([[-1.0, 1.0]]))
+        assert q[0].tolist() == pytest.approx(node.q_values(-1, 1), abs=1e-4)
+
+
+def test_trees_grow_alike_without_compilation():
+    code = (
+        "import warnings; warnings.simplefilter('ignore', RuntimeWarning)\n"
+        "from test_tree_search import grown\n"
+        "tree, _ = grown(2, rounds=10)\n"
+        "print(tree.visit_counts[: tree.num_nodes].long().tolist())"
+    )
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=Path(__file__).parent,
+            env=os.environ | {"NUMBA_DISABLE_JIT": disabled},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout
+        for disabled in ("0", "1")
+    ]
+    assert printed[0] == printed[1] != ""
