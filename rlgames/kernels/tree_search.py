@@ -4,8 +4,8 @@ Arrays of N nodes of all trees together, with A actions each; an edge is node * 
 
     prior, visit_counts, value_sums: float32 [N, A], see SearchTree. sign: float32 [N], 1 where seat
     0 is to move, otherwise -1. parent_edge: int64 [N], -1 for a root. depth: int64 [N], plies since
-    the root. can_pass: bool [N], descents go on from here. keys: uint64 [slots] and children: int64
-    [slots], a power of two, the hash table from an edge and an outcome to a node; free keys are 0.
+    the root. is_expanded: bool [N], descents continue here. keys: uint64 and children: int64, both
+    [slots], a power of two: the hash table from edges with outcomes to nodes; free keys are 0.
 """
 
 from __future__ import annotations
@@ -110,21 +110,21 @@ def descend(
     pending: Floats,
     sign: Floats,
     parent_edge: Integers,
-    can_pass: NDArray[np.bool_],
+    is_expanded: NDArray[np.bool_],
     keys: NDArray[np.uint64],
     children: Integers,
     start: Integers,
     bounds: Floats,
     c_puct: float,
     is_puct: bool,
-    passes: bool,
+    continues: bool,
     edge: Integers,
 ) -> None:
     """Fill edge, int64 [S]: where each of S simulations leaves what is known of its tree.
 
     start: the node of each. bounds: float32 [S, 2], the lowest and the highest value for seat 0.
-    passes: a simulation goes on to the children with outcome 0 that it can pass; otherwise its
-    first action ends the descent. pending: zeros [N, A]. The simulations choose one after the
+    continues: a simulation continues at expanded children with outcome 0; otherwise its first
+    action ends the descent. pending: zeros [N, A]. The simulations choose one after the
     other; each sees those before it as pending visits.
     """
     actions = prior.shape[1]
@@ -137,11 +137,11 @@ def descend(
             action = best_action(prior[node], visit_counts[node], pending[node], q, c_puct, is_puct)
             pending[node, action] += 1
             edge[row] = node * actions + action
-            if not passes:
+            if not continues:
                 break
             slot, _ = find_slot(keys, edge[row], 0)
             child = children[slot]
-            if child < 0 or not can_pass[child]:
+            if child < 0 or not is_expanded[child]:
                 break
             node = child
     for row in range(len(start)):

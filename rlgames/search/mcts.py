@@ -152,8 +152,8 @@ class Mcts(Player):
 
     def new_tree(self, roots: State) -> SearchTree:
         """Trees with expanded roots, at live positions [T]."""
-        kept = roots if self._keeps_positions else None
-        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, kept)
+        stored = roots if self._keeps_positions else None
+        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
         self._expand(tree, torch.arange(len(roots)), roots)
         return tree
 
@@ -185,9 +185,8 @@ class Mcts(Player):
             action = choice.to(device)
             state = state if tree.positions is None else tree.positions[node.to(device)]
             if self._samples_opponent:
-                mover = start.current_seat[simulation.to(device)]
-                other = (state.current_seat != mover).nonzero()[:, 0]
-                action[other] = self.player.choose(game.public(state[other]), rng)
+                own_seat = start.current_seat[simulation.to(device)]
+                self._sample_opponents(state, own_seat, action, rng)
             before, state = state, game.step(state, action, rng)
             if self._sums_gains:
                 row = simulation.to(device)
@@ -204,11 +203,17 @@ class Mcts(Player):
             finished.append((simulation[ended], state[ended.to(device)]))
             if ended.all():
                 break
-            live = ~ended
-            simulation, node, state = simulation[live], node[live], state[live.to(device)]
+            simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
         value = self._evaluate(start, _in_row_order(finished), leaf_value, gains, rng)
         tree.back_up(end, value.cpu())
         return value.cpu()
+
+    def _sample_opponents(
+        self, state: State, own_seat: Tensor, action: Tensor, rng: torch.Generator
+    ) -> None:
+        """Let the policy choose the actions of the other seat, in place of the tree."""
+        other = (state.current_seat != own_seat).nonzero()[:, 0]
+        action[other] = self.player.choose(self.game.public(state[other]), rng)
 
     def _expand(self, tree: SearchTree, node: Tensor, state: State) -> Tensor:
         """Store the priors of nodes; the value head's estimate for the seat to move, or 0."""
@@ -221,7 +226,7 @@ class Mcts(Player):
             prior = self.player.probabilities(public)
         tree.prior[node] = prior.float().masked_fill(~legal, -torch.inf).cpu()
         tree.sign[node] = (1.0 - 2.0 * state.current_seat).cpu()
-        tree.can_pass[node] = tree.depth[node] < self._max_depth
+        tree.is_expanded[node] = tree.depth[node] < self._max_depth
         if tree.positions is not None:
             tree.positions.overwrite(node.to(state.done.device), state)
         if value is None:

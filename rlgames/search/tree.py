@@ -5,6 +5,8 @@ Letters in shapes: T trees, N nodes of all trees together, A actions, S simulati
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -17,13 +19,15 @@ class SearchTree:
     prior: float32 [N, A], the policy's probabilities, minus infinity for illegal actions.
     visit_counts: float32 [N, A], how many simulations took each action. value_sums: float32
     [N, A], the sum of their values for seat 0. sign: float32 [N], 1 where seat 0 is to move,
-    otherwise -1. depth: int64 [N], plies since the root. can_pass: bool [N], simulations may go on
-    from this node without its position: it has priors, the game goes on, and no limit is reached.
+    otherwise -1. depth: int64 [N], plies since the root. is_expanded: bool [N], it has priors, and
+    no limit ends simulations here.
     roots: the positions of the roots in a game without chance and hidden information; positions
     then has room for those of all nodes, which never change. Otherwise it is None.
     """
 
     def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
+        from rlgames.kernels import tree_search
+
         max_nodes = trees * capacity
         self.num_nodes, self.num_actions = trees, actions
         self.prior = torch.empty(max_nodes, actions)
@@ -31,26 +35,24 @@ class SearchTree:
         self.value_sums = torch.zeros(max_nodes, actions)
         self.sign = torch.ones(max_nodes)
         self.depth = torch.zeros(max_nodes, dtype=torch.int64)
-        self.can_pass = torch.zeros(max_nodes, dtype=torch.bool)
+        self.is_expanded = torch.zeros(max_nodes, dtype=torch.bool)
         self._pending = torch.zeros(max_nodes, actions)
         self._parent_edge = torch.full((max_nodes,), -1, dtype=torch.int64)
         # Open addressing. At least half of the slots stay empty, which keeps the probing short.
         slots = 1 << (2 * max_nodes - 1).bit_length()
         self._keys = torch.zeros(slots, dtype=torch.uint64)
         self._children = torch.full((slots,), -1, dtype=torch.int64)
-        self._descent_arrays = tuple(
-            each.numpy()
-            for each in (
-                self.prior,
-                self.visit_counts,
-                self.value_sums,
-                self._pending,
-                self.sign,
-                self._parent_edge,
-                self.can_pass,
-                self._keys,
-                self._children,
-            )
+        self._descend = partial(
+            tree_search.descend,
+            self.prior.numpy(),
+            self.visit_counts.numpy(),
+            self.value_sums.numpy(),
+            self._pending.numpy(),
+            self.sign.numpy(),
+            self._parent_edge.numpy(),
+            self.is_expanded.numpy(),
+            self._keys.numpy(),
+            self._children.numpy(),
         )
         self.positions: State | None = None
         if roots is not None:
@@ -61,7 +63,7 @@ class SearchTree:
         self, node: Tensor, bounds: Tensor, c_puct: float, rule: str
     ) -> tuple[Tensor, Tensor]:
         """Let each simulation choose actions from its node, int64 [S], on, in the order of rows:
-        one action, or where trees keep positions, as many as lead to children it can pass.
+        one action, or where trees keep positions, all that lead to expanded children and one more.
 
         bounds: float32 [S, 2], the lowest and the highest value for seat 0. Returns two int64 [S]:
         the nodes where the last actions were chosen, and these.
@@ -70,11 +72,8 @@ class SearchTree:
         actions already, each with the mean value of the node where the action's own mean is
         higher. So they spread, and a lucky value in few visits does not attract all of them.
         """
-        from rlgames.kernels import tree_search
-
         edge = torch.empty_like(node)
-        tree_search.descend(
-            *self._descent_arrays,
+        self._descend(
             node.numpy(),
             bounds.numpy(),
             c_puct,

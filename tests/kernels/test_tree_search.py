@@ -58,10 +58,10 @@ def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
         tree.prior[number], tree.sign[number] = torch.tensor(root.prior), root.sign
     bounds = torch.tensor([[-1.0, 1.0]]).expand(2 * parallel, 2)
     for _ in range(rounds):
-        number = torch.arange(2).repeat_interleave(parallel)
-        end, live = number.clone(), torch.arange(len(number))
+        start = torch.arange(2).repeat_interleave(parallel)
+        end, live = start.clone(), torch.arange(len(start))
         while len(live):
-            node = number[live]
+            node = start[live]
             _, action = tree.descend(node, bounds[: len(live)].contiguous(), 1.5, rule)
             pending = {int(each): [0] * actions for each in node}
             for each, chosen in zip(node.tolist(), action.tolist(), strict=True):
@@ -80,7 +80,7 @@ def grown(seed, actions=4, rounds=60, parallel=3, rule="puct"):
                     tree.sign[child[row]] = fresh.sign
                 assert parent.children[edge] == int(child[row])
                 assert tree.depth[child[row]] == tree.depth[node[row]] + 1
-            end[live] = number[live] = child
+            end[live] = start[live] = child
             live = live[~is_new]
         value = torch.from_numpy(generator.uniform(-1, 1, len(end))).float()
         tree.back_up(end, value)
