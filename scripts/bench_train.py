@@ -83,7 +83,7 @@ LEARNERS = {
     "occupancy, salvo case 2": ["experiment=ramesh_case2_occupancy", "games=15000"],
     "dqn, tictactoe": ["experiment=tictactoe_dqn", "games=6000"],
     "td, tictactoe, table": ["experiment=hickman_tuned", "games=20000"],
-    "td, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=1500"],
+    "td, 2048, 4 six-tuples": ["experiment=2048_ntuple", "games=1500", "learner.backend=torch"],
     "td_lambda, 2048": ["experiment=2048_td_lambda", "games=600"],
     "adp, 2048": ["experiment=dedieu_amar_adp_tuned", "games=200"],
     "alphazero, tictactoe": ["experiment=tictactoe_alphazero", "games=1500"],
@@ -195,6 +195,7 @@ def td_of_2048(rounds: int, device: str = "cpu") -> str:
     for name, tuples in TUPLES.items():
         for batch in SIDE_BY_SIDE:
             words = ["experiment=2048_ntuple", f"batch={batch}", *tuples, f"device={device}"]
+            words.append("learner.backend=torch")
             words += [f"games={2 * batch}", f"log_every={batch // 2}", "eval_games=1"]
             words += [f"eval_every={2 * batch}"]
             sides[f"{name}, {batch} games at once"] = partial(speed, words)

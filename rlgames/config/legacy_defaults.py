@@ -7,6 +7,7 @@ from typing import Any
 LEGACY_DEFAULTS: dict[tuple[str, str], dict[str, Any]] = {
     ("learner", "reinforce"): {"entropy_coef": 0.0, "entropy_coef_end": None},
     ("learner", "ppo"): {"entropy_coef": 0.0, "entropy_coef_end": None, "epochs": 1},
+    ("learner", "td"): {"backend": "torch"},
     ("learner", "td_lambda"): {"minibatches": 1, "max_grad_norm": 1.0},
     ("learner", "dqn"): {"max_grad_norm": 1.0},
     **{

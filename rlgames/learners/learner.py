@@ -11,6 +11,7 @@ import torch
 from rlgames.games.game import Game
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
+from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.sampling import NonFiniteError as NonFiniteError
 from rlgames.sampling import Sampling
@@ -67,6 +68,9 @@ class Learner(ABC):
     needs_behavior_log_prob = False
     """Whether it needs Trajectories.log_prob, unless sampling.is_softmax."""
 
+    learns_while_playing = False
+    """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
+
     def __init__(self, context: LearnerContext) -> None:
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
         self.reward, self.rng = context.reward, context.rng
@@ -80,6 +84,16 @@ class Learner(ABC):
         progress: the fraction of the run's games that have been played, 0 to 1.
         Raises NonFiniteError before a non-finite number reaches the weights.
         """
+
+    def play_and_learn(
+        self, pool: GamePool, plies: int | None, progress: float
+    ) -> tuple[FinalStates, dict[str, float]]:
+        """Play the games of a pool, to their ends or for a window of plies, and learn meanwhile.
+
+        Returns how the games ended, and metrics and errors as update. Its random numbers are the
+        pool's.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not play")
 
     def state_dict(self) -> dict[str, Any]:
         """What later updates depend on besides the policy's weights and the generator: a tree of

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,8 +14,10 @@ from rlgames.core.schedule import Schedule
 from rlgames.core.tensor_checks import load_weights
 from rlgames.games.game import State
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
+from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import is_last, reversed_plies, trajectory_id
+from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
@@ -40,7 +43,22 @@ class SharedValues(nn.Module):
         self.times: Tensor
         for name in self.STATISTICS[step_size]:
             self.register_buffer(name, torch.zeros_like(self.values))
-        self._representative = torch.zeros_like(self.values, dtype=torch.int64)
+        self._representative: Tensor | None = None
+
+    def interleave(self, policy: AfterstateValues) -> Tensor:
+        """Move each value next to its statistics, so that they share a cache line.
+
+        Returns float32 [W, 1 or 4], of which policy.values and the statistics become the columns.
+        """
+        names = self.STATISTICS[self.step_size]
+        # Numpy asks for huge pages, without which half the time is spent on finding pages.
+        table = torch.from_numpy(np.zeros((len(self.values), 4 if names else 1), dtype=np.float32))
+        table[:, 0] = self.values
+        self.values = policy.values = table[:, 0]
+        for column, name in enumerate(names, 1):
+            table[:, column] = getattr(self, name)
+            setattr(self, name, table[:, column])
+        return table
 
     def update(self, indices: Tensor, error: Tensor, lr: float) -> None:
         """Move the values at indices, int64 [B, K], towards correcting error, float32 [B], of
@@ -49,6 +67,8 @@ class SharedValues(nn.Module):
         value_error = (error[:, None] * self._error_weights(indices)).view(-1)
         # Sum errors of equal indices at the position of any one of them. Sorting takes longer.
         position = torch.arange(len(index), device=index.device)
+        if self._representative is None:
+            self._representative = torch.zeros_like(self.values, dtype=torch.int64)
         group = self._representative.scatter_(0, index, position).index_select(0, index)
         ones = torch.ones_like(value_error)
         count = torch.zeros_like(value_error).scatter_add_(0, group, ones)
@@ -98,8 +118,14 @@ class Td(Learner):
     backup: "sampled" as above; "expected": the exact mean over chance of the best action's reward
         and value, without noise from chance or from exploration; "every": the same for all legal
         actions of the states. Both need one seat and reward.scored=score_delta.
+    td_lambda: λ. The target has (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}) for V(s_{t+1}),
+        where backup is "sampled": λ = 1 learns from returns.
     frozen_tuples: tuples whose values do not change; the others correct the whole error.
-    Raises ValueError for tuples that do not exist, and where all are frozen.
+    backend: "numba" plays and learns in a compiled kernel, one game after the other; "torch" learns
+        from batches of games; "auto" is "numba" where that is possible (reason_not_compiled).
+    threads: that play and learn at once on the same values, where the backend is numba.
+    Raises ValueError for tuples that do not exist, where all are frozen, and for a backend or
+    threads that are not possible.
     """
 
     policy_class = AfterstateValues
@@ -118,6 +144,9 @@ class Td(Learner):
         step_size: str,
         backup: str = "sampled",
         frozen_tuples: Sequence[int] = (),
+        td_lambda: float = 0.0,
+        backend: str = "torch",
+        threads: int = 1,
     ) -> None:
         super().__init__(context)
         one_seat = self.game.spec.seats == 1
@@ -125,10 +154,37 @@ class Td(Learner):
             raise NotImplementedError(
                 f"backup={backup} needs a game with one seat and reward.scored=score_delta"
             )
-        self.backup, self.frozen_tuples = backup, frozen_tuples
+        if backup != "sampled" and td_lambda:
+            raise ValueError(
+                f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
+                f"learner.backup={backup} has none; use learner.backup=sampled"
+            )
+        self.backup, self.frozen_tuples, self.td_lambda = backup, frozen_tuples, td_lambda
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(self.policy, step_size)
         self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
+        reason = reason_not_compiled(context, step_size, backup, frozen_tuples)
+        is_compiled = backend == "numba" or (backend == "auto" and not reason)
+        if is_compiled and reason:
+            raise ValueError(f"learner.backend=numba does not fit: {reason}")
+        if threads > 1 and not is_compiled:
+            raise ValueError(
+                f"learner.threads={threads} needs learner.backend=numba"
+                + (f", which does not fit: {reason}" if reason else "")
+            )
+        self.learns_while_playing = is_compiled
+        self.compiled: CompiledTd | None = None
+        if is_compiled:
+            table = self.values.interleave(self.policy)
+            self.compiled = CompiledTd(context, table, backup, td_lambda, threads)
+
+    def play_and_learn(
+        self, pool: GamePool, plies: int | None, progress: float
+    ) -> tuple[FinalStates, dict[str, float]]:
+        assert self.compiled is not None
+        lr = self.lr.at(progress)
+        final_states, error = self.compiled.play_and_learn(pool, plies, lr, progress)
+        return final_states, {"td_error": error / max(1, final_states.num_moves), "lr": lr}
 
     def state_dict(self) -> dict[str, Any]:
         return {"values": self.values.state_dict()}
@@ -171,6 +227,9 @@ class Td(Learner):
             total_error += error.abs().sum()
             self.values.update(indices[ply][:, self._trained_columns], error, lr)
             next_value[seat] = self.policy.lookup(indices[ply])
+            if self.td_lambda:
+                later = self.reward.discount * target - next_value[seat]
+                next_value[seat] += self.td_lambda * later
         return {"td_error": float(total_error) / len(trajectories), "lr": lr}
 
     def _bootstrap_value(self, state: State) -> Tensor:

@@ -56,6 +56,7 @@ class Ntuple(AfterstateValues):
         tuples = default_tuples(game.rows, game.columns, symmetries) if tuples is None else tuples
         self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
         _check_tuples(tuples, self.num_cell_values, table_size, game.num_cells)
+        self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
         max_size = max(sizes)
         hashed = {n for n, size in enumerate(sizes) if table_size and size > table_size}

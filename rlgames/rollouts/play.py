@@ -157,11 +157,28 @@ class GamePool:
             num_moves += num_live
             on_ply(self._play_ply())
             self.ply += 1
+        return self._end_window(finished, int(num_moves))
+
+    def play_window(
+        self, play: Callable[[State], tuple[State, int]], plies: int | None
+    ) -> FinalStates:
+        """Like run, by a function that moves up to `plies` times in every row, to the end if None.
+
+        It maps the positions to the last ones, and to the number of all moves.
+        """
+        self.state, num_moves = play(self.state)
+        self.ply += plies or 0
+        return self._end_window([], num_moves)[1]
+
+    def _end_window(
+        self, finished: list[tuple[Tensor, State]], num_moves: int
+    ) -> tuple[Tensor, FinalStates]:
+        """As _advance; finished: rows that were dropped during the window."""
         finished.append((self.game_index, self.state))
         self._replace_finished()
         game_index, order = self._sort_games(torch.cat([index for index, _ in finished]))
         state = type(self.state).cat([part for _, part in finished])[order]
-        return game_index, FinalStates(state, int(num_moves))
+        return game_index, FinalStates(state, num_moves)
 
     def _is_replacing_worthwhile(self, num_live: int) -> bool:
         """Whether enough rows have finished: a quarter if new games can start there, else half."""

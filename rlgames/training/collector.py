@@ -68,6 +68,8 @@ class Collector:
     teacher. clone_epochs_done: passes over the recorded games so far. pretraining: the learner of
     those passes, None before and after. pool: games in progress, with window= only.
 
+    learner_plays: whether the learner plays the games_to_play itself, so that nothing is collected.
+
     Raises ConfigError for keys that do not fit together and for records that cannot be read.
     """
 
@@ -89,6 +91,7 @@ class Collector:
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
+        self.learner_plays = learner.learns_while_playing and not cfg.demos_per_batch
         self.demonstrations: Demonstrations | None = None
         self._held_out: Trajectories | None = None
         if cfg.demonstrations:
@@ -111,8 +114,16 @@ class Collector:
             return self.demonstrations.sample(num_games)
         if not self.cfg.window:
             return self._play(self.players, num_games, games_played, rng)
+        return self.games_to_play(num_games, rng).collect(self.cfg.window)
+
+    def games_to_play(self, num_games: int, rng: torch.Generator) -> GamePool:
+        """The games of the next batch in a game for one: those in progress, with window=, else new
+        ones."""
+        if not self.cfg.window:
+            initial = self._initial_states()
+            return GamePool(self.game, self.players, num_games, rng, initial_states=initial)
         self.pool = self.pool or self._make_pool(num_games, rng)
-        return self.pool.collect(self.cfg.window)
+        return self.pool
 
     def with_demonstrations(
         self, trajectories: Trajectories, final_states: FinalStates

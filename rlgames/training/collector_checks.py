@@ -22,6 +22,12 @@ def check_collector(cfg: DictConfig, agent: Agent, learner: Learner, split: Spli
         raise ConfigError(
             "demonstrations= is given, and not used", "add demos_per_batch=N or clone_epochs=N"
         )
+    if cfg.demos_per_batch and cfg.learner.get("backend") == "numba":
+        raise ConfigError(
+            f"demos_per_batch={cfg.demos_per_batch} needs the batched learner, and "
+            "learner.backend=numba plays and learns without it",
+            "leave learner.backend= out",
+        )
     if split is not None and cfg.demonstrations:
         raise ConfigError(
             "holdout= and demonstrations= cannot be combined",

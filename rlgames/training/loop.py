@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rlgames.core import distributed
@@ -69,8 +69,7 @@ class TrainingLoop:
         self.pretrain()
         run_periodic_tasks()  # those that were due when an earlier process was interrupted
         while not state.is_over:
-            trajectories, final_states = self.collect()
-            self.learn(trajectories, final_states)
+            self.train_on_batch()
             run_periodic_tasks()
 
     @contextmanager
@@ -103,6 +102,19 @@ class TrainingLoop:
                 self.callbacks.on_metrics(0, metrics)
                 self.state.take_snapshot()
 
+    def train_on_batch(self) -> None:
+        """Play the next batch of games, or sample recorded ones, and learn from it."""
+        components, state = self.components, self.state
+        if not components.collector.learner_plays:
+            trajectories, final_states = self.collect()
+            self.learn(lambda: (final_states, self.update(trajectories, final_states)))
+            return
+        components.agent.progress = state.progress.games_played / self.cfg.games
+        with self.phase("playing"):
+            pool = components.collector.games_to_play(state.batch_size, state.rng)
+        window, progress = self.cfg.window, components.agent.progress
+        self.learn(lambda: components.learner.play_and_learn(pool, window, progress))
+
     def collect(self) -> tuple[Trajectories, FinalStates]:
         """Play the next batch of games, or sample recorded ones."""
         components, rng = self.components, self.state.rng
@@ -118,16 +130,19 @@ class TrainingLoop:
         self.callbacks.on_batch_collected(trajectories, final_states)
         return trajectories, final_states
 
-    def learn(self, trajectories: Trajectories, final_states: FinalStates) -> None:
-        """Update the policy from a batch. Raises Interrupted once any of several processes is to
-        stop: they can only stop together."""
-        components, progress = self.components, self.state.progress
+    def update(self, trajectories: Trajectories, final_states: FinalStates) -> dict[str, float]:
+        """Learn from the agent's moves, and from recorded ones; returns metrics."""
+        components = self.components
+        examples = components.collector.with_demonstrations(trajectories.by_player(0), final_states)
+        return components.learner.update(*examples, components.agent.progress)
+
+    def learn(self, update: Callable[[], tuple[FinalStates, dict[str, float]]]) -> None:
+        """Update the policy; update returns how the games of the batch ended, and metrics. Raises
+        Interrupted once any of several processes is to stop: they can only stop together."""
+        progress = self.state.progress
         with self.phase("learning"), self.interrupts.shielded():
-            examples = components.collector.with_demonstrations(
-                trajectories.by_player(0), final_states
-            )
             try:
-                metrics = components.learner.update(*examples, components.agent.progress)
+                final_states, metrics = update()
             except NonFiniteError as error:
                 at = f"update {progress.num_updates + 1}, after {progress.games_played:,} games"
                 raise NonFiniteError(f"{at}: {error}") from None

@@ -17,7 +17,6 @@ from rlgames.factory.agents import load_agent
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.training.collector import Collector
 from rlgames.training.components import check_components
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
@@ -54,6 +53,7 @@ LEARNERS = {
             ],
             ["2048"],
         ),
+        (["policy=ntuple", "sampling=argmax", "window=4", "learner.backend=torch"], ["2048"]),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],
@@ -120,18 +120,17 @@ def test_no_other_learner_fits_a_game():
 def train_and_interrupt(monkeypatch, cfg, batches):
     """Train, and interrupt the run after this many batches. Returns its directory."""
     count = 0
-    collect = Collector.collect
+    learn = TrainingLoop.learn
 
     def interrupted(*args):
         nonlocal count
-        moves = collect(*args)
         count += 1
         if count > batches:
             raise Interrupted(15)
-        return moves
+        learn(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Collector, "collect", interrupted)
+        patched.setattr(TrainingLoop, "learn", interrupted)
         with pytest.raises(Interrupted, match="rlgames resume"):
             train(cfg)
     return cfg.out

@@ -48,7 +48,10 @@ class TdConfig:
     lr_end: float | None = key(None, 0, 100)
     step_size: str = key("constant", of=("constant", "temporal_coherence", "counts"))
     backup: str = key("sampled", of=("sampled", "expected", "every"))
+    td_lambda: float = key(0.0, 0, 1)
     frozen_tuples: list[int] = key([], 0, 10_000)
+    backend: str = key("auto", of=("auto", "torch", "numba"))
+    threads: int = key(1, 1, 256)
 
 
 @dataclass

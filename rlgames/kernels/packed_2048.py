@@ -1,0 +1,147 @@
+"""The rules of 2048 on boards of up to 4×4 cells, each a number of 64 bits.
+
+Bits 16 r + 4 c to 16 r + 4 c + 3 are the exponent of the tile in row r, column c, 0 for an empty
+cell. Cells outside a smaller board are always 0. Two tiles of 2^15 merge into one that stays 2^15.
+Actions are 0 to 3: up, right, down, left. A row has 16 bits, column 0 the lowest four.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+
+MAX_EXPONENT = 15
+MAX_LENGTH = 4
+
+Array: TypeAlias = Any
+"""An array of numpy; numba infers more of it than mypy can."""
+
+Bits: TypeAlias = Any
+"""np.uint64; the same."""
+
+U = np.uint64
+ROWS = U(1 << 16)
+"""The number of rows."""
+
+
+@jit()
+def slide_table(rows: int, columns: int) -> Array:
+    """Uint64 [2 * 65536]: what becomes of each row, by its bits, on boards of rows × columns cells.
+
+    Bits 0 to 15: the row slid left. Bits 16 to 31: the row slid right. Bits 32 to 63: the points of
+    either slide. First the lines of `columns` cells, then those of `rows` cells, the columns.
+    """
+    table, cells = np.zeros(2 << 16, np.uint64), np.zeros(4, np.int64)
+    for start, length in ((0, columns), (1 << 16, rows)):
+        for code in range(1 << (4 * length)):
+            for right in range(2):
+                points = slide_line(code, length, right == 1, cells)
+                for cell in range(length):
+                    shift = 16 * right + 4 * (length - 1 - cell if right else cell)
+                    table[start + code] |= U(cells[cell]) << U(shift)
+            table[start + code] |= U(points) << U(32)
+    return table
+
+
+@jit()
+def slide_line(code: int, length: int, is_right: bool, cells: Array) -> int:
+    """Write the cells of a line that slides, the one that it slides to first; the points."""
+    cells[:] = 0
+    filled, can_merge, points = 0, False, 0
+    for step in range(length):
+        cell = length - 1 - step if is_right else step
+        exponent = (code >> (4 * cell)) & 15
+        if exponent and can_merge and cells[filled - 1] == exponent:
+            points += 2 << exponent
+            cells[filled - 1] = min(exponent + 1, 15)
+            can_merge = False
+        elif exponent:
+            cells[filled] = exponent
+            filled, can_merge = filled + 1, True
+    return points
+
+
+@jit()
+def transpose(board: Bits) -> Bits:
+    """The board with rows and columns exchanged."""
+    swap = (board ^ (board >> U(12))) & U(0x0000F0F00000F0F0)
+    board ^= swap | (swap << U(12))
+    swap = (board ^ (board >> U(24))) & U(0x00000000FF00FF00)
+    return board ^ (swap | (swap << U(24)))
+
+
+@jit()
+def mirror(board: Bits) -> Bits:
+    """The board of four columns with left and right exchanged."""
+    low, high = U(0x0F0F0F0F0F0F0F0F), U(0xF0F0F0F0F0F0F0F0)
+    board = ((board & low) << U(4)) | ((board & high) >> U(4))
+    low, high = U(0x00FF00FF00FF00FF), U(0xFF00FF00FF00FF00)
+    return ((board & low) << U(8)) | ((board & high) >> U(8))
+
+
+@jit()
+def slide_rows(board: Bits, rows: Array, start: Bits, side: Bits) -> tuple[Bits, np.float32]:
+    """The board with all rows slid left, or right if side is 16; and the points.
+
+    rows: the slide_table, whose lines begin at start.
+    """
+    first, second = rows[start + (board & U(0xFFFF))], rows[start + ((board >> U(16)) & U(0xFFFF))]
+    third, fourth = rows[start + ((board >> U(32)) & U(0xFFFF))], rows[start + (board >> U(48))]
+    after = (first >> side) & U(0xFFFF)
+    after |= ((second >> side) & U(0xFFFF)) << U(16)
+    after |= ((third >> side) & U(0xFFFF)) << U(32)
+    after |= ((fourth >> side) & U(0xFFFF)) << U(48)
+    points = (first >> U(32)) + (second >> U(32)) + (third >> U(32)) + (fourth >> U(32))
+    return after, np.float32(points)
+
+
+@jit()
+def slide(board: Bits, rows: Array, action: Bits) -> tuple[Bits, np.float32]:
+    """The board after an action, and its points; an illegal action changes nothing."""
+    side = U(16) if action == 1 or action == 2 else U(0)
+    if action & 1:
+        return slide_rows(board, rows, U(0), side)
+    after, points = slide_rows(transpose(board), rows, ROWS, side)
+    return transpose(after), points
+
+
+@jit()
+def empty_cells(board: Bits, cells: Bits) -> Bits:
+    """The lowest bit of each empty cell."""
+    filled = board | (board >> U(1))
+    filled |= filled >> U(2)
+    return ~filled & cells
+
+
+@jit()
+def count_cells(bits: Bits) -> Bits:
+    """How many of at most 15 cells there are, given their lowest bits."""
+    return (bits * U(0x1111111111111111)) >> U(60)
+
+
+@jit()
+def next_random(rng: Array) -> Bits:
+    """64 random bits from the state at rng[0], which changes (SplitMix64)."""
+    rng[U(0)] += U(0x9E3779B97F4A7C15)
+    bits = rng[U(0)]
+    bits = (bits ^ (bits >> U(30))) * U(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> U(27))) * U(0x94D049BB133111EB)
+    return bits ^ (bits >> U(31))
+
+
+@jit()
+def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
+    """The board, of which one to 15 cells are empty, with a new tile. fours: in units of 2^-32."""
+    bits = next_random(rng)
+    empty = empty_cells(board, cells)
+    chosen = ((bits >> U(32)) * count_cells(empty)) >> U(32)
+    while chosen > U(0):
+        empty &= empty - U(1)
+        chosen -= U(1)
+    cell = empty & (~empty + U(1))
+    if (bits & U(0xFFFFFFFF)) < fours:
+        return board | (cell << U(1))
+    return board | cell

@@ -1,0 +1,131 @@
+"""Packed boards of 2048 slide, grow and have values as the batched ones."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from helpers import rng
+
+from rlgames.games.game_2048 import Game2048
+from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.packed_ntuple import PackedNtuple
+
+U = np.uint64
+SHAPES = [(4, 4), (3, 3), (2, 4), (4, 3), (1, 3), (2, 2)]
+TUPLES = {
+    (4, 4): [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3], [5, 6, 9, 10], [9, 2, 14], [0, 1, 4, 5]],
+    (3, 3): [[0, 1, 2, 3, 4], [4], [0, 1, 3, 4], [8, 1, 5]],
+    (2, 4): [[0, 1, 2, 4, 5], [1, 2]],
+    (4, 3): [[0, 1, 2, 3, 4], [4, 7]],
+    (1, 3): [[0, 1, 2], [1]],
+    (2, 2): [[0, 1, 2, 3], [0, 3]],
+}
+
+
+def positions(game, count, most=15, seed=1):
+    """Random boards, from almost empty to full."""
+    shape = (count, game.num_cells)
+    tiles = torch.randint(1, most + 1, shape, generator=rng(seed))
+    is_filled = torch.rand(shape, generator=rng(seed + 1)) < torch.rand(
+        (count, 1), generator=rng(seed + 2)
+    )
+    return game.from_exponents((tiles * is_filled).view(count, game.rows, game.columns))
+
+
+def packed_network(shape, radix):
+    """A network whose values are small whole numbers, so that sums are exact in any order."""
+    game = Game2048(*shape)
+    policy = Ntuple(game, 1.0, TUPLES[shape], radix, 0.0)
+    policy.values.copy_(torch.randint(0, 1000, policy.values.shape, generator=rng(5)).float())
+    return game, policy, PackedNtuple(game, policy, 1)
+
+
+def check_slides(shape, count):
+    from rlgames.kernels.packed_2048 import slide
+
+    game, _, packed = packed_network(shape, 4)
+    state = positions(game, count, most=min(14, game.num_cells))
+    boards, legal = packed.pack(state.tiles), game.legal_action_mask(state)
+    for action in range(4):
+        after = game.apply_action(state, torch.full((count,), action))
+        slid = [slide(board, packed.rows, U(action)) for board in boards]
+        assert packed.unpack(np.array([board for board, _ in slid], U)).equal(after.tiles)
+        assert [float(points) for _, points in slid] == after.score[:, 0].tolist()
+        live = ~state.done
+        changed = torch.tensor([int(a) != int(b) for (a, _), b in zip(slid, boards, strict=True)])
+        assert legal[live, action].equal(changed[live])
+
+
+def check_values(shape, count, radix):
+    from rlgames.kernels.ntuple_values import find_entries, sum_entries
+
+    game, policy, packed = packed_network(shape, radix)
+    state = positions(game, count, most=15 if shape == (4, 4) else game.num_cells + 1)
+    entries, values, table = np.zeros(100, U), [], policy.values.numpy()
+    for board in packed.pack(state.tiles):
+        find_entries(board, packed.network, entries, U(3))
+        values.append(float(sum_entries(table, entries, U(3), packed.network[2])))
+    assert values == policy.value(game, state).tolist()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_packed_boards_slide_as_the_batched_ones(shape):
+    check_slides(shape, 500)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("radix", [5, 16])
+def test_packed_boards_have_the_values_of_the_batched_ones(shape, radix):
+    """Also where several symmetries put a tuple on the same cells, and beyond the last value."""
+    check_values(shape, 300, radix)
+
+
+@pytest.mark.slow
+def test_rules_and_values_agree_on_100_000_boards():
+    check_slides((4, 4), 100_000)
+    check_values((4, 4), 100_000, 14)
+
+
+def test_new_tiles_are_uniform_and_one_in_four_is_a_four():
+    from rlgames.kernels.packed_2048 import add_tile
+
+    game, _, packed = packed_network((3, 3), 4)
+    board = packed.pack(
+        game.from_exponents(torch.tensor([[[1, 0, 2], [0, 0, 3], [1, 2, 0]]])).tiles
+    )
+    state, counts = np.array([7], U), np.zeros((9, 3))
+    for _ in range(8000):
+        new = U(add_tile(board[0], packed.cells, U(1 << 30), state)) ^ board[0]
+        tiles = packed.unpack(np.array([new]))[0]
+        assert int((tiles > 0).sum()) == 1
+        counts[int(tiles.argmax()), int(tiles.max())] += 1
+    assert counts[:, 1:].sum(1).nonzero()[0].tolist() == [1, 3, 4, 8]
+    assert counts[:, 1:].sum(1)[[1, 3, 4, 8]] == pytest.approx([2000] * 4, abs=150)
+    assert counts[:, 2].sum() == pytest.approx(2000, abs=150)
+
+
+def test_packing_is_undone_by_unpacking():
+    game, _, packed = packed_network((4, 3), 4)
+    tiles = positions(game, 50, most=13).tiles
+    assert packed.unpack(packed.pack(tiles)).equal(tiles)
+
+
+def test_uncompiled_kernels_compute_the_same():
+    tests = Path(__file__).parents[1]
+    code = "import test_packed_2048 as t; t.check_slides((2, 4), 20); t.check_values((3, 3), 5, 5)"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ
+        | {
+            "NUMBA_DISABLE_JIT": "1",
+            "PYTHONPATH": f"{tests}:{tests / 'kernels'}:{tests.parent}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,203 @@
+"""The compiled TD learner: what it learns, that it repeats itself, and where it cannot be used."""
+
+import pytest
+import torch
+from helpers import make_agent, rng
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
+from rlgames.training.components import build_components
+
+SMALL = [
+    *("game=2048", "board=3", "reward=score", "policy=ntuple", "sampling=argmax", "learner=td"),
+    *("policy.tuples=[[0,1,2],[3,4,5],[0,1,3,4]]", "policy.num_cell_values=9"),
+    *("reward.scale=1", "reward.discount=1", "lr=0.5", "solve_seconds=0"),
+]
+
+
+def agent(*overrides):
+    return make_agent(*SMALL, *overrides)
+
+
+def pool_of(game, player, batch, seed=0):
+    return GamePool(game, [player], UNLIMITED_GAMES, rng(seed), batch=batch)
+
+
+class Reference:
+    """One game at a time by the batched rules, and float64 dictionaries for values."""
+
+    def __init__(self, game, policy, state, seed, *, coherent, td_lambda, discount, lr):
+        self.game, self.policy, self.state, self.random = game, policy, state, seed
+        self.coherent, self.td_lambda, self.discount, self.lr = coherent, td_lambda, discount, lr
+        self.values, self.errors, self.sizes = {}, {}, {}
+        self.total = 0.0
+
+    def next_random(self):
+        mask = (1 << 64) - 1
+        self.random = (self.random + 0x9E3779B97F4A7C15) & mask
+        bits = self.random
+        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & mask
+        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & mask
+        return bits ^ (bits >> 31)
+
+    def indices(self, after):
+        return self.policy.feature_indices(self.game, after)[0].tolist()
+
+    def value(self, indices):
+        return sum(self.values.get(index, 0.0) for index in indices)
+
+    def best(self, state):
+        """The first best action's score, points and afterstate."""
+        options = []
+        for action in self.game.legal_action_mask(state)[0].nonzero()[:, 0].tolist():
+            after = self.game.apply_action(state, torch.tensor([action]))
+            points = float(after.score - state.score)
+            options.append((points + self.value(self.indices(after)), points, after))
+        return max(options, key=lambda option: option[0])
+
+    def spawn(self, after):
+        bits = self.next_random()
+        empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
+        cell = empty[(bits >> 32) * len(empty) >> 32]
+        fours = round(self.game.fours * 2**32)
+        u = torch.tensor([[empty.index(cell) + 0.5, 0.0 if bits & 0xFFFFFFFF < fours else 1.0]])
+        u[0, 0] /= len(empty)
+        return self.game.apply_chance(after, u)
+
+    def window(self, plies):
+        history: list[tuple[float, list[int]]] = []
+        while len(history) < plies and not bool(self.state.done):
+            _, points, after = self.best(self.state)
+            history.append((points, self.indices(after)))
+            self.state = self.spawn(after)
+        next_value = 0.0 if bool(self.state.done) else self.best(self.state)[0]
+        next_reward = 0.0
+        for points, indices in reversed(history):
+            target = next_reward + next_value
+            error = self.discount * target - self.value(indices)
+            self.total += abs(error)
+            for index in indices:
+                self.correct(index, error / len(indices))
+            next_reward, next_value = points, self.value(indices)
+            later = self.discount * target
+            next_value = (1 - self.td_lambda) * next_value + self.td_lambda * later
+
+    def correct(self, index, part):
+        errors, sizes = self.errors.get(index, 0.0), self.sizes.get(index, 0.0)
+        rate = self.lr * (abs(errors) / sizes if self.coherent and sizes else 1.0)
+        self.values[index] = self.values.get(index, 0.0) + rate * part
+        self.errors[index], self.sizes[index] = errors + part, sizes + abs(part)
+
+
+@pytest.mark.parametrize(
+    ("step_size", "td_lambda", "discount"),
+    [("constant", 0, 1.0), ("temporal_coherence", 0, 1.0), ("temporal_coherence", 0.5, 0.9)],
+)
+def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount):
+    words = [f"learner.step_size={step_size}", f"learner.td_lambda={td_lambda}"]
+    game, player, learner = agent(*words, f"reward.discount={discount}")
+    pool = pool_of(game, player, 1)
+    keys = {"coherent": step_size != "constant", "td_lambda": td_lambda, "discount": discount}
+    seed = torch.randint(1 << 62, (1,), generator=rng(0).set_state(pool.rng.get_state()))
+    plain = Reference(game, player.policy, pool.state, int(seed), lr=0.5, **keys)
+    final, metrics = learner.play_and_learn(pool, 25, 0.0)
+    plain.window(25)
+    assert final.state.tiles.equal(plain.state.tiles)
+    assert final.num_moves == int(final.state.turn) == 25
+    assert metrics["td_error"] == pytest.approx(plain.total / 25, rel=1e-5)
+    learned = {i: float(player.policy.values[i]) for i in player.policy.values.nonzero()[:, 0]}
+    assert {int(i): v for i, v in learned.items()} == pytest.approx(
+        {i: v for i, v in plain.values.items() if v}, rel=1e-4
+    )
+    if step_size != "constant":
+        sizes = learner.values.sizes
+        assert {i: float(sizes[i]) for i in plain.sizes} == pytest.approx(plain.sizes, rel=1e-4)
+
+
+def test_expected_targets_are_those_of_the_batched_learner():
+    """On a board that looks nowhere the same, whose values are looked up once each."""
+    values = {}
+    for backend in ("numba", "torch"):
+        game, player, learner = agent("learner.backup=expected", f"learner.backend={backend}")
+        player.policy.values.copy_(torch.rand(len(player.policy.values), generator=rng(4)))
+        pool = pool_of(game, player, 1)
+        state = pool.state = game.from_exponents(torch.tensor([[[1, 2, 3], [4, 4, 6], [7, 8, 0]]]))
+        action = player.choose(state, rng())
+        if backend == "numba":
+            learner.play_and_learn(pool, 1, 0.0)
+        else:
+            learner.update(*pool.collect(1), 0.0)
+        values[backend] = float(player.policy.value(game, game.apply_action(state, action)))
+    assert values["numba"] == pytest.approx(values["torch"], rel=1e-5)
+
+
+def test_statistics_lie_beside_their_values_and_are_saved_as_before():
+    _, player, learner = agent("learner.step_size=temporal_coherence")
+    _, torch_player, torch_learner = agent(
+        "learner.step_size=temporal_coherence", "learner.backend=torch"
+    )
+    assert player.policy.values.stride() == (4,)
+    assert learner.values.errors.data_ptr() == player.policy.values.data_ptr() + 4
+    learner.play_and_learn(pool_of(player.game, player, 4), 50, 0.0)
+    torch_player.policy.load_state_dict(player.policy.state_dict())
+    torch_learner.load_state_dict(learner.state_dict())
+    assert torch_player.policy.values.equal(player.policy.values)
+    assert torch_learner.values.sizes.equal(learner.values.sizes)
+    learner.load_state_dict(torch_learner.state_dict())
+    assert learner.values.errors.stride() == (4,)
+
+
+def test_equal_seeds_give_equal_values_and_exploration_counts():
+    runs = []
+    for epsilon in (0.0, 0.0, 0.5):
+        words = ["sampling=epsilon_greedy", f"sampling.epsilon={epsilon}"]
+        game, player, learner = agent(*words, f"sampling.epsilon_end={epsilon}")
+        pool = pool_of(game, player, 8)
+        for _ in range(5):
+            learner.play_and_learn(pool, 30, 0.0)
+        runs.append(player.policy.values)
+    assert runs[0].equal(runs[1])
+    assert not runs[0].equal(runs[2])
+
+
+def test_threads_share_the_games_and_the_values():
+    game, player, learner = agent("learner.threads=2")
+    final, _ = learner.play_and_learn(GamePool(game, [player], 40, rng()), None, 0.0)
+    assert bool(final.state.done.all())
+    assert len(final.state) == 40
+    assert final.num_moves == int(final.state.turn.sum())
+    assert bool(game.is_valid(final.state).all())
+
+
+def test_it_learns_to_play_better():
+    game, player, learner = agent("learner.step_size=temporal_coherence", "lr=1")
+    score = []
+    for seed in range(4):
+        final, _ = learner.play_and_learn(GamePool(game, [player], 300, rng(seed)), None, 0.0)
+        score.append(float(final.score.mean()))
+    assert score[-1] > 2 * 180  # twice random play
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("policy.table_size=100", "table_size= hashes"),
+        ("learner.step_size=counts", "no learner.step_size=counts"),
+        ("learner.frozen_tuples=[0]", "no learner.frozen_tuples"),
+        ("sampling.ties=random", "ties=first"),
+        ("board=5", "larger than 4x4"),
+        ("reward=grid_sum", "reward=score alone"),
+    ],
+)
+def test_what_it_cannot_do_goes_to_torch_or_is_refused_with_the_reason(word, reason):
+    assert not agent(word)[2].learns_while_playing
+    for demand in ("learner.backend=numba", "learner.threads=2"):
+        with pytest.raises(ConfigError, match=reason):
+            agent(word, demand)
+
+
+def test_recorded_games_are_learned_from_in_batches_only(tmp_path):
+    words = [f"demonstrations={tmp_path / 'games.jsonl'}", "demos_per_batch=4"]
+    with pytest.raises(ConfigError, match="needs the batched learner"):
+        build_components(load_config("train", [*SMALL, *words, "learner.backend=numba"]))
