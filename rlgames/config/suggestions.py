@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rlgames.config.registry import group_of
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
-from rlgames.config.synonyms import key_synonym, option_synonym, options_with
+from rlgames.config.synonyms import key_synonyms, option_synonym, options_with
 from rlgames.core.errors import ConfigError, nearest
 
 
@@ -44,14 +44,16 @@ def unknown_value(key: str, value: str, choices: Sequence[str]) -> ConfigError:
 
 def _synonym_hint(name: str, names: Sequence[str]) -> str:
     """What to write for a key that other libraries have; empty for any other."""
-    key = key_synonym(name)
-    if key is None or key == name:
-        return ""
-    if key in names:
-        return f"write {key}="
-    group = key.partition(".")[0]
-    have = options_with(key) if "." in key and group in names else []
-    return f"{key} is a key of {group}={' or '.join(have)}" if have else ""
+    synonyms = [synonym for synonym in key_synonyms(name) if synonym.key != name]
+    for synonym in synonyms:
+        if synonym.key in names:
+            return f"write {synonym.key}=" + (f"; {synonym.note}" if synonym.note else "")
+    for synonym in synonyms:
+        group, dot, _ = synonym.key.partition(".")
+        options = options_with(synonym.key) if dot and group in names else []
+        if options:
+            return f"{synonym.key} is a key of {group}={' or '.join(options)}"
+    return ""
 
 
 def _present_key(name: str) -> str | None:

@@ -5,13 +5,13 @@ import pytest
 from rlgames.config import catalogue
 from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.registry import group_of
-from rlgames.config.synonyms import KEY_SYNONYMS, OPTION_SYNONYMS, key_synonym, options_with
+from rlgames.config.synonyms import KEY_SYNONYMS, OPTION_SYNONYMS, key_synonyms, options_with
 
 
 def test_every_synonym_leads_to_a_key_or_an_option():
     top = {name for command in COMMANDS.values() if command.config for name in
            command.config.key_names}  # fmt: skip
-    for key in {*KEY_SYNONYMS.values()}:
+    for key in {synonym.key for synonyms in KEY_SYNONYMS.values() for synonym in synonyms}:
         assert options_with(key) if "." in key else key in top
     for group, names in OPTION_SYNONYMS.items():
         assert {*names.values()} <= {*catalogue.options(group_of(group))}
@@ -20,15 +20,24 @@ def test_every_synonym_leads_to_a_key_or_an_option():
 
 @pytest.mark.parametrize("name", ["gamma", "discount_factor", "Gamma", "learner.gamma"])
 def test_case_underscores_and_groups_do_not_matter(name):
-    assert key_synonym(name) == "reward.discount"
+    assert [(each.key, each.note) for each in key_synonyms(name)] == [("reward.discount", "")]
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
         (["gamma=0.9"], "no key is called 'gamma' here; write reward.discount="),
-        (["steps=1000"], "write games="),
-        (["total_timesteps=1000"], "write games="),
+        (["episodes=1000"], "no key is called 'episodes' here; write games=\n"),
+        (["total_timesteps=1000"], "write games=; it counts games, not moves"),
+        (["iterations=1000"], "write games=; it counts games, not batches"),
+        (["n_steps=8"], "write window="),
+        (["batch_size=64"], "learner.minibatch or learner.minibatches divides them"),
+        (["minibatch_size=64"], "write learner.minibatches=; it is the number of minibatches"),
+        (["learner=dqn", "minibatch_size=64"], "here; write learner.minibatch=\n"),
+        (["learner=td_lambda", "lambda=0.5"], "write learner.td_lambda="),
+        (["lambda=0.5"], "write learner.gae_lambda="),
+        (["search=mcts", "dirichlet_alpha=1"], "it is alpha times the number of legal actions"),
+        (["resume_from=run"], "rlgames resume RUN resumes a run"),
         (["entropy_coef=0.1"], "write learner.entropy_coef="),
         (["learner.ent_coef=0.1"], "write learner.entropy_coef="),
         (["learner=dqn", "ent_coef=1"], "is a key of learner=reinforce or ppo"),
@@ -36,6 +45,7 @@ def test_case_underscores_and_groups_do_not_matter(name):
         (["algo=ppo"], "write learner="),
         (["env=connect4"], "write game="),
         (["learner=PPO"], "write learner=ppo"),
+        (["learner=a2c"], "write learner=ppo"),
         (["game=tic_tac_toe"], "write game=tictactoe"),
         (["opponent=minimax"], "write opponent=exact"),
         (["sampling=greedy"], "write sampling=argmax"),
@@ -47,3 +57,8 @@ def test_the_names_of_other_libraries_are_answered_with_those_here(words, hint, 
     assert done.returncode == 2
     assert hint in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_normalized_advantages_are_no_baseline(typed):
+    for name in ("norm_adv", "normalize_advantage"):
+        assert "baseline" not in typed("train", f"{name}=true").stderr
