@@ -16,11 +16,11 @@ from pettingzoo.utils import wrappers
 
 from rlgames.core.errors import ConfigError
 from rlgames.envs.batched_env import make_config
-from rlgames.envs.gymnasium_env import Array, make_spaces, to_numpy
+from rlgames.envs.gymnasium_env import make_spaces, to_numpy
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 
-Observation = dict[str, Array]
+Observation = dict[str, Any]
 
 
 def env(render_mode: str | None = None, **keys: Any) -> Any:
@@ -34,7 +34,7 @@ def env(render_mode: str | None = None, **keys: Any) -> Any:
     return wrappers.OrderEnforcingWrapper(wrappers.AssertOutOfBoundsWrapper(terminating))
 
 
-class TwoPlayerEnv(AECEnv[str, Observation, Any]):  # type: ignore[misc]
+class TwoPlayerEnv(AECEnv[str, Observation, Any]):
     """The agents player_0 and player_1 by seat; the reward is the growth of an agent's score.
 
     An agent observes `observation`, float32 of Spec.observation, from its own side, and
@@ -83,13 +83,13 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):  # type: ignore[misc]
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self.state = self.game.initial(1, self.rng)
+        self.position = self.game.initial(1, self.rng)
         blank = np.zeros(self.game.spec.observation, dtype=np.float32)
         self._last_seen = dict.fromkeys(self.agents, blank)
         self._show_mover()
 
     def observe(self, agent: str) -> Observation:
-        legal = self.game.legal_action_mask(self.state)[0].to(torch.int8)
+        legal = self.game.legal_action_mask(self.position)[0].to(torch.int8)
         is_mover = agent == self.agent_selection and not self.terminations.get(agent, True)
         return {
             "observation": self._last_seen[agent].copy(),
@@ -101,27 +101,27 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):  # type: ignore[misc]
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        before = self.state
-        self.state = self.game.step(before, torch.tensor([int(action)]), self.rng)
-        rewards = (self.state.score - before.score)[0].tolist()
+        before = self.position
+        self.position = self.game.step(before, torch.tensor([int(action)]), self.rng)
+        rewards = (self.position.score - before.score)[0].tolist()
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.possible_agents, rewards, strict=True))
         self._accumulate_rewards()
-        self.terminations = dict.fromkeys(self.agents, bool(self.state.done[0]))
+        self.terminations = dict.fromkeys(self.agents, bool(self.position.done[0]))
         self._show_mover()
 
     def render(self) -> str:
         """The board as the agent to move sees it, as text."""
-        return self.game.render(self.game.public(self.state), 0)
+        return self.game.render(self.game.public(self.position), 0)
 
     def close(self) -> None:
         """Nothing to close."""
 
     def _show_mover(self) -> None:
         """Select the agent to move and update what it sees; at the end, what both see."""
-        self.agent_selection = self.possible_agents[int(self.state.current_seat[0])]
-        self._last_seen[self.agent_selection] = to_numpy(self.game.observe(self.state)[0])
-        if bool(self.state.done[0]):
+        self.agent_selection = self.possible_agents[int(self.position.current_seat[0])]
+        self._last_seen[self.agent_selection] = to_numpy(self.game.observe(self.position)[0])
+        if bool(self.position.done[0]):
             for seat, agent in enumerate(self.possible_agents):
-                view = self.game.view_from_seat(self.state, seat)
+                view = self.game.view_from_seat(self.position, seat)
                 self._last_seen[agent] = to_numpy(self.game.observe(view)[0])

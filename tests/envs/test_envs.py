@@ -193,6 +193,8 @@ def test_pettingzoo_rewards_both_seats():
         table.step(column)
     assert table.terminations == {"player_0": True, "player_1": True}
     assert table.rewards == {"player_0": 1.0, "player_1": -1.0}
+    with pytest.raises(NotImplementedError, match="state"):  # PettingZoo's own method
+        table.state()
     with pytest.raises(ConfigError, match="alone"):
         env(game="2048")
     with pytest.raises(ConfigError, match="both seats"):
@@ -269,5 +271,5 @@ def test_both_agents_see_the_end_of_a_duel():
         table.step(int(table.last()[0]["action_mask"].argmax()))
     raw = table.unwrapped
     for seat, agent in enumerate(table.possible_agents):
-        view = raw.game.view_from_seat(raw.state, seat)
+        view = raw.game.view_from_seat(raw.position, seat)
         assert (raw.observe(agent)["observation"] == raw.game.observe(view)[0].numpy()).all()
