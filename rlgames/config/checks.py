@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -75,7 +74,8 @@ def typed_values(
         if name not in metadata:
             raise unknown_key(dotted + name, [dotted + each for each in metadata])
         raw = _resolved(node, name)
-        if isinstance(raw, str) and not metadata[name].get("is_text") and _is_resolver(node, name):
+        is_reference = OmegaConf.is_interpolation(node, name)
+        if isinstance(raw, str) and is_reference and not metadata[name].get("is_text"):
             raw = _decoded(raw)  # an environment variable is text, whatever it says
         raw = _whole_number(raw, kind_of(schema, name))
         if metadata[name].get("takes_word") and isinstance(raw, str):
@@ -100,25 +100,12 @@ def _resolved(node: DictConfig, name: str) -> Any:
         raise wrong_interpolation(error) from None
 
 
-def _is_resolver(node: DictConfig, name: str) -> bool:
-    """Whether a value is ${resolver:…}, or ${key} for a key that is."""
-    if not OmegaConf.is_interpolation(node, name):
-        return False
-    raw = OmegaConf.to_container(node, resolve=False)
-    text = raw.get(name) if isinstance(raw, dict) else None
-    reference = re.fullmatch(r"\$\{(\w+)\}", str(text))
-    if reference is not None:
-        root = OmegaConf.to_container(node._get_root(), resolve=False)
-        text = root.get(reference[1]) if isinstance(root, dict) else None
-    return re.match(r"\$\{[\w.]+:", str(text)) is not None
-
-
 def _decoded(text: str) -> Any:
     """Text as the value that it would be on a command line."""
+    node = OmegaConf.create({"text": text, "value": "${oc.decode:${text}}"})
     with contextlib.suppress(OmegaConfBaseException):
-        return OmegaConf.to_container(
-            OmegaConf.create({"text": text, "value": "${oc.decode:${text}}"}), resolve=True
-        )["value"]  # type: ignore[index,call-overload]
+        value = node.value
+        return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     return text
 
 

@@ -43,7 +43,7 @@ class SolveConfig(FormatConfig):
 
 
 @dataclass
-class PlayConfig(CheckpointConfig, RunConfig):
+class PlayConfig(CheckpointConfig, DeviceConfig):
     seat: int = key(1, 1, 2, help="your seat; 1 moves first")
     games: int = key(1, 1, 10**6, help="games to play")
     hints: bool = key(False, help="show the agent's probabilities before each move")
@@ -54,7 +54,7 @@ class PlayConfig(CheckpointConfig, RunConfig):
         "auto", of=("auto", "screen", "line"), help="screen: keys and a cursor; line: typed moves"
     )
     record: str | None = key(None, is_text=True, help="file to append finished games to")
-    seed: int | None = key(  # type: ignore[assignment]
+    seed: int | None = key(
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
     )
 

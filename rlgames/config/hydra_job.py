@@ -189,8 +189,9 @@ def sweep_job(
 
     composed: of the default config and the settings of all jobs. cfg: the job's checked config.
     """
-    node = OmegaConf.masked_copy(composed, "hydra")
-    job = HydraJob(OmegaConf.merge(OmegaConf.create(cfg), node), overrides)  # type: ignore[arg-type]
+    merged = OmegaConf.merge(cfg, OmegaConf.masked_copy(composed, "hydra"))
+    assert isinstance(merged, DictConfig)
+    job = HydraJob(merged, overrides)
     separators = composed.hydra.job.config.override_dirname
     job._set(
         {

@@ -325,6 +325,9 @@ def test_environment_variables_have_the_type_of_their_key(monkeypatch):
     words = ["game=salvo", "seed=${oc.env:MY_SEED,7}", "ships=${oc.env:MY_SHIPS}"]
     cfg = load_config("train", [*words, "batch=${oc.env:NOT_SET,7}"])
     assert (cfg.seed, list(cfg.game.ships), cfg.batch) == (9, [3, 2], 7)
+    chain = ["learner.epochs=${oc.env:MY_SEED}", "learner.minibatches=${learner.epochs}"]
+    cfg = load_config("train", [*chain, "batch=${learner.minibatches}"])
+    assert (cfg.learner.minibatches, cfg.batch) == (9, 9)
     monkeypatch.setenv("MY_SEED", "many")
     with pytest.raises(ConfigError, match="seed=many is not of the right kind"):
         load_config("train", words)
