@@ -119,7 +119,7 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     Raises ConfigError for a policy that is not a network, and without the extra onnx.
     """
     from rlgames.commands.export import export_command
-    from rlgames.config.overrides import quoted
+    from rlgames.config.catalogue import quoted
 
     overrides = [] if path is None else [f"out={quoted(str(path))}"]
     return export_command(Path(run), overrides).path

@@ -9,8 +9,8 @@ import traceback
 
 from safetensors.torch import save_file
 
+from rlgames.config.catalogue import quoted
 from rlgames.config.compose import load_config
-from rlgames.config.overrides import quoted
 from rlgames.runs.checkpoint import FORMAT, Checkpoint, _digest
 from rlgames.training.run import train
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlgames.config.catalogue import quoted
 from rlgames.config.command import Command
 from rlgames.config.command_schemas import TEXT_KEYS
 from rlgames.config.registry import PLAYER_KEYS
@@ -83,8 +84,6 @@ def is_path(word: str) -> bool:
 
 def quote_text(word: str) -> str:
     """An override as Hydra reads it: a text is quoted, whatever characters are in it."""
-    from rlgames.config.overrides import quoted
-
     name, equals, value = word.partition("=")
     value = value.strip() if name == "state" else value
     if equals and value and (name in PLAYER_KEYS or name == "init_from"):

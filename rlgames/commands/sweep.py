@@ -10,7 +10,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from rlgames.config import catalogue
-from rlgames.config.catalogue import as_typed
+from rlgames.config.catalogue import as_typed, conf_dir, quoted
 from rlgames.config.checks import to_plain
 from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import is_sweep, load_composition, load_config, load_shared
@@ -198,7 +198,8 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
 
 def _run(sweep: Sweep, words: list[str], watch: Watch) -> int:
     options = [word for word in words if word.startswith("plugins=") or is_hydra_word(word)]
-    options += [f"--config-dir={folder}" for folder in catalogue.FOLDERS[1:]][-1:]
+    folders = [quoted(str(folder)) for folder in catalogue.FOLDERS if folder != conf_dir()]
+    options += [f"hydra.searchpath=[{','.join(folders)}]"] * bool(folders)
     with sweep.owned() as interrupts:
         if sweep.search is None:
             with watch(sweep):

@@ -20,6 +20,7 @@ from rlgames.config.command import Group
 from rlgames.config.command_schemas import COMMANDS, CONFIGS
 from rlgames.config.registry import REGISTRY, SHARED_GROUPS, TRAINING_ONLY_PLAYERS
 from rlgames.config.schema import POSITIVE, defaults
+from rlgames.core.untrusted import YAML_LOADER
 
 
 def conf_dir() -> Path:
@@ -47,9 +48,6 @@ KINDS = {
 
 KEY = re.compile(r"""[\s-]*(?:\w+@)?(\w+):(?:(?:"[^"]*"|'[^']*'|[^"'])*?\s#\s*(.*))?""")
 """A line of YAML: its key, and the comment after its value."""
-
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The C version, where PyYAML has it, is ten times as fast."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +224,12 @@ def as_typed(value: Any) -> str:
     return str(value)
 
 
+def quoted(text: str) -> str:
+    """Text as one value for Hydra, whatever characters it contains."""
+    # Hydra reads a backslash literally, except before a quote.
+    return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
+
+
 def _keys(
     schema: type, values: dict[str, Any], explanations: dict[str, str], prefix: str
 ) -> Iterator[Key]:
@@ -297,7 +301,7 @@ def _text(path: Path | None) -> str:
 def _values(path: Path | None) -> dict[str, Any]:
     """The content of a YAML file; empty if it cannot be parsed."""
     try:
-        values = yaml.load(_text(path), LOADER)
+        values = yaml.load(_text(path), YAML_LOADER)
     except yaml.YAMLError:
         return {}
     return values if isinstance(values, dict) else {}

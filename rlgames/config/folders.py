@@ -65,9 +65,7 @@ def _named_config(name: str | None) -> list[str]:
     if path is None:
         names = [file.stem for folder in catalogue.FOLDERS for file in folder.glob("*.yaml")]
         raise ConfigError(f"no config is called {name!r}", nearest(name, sorted({*names})))
-    from rlgames.config.overrides import quoted
-
-    return [f"config={quoted(str(path))}"]
+    return [f"config={catalogue.quoted(str(path))}"]
 
 
 def _has_options(folder: Path) -> bool:
@@ -84,9 +82,11 @@ def _config_file(name: str) -> Path | None:
 
 def _search_path(word: str) -> list[str]:
     """The folders in hydra.searchpath=[...]. Raises ConfigError for what is not a folder."""
-    value = word.partition("=")[2]
-    parts = value.removeprefix("[").removesuffix("]").split(",") if value.strip("[] ") else []
-    folders = [part.strip(" '\"").removeprefix("file://") for part in parts]
+    from rlgames.config.overrides import parse_overrides  # which imports Hydra
+
+    value = parse_overrides([word])[0].value()
+    parts = value if isinstance(value, list) else [value]
+    folders = [str(part).removeprefix("file://") for part in parts if part is not None]
     for folder in folders:
         if folder.startswith("pkg://"):
             raise ConfigError(f"{word} names a package", "only plugins= imports modules")

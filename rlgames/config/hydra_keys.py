@@ -12,7 +12,7 @@ from typing import Any
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, OmegaConf
 
-from rlgames.config.catalogue import as_typed
+from rlgames.config.catalogue import as_typed, quoted
 from rlgames.core.errors import ConfigError, nearest
 
 RUN_KEYS = ("hydra.run.dir",)
@@ -115,17 +115,15 @@ def file_settings(composed: DictConfig, bases: Sequence[DictConfig]) -> Iterator
 def job_words(words: list[str], settings: Iterable[tuple[str, Any]]) -> list[str]:
     """The overrides that each job of a sweep has: those of the typed words, and what files set."""
     typed = [word for word in words if _matches(_key_of(word), JOB_KEYS)]
-    return typed + [f"++{k}={_quoted(v)}" for k, v in settings if _matches(k, JOB_KEYS)]
+    return typed + [
+        f"++{key}={quoted(value) if isinstance(value, str) else as_typed(value)}"
+        for key, value in settings
+        if _matches(key, JOB_KEYS)
+    ]
 
 
 def _key_of(word: str) -> str:
     return word.lstrip("+~").partition("=")[0]
-
-
-def _quoted(value: Any) -> str:
-    from rlgames.config.overrides import quoted
-
-    return quoted(value) if isinstance(value, str) else as_typed(value)
 
 
 def _check_key(key: str, line: str) -> None:

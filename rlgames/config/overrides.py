@@ -12,9 +12,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
-from rlgames.config.catalogue import conf_dir, options, valid_options
+from rlgames.config.catalogue import conf_dir, options, quoted, valid_options
 from rlgames.config.command import Group
 from rlgames.config.command_schemas import CONFIGS
+from rlgames.config.hydra_keys import is_hydra_word
 from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS
 from rlgames.config.suggestions import unknown_option
 from rlgames.config.synonyms import option_synonym
@@ -36,12 +37,11 @@ def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
     """
     words: list[str] = []
     for typed in overrides:
-        if typed.lstrip("+~").startswith(("hydra.", "hydra/")):
+        if is_hydra_word(typed):
             words.append(typed)
             continue
-        word = (
-            typed if typed.startswith("++plugins") else typed.removeprefix("++")
-        )  # plugins= alone imports
+        # Modules are imported by plugins= alone, so ++plugins= is refused.
+        word = typed if typed.startswith("++plugins") else typed.removeprefix("++")
         name, equals, value = word.partition("=")
         if name[:1] == "~" or (value == "null" and name in _nullable_groups(command)):
             words.append(_removal(word, command))
@@ -107,12 +107,6 @@ def _player_words(name: str, value: str, command: str) -> list[str]:
     return [f"{group}=run", f"{name}.path={quoted(path)}"]
 
 
-def quoted(text: str) -> str:
-    """Text as one value for Hydra, whatever characters it contains."""
-    # Hydra reads a backslash literally, except before a quote.
-    return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
-
-
 def _parsed(parser: OverridesParser, word: str) -> Override:
     """A word as Hydra reads it; raises ConfigError for one that it cannot read."""
     if len(word) > MAX_WORD_LENGTH:
@@ -148,9 +142,7 @@ def parse_overrides(words: list[str]) -> list[Override]:
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
     for override in parsed:
         name, line = override.key_or_group, override.input_line
-        if name.startswith(("hydra.", "hydra/")):
-            continue
-        if override.is_delete() and name in groups:
+        if is_hydra_word(name) or (override.is_delete() and name in groups):
             continue
         if override.is_delete() or override.is_add() or override.is_force_add():
             raise ConfigError(

@@ -15,11 +15,11 @@ MAX_JSON_DEPTH = 32
 MAX_MESSAGE_LENGTH = 300
 """Maximum characters of an untrusted value in a message."""
 
-
 MAX_YAML_DEPTH = 20
 """Maximum nesting depth of YAML."""
 
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The C version, where PyYAML has it, is ten times as fast."""
 
 
 def sanitized(value: Any, max_length: int = MAX_MESSAGE_LENGTH) -> str:

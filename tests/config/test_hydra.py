@@ -23,6 +23,8 @@ from rlgames.cli import flags as command_flags
 from rlgames.config import catalogue, hydra_keys
 from rlgames.config.catalogue import conf_dir
 from rlgames.config.compose import load_config, load_shared
+from rlgames.config.hydra_keys import is_hydra_word
+from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps.sweep import Sweep
 from rlgames.training import run as training_run
@@ -317,6 +319,20 @@ def test_a_sweep_has_the_jobs_of_a_hydra_app(words, tmp_path, monkeypatch, typed
     assert len(expected) == len(sweep.jobs) == len(launched) > 1
     assert {os.path.relpath(sweep.path(number), tmp_path) for number in launched} == expected
     assert sorted(sorted(job.overrides) for job in sweep.jobs) == sorted(map(sorted, overrides))
+
+
+def test_jobs_of_a_sweep_search_every_folder(tmp_path, monkeypatch, typed):
+    folders = [tmp_path / "own", tmp_path / "yours, too"]
+    folders[1].mkdir()
+    (folders[0] / "hydra" / "job_logging").mkdir(parents=True)
+    (folders[0] / "hydra" / "job_logging" / "quiet.yaml").write_text("version: 1\n")
+    options = []
+    monkeypatch.setattr(Sweep, "launch", lambda self, numbers, words, *_: options.extend(words))
+    words = ["--config-dir=own", f"hydra.searchpath=['{folders[1]}']", "hydra/job_logging=quiet"]
+    assert typed("train", "-m", *TASK, "seed=0,1", "out=many", *words).returncode == 3
+    monkeypatch.setattr(catalogue, "FOLDERS", [conf_dir()])  # as in the process of a job
+    load_shared([word for word in load_plugins(options) if is_hydra_word(word)])
+    assert catalogue.FOLDERS[1:] == folders
 
 
 def test_environment_variables_have_the_type_of_their_key(monkeypatch):

@@ -8,8 +8,8 @@ import torch
 from processes import final_state, metrics_without_times, same
 
 from rlgames.commands.resume import load_resumable
+from rlgames.config.catalogue import quoted
 from rlgames.config.compose import load_config
-from rlgames.config.overrides import quoted
 from rlgames.config.registry import REGISTRY
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
