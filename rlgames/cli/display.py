@@ -55,14 +55,10 @@ def print_result(result: TrainingResult) -> None:
 
 def print_next_commands(run: Path, modules: list[str]) -> None:
     """The commands that people type next for a run that needs these plugins."""
-    for number, command in enumerate(
-        [
-            command_for_run("eval", run, modules),
-            command_for_run("play", run, modules),
-            shlex.join(["tensorboard", "--logdir", str(run)]),
-        ]
-    ):
-        print(printable(("next: " if number == 0 else "      ") + command))
+    commands = [command_for_run(name, run, modules) for name in ("eval", "play")]
+    commands.append(shlex.join(["tensorboard", "--logdir", str(run)]))
+    for lead, command in zip(("next: ", *["      "] * 2), commands, strict=True):
+        print(printable(lead + command))
 
 
 def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:

@@ -89,10 +89,10 @@ def _checked(flag: str, value: str) -> str:
     """The value of a flag; raises ConfigError for one that it does not take."""
     choices = CHOICES.get(flag, ())
     value = value or ("all" if flag == "--info" else "")
-    if not value or (choices and value not in choices):
-        takes = "|".join(choices) if choices else "PACKAGE"
-        hint = nearest(value, [*choices]) if value else f"write {flag} {takes}"
-        raise ConfigError(f"{flag} {value}".strip() + " is not a choice", hint)
+    if not value:
+        raise ConfigError(f"{flag} needs a value", f"write {flag} {'|'.join(choices) or 'PACKAGE'}")
+    if choices and value not in choices:
+        raise ConfigError(f"{flag} {value} is not a choice", nearest(value, [*choices]))
     return value
 
 

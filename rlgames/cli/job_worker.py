@@ -15,7 +15,7 @@ from rlgames.cli.training import resume_command, train_config
 from rlgames.config import plugins
 from rlgames.config.checks import from_plain
 from rlgames.config.compose import load_shared
-from rlgames.config.hydra_job import sweep_job
+from rlgames.config.hydra_job import HydraJob
 from rlgames.config.hydra_keys import is_hydra_word
 from rlgames.core.errors import ConfigError, own_place, report_error
 from rlgames.core.signals import Interrupted
@@ -50,7 +50,8 @@ def _run(sweep: Sweep, number: int, words: list[str]) -> int:
         job = sweep.jobs[number]
         cfg = from_plain(job.config | {"out": str(path)})
         shared = load_shared([word for word in words if is_hydra_word(word)])
-        return train_config(cfg, sweep_job(shared.composed, cfg, job.overrides, number, path))
+        hydra = HydraJob.of_sweep(shared.composed, cfg, job.overrides, number, path)
+        return train_config(cfg, hydra)
     except Interrupted as stop:
         message = stop.message.partition(";")[0]
         message = f"interrupted{message and ', '}{message}"

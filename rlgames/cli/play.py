@@ -16,10 +16,11 @@ def play_command(run: Path | None, overrides: list[str]) -> int:
     from rlgames.players.human import LineInterface
 
     def make_interface(kind: str) -> LineInterface:
-        if kind == "line" or (kind == "auto" and _reason_for_lines()):
-            return LineInterface()
-        if reason := _reason_for_lines():
+        reason = None if kind == "line" else _reason_for_lines()
+        if kind == "screen" and reason is not None:
             raise ConfigError(f"interface=screen needs {reason[0]}", reason[1])
+        if kind == "line" or reason is not None:
+            return LineInterface()
         from rlgames.cli.play_screen import ScreenInterface
 
         return ScreenInterface()

@@ -83,7 +83,7 @@ class ScreenInterface(LineInterface):
 
     def show_end(self, board: BoardView, text: str) -> None:
         self._thaw()
-        self._print_page(stack_parts(*self._messages[-MAX_MESSAGES:], board, text))
+        self._console.print(stack_parts(*self._messages[-MAX_MESSAGES:], board, text))
         self._messages.clear()
 
     def read_move(self, position: Position) -> str:
@@ -236,9 +236,6 @@ class ScreenInterface(LineInterface):
             sys.stdout.write(f"\x1b[{self._frozen}A\r\x1b[J")
             sys.stdout.flush()
         self._frozen = 0
-
-    def _print_page(self, page: object) -> None:
-        self._console.print(page)
 
 
 def _names(position: Position) -> list[str]:

@@ -123,8 +123,7 @@ class SweepReader:
 
     def __init__(self, sweep: Sweep, clock: Callable[[], float] = time.monotonic) -> None:
         self._sweep, self._clock, self._readers = sweep, clock, list[_JobReader]()
-        self._begun, self._next = clock(), 0.0
-        self._work_before, self._interval = 0.0, POLL_SECONDS
+        self._begun, self._work_before = clock(), 0.0
         self.view = self.read()
         self._work_before = sum(job.fraction for job in self.view.jobs)
 

@@ -19,8 +19,8 @@ from rlgames.sweeps.sweep import Sweep
 STATUS_STYLES = {"running": "cyan", "done": "green", "failed": "red", "died": "red"}
 STATUS_STYLES |= {"interrupted": "yellow", "waiting": "dim"}
 
-FEW_COLUMNS, SOME_COLUMNS = 44, 64
-"""Narrower terminals get no bars; narrower ones than the second get no curves."""
+MIN_BAR_WIDTH, MIN_CURVE_WIDTH = 44, 64
+"""Columns of the terminal that bars and curves need."""
 
 BAR_COLUMNS, CURVE_COLUMNS = 10, 16
 
@@ -61,8 +61,8 @@ class RenderedSweep:
         yield table
         if len(shown) < len(view.jobs):
             yield Text(f"{len(view.jobs) - len(shown)} more jobs", "dim")
-        left = "" if view.seconds_left is None else f" {clock_text(view.seconds)}"
-        yield progress_bar(f"{view.fraction:4.0%} ", view.fraction, left, width, is_ascii)
+        clock = "" if view.seconds_left is None else f" {clock_text(view.seconds)}"
+        yield progress_bar(f"{view.fraction:4.0%} ", view.fraction, clock, width, is_ascii)
         yield Text(view.summary(), "bold", no_wrap=True, overflow="ellipsis")
 
 
@@ -82,12 +82,12 @@ def shown_jobs(jobs: tuple[JobView, ...], rows: int) -> list[JobView]:
 def _cells(job: JobView, width: int, is_ascii: bool) -> list[Text]:
     style = STATUS_STYLES.get(job.status, "")
     cells = [Text(str(job.number), "dim"), Text(printable(job.setting)), Text(job.status, style)]
-    if width >= FEW_COLUMNS:
+    if width >= MIN_BAR_WIDTH:
         cells.append(
             progress_bar("", job.fraction, f"{job.fraction:4.0%}", BAR_COLUMNS + 4, is_ascii)
         )
     cells.append(Text(printable(job.figure), "bold"))
-    if width >= SOME_COLUMNS:
+    if width >= MIN_CURVE_WIDTH:
         curve = blocks(job.run.heights(CURVE_COLUMNS), 1, is_ascii)[0] if job.run.curve else ""
         cells.append(Text(curve, "cyan"))
     return cells

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from rlgames.config.checks import to_yaml
 from rlgames.config.command import SWEEP_FLAGS
-from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import is_multirun
-from rlgames.config.launch import load_launch, split_launch
-from rlgames.core.errors import ConfigError, report_error, to_user_error
+from rlgames.config.launch import check_single_run, load_launch, split_launch
+from rlgames.core.errors import report_error, to_user_error
 from rlgames.core.text import printable
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ def train_command(words: list[str]) -> int:
         from rlgames.commands.sweep import sweep_command
 
         return sweep_command(overrides, keys, sweep_view)
-    for word in overrides:
-        if word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names:
-            raise ConfigError(f"{word} belongs to a sweep", "add -m")
+    check_single_run(overrides, "add -m")
     launch = load_launch(overrides, keys.exist_ok)
     if keys.dry_run:
         from rlgames.training.components import check_components

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlgames.config.command import Command
-from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import load_composition
-from rlgames.config.launch import split_launch
+from rlgames.config.launch import check_single_run, split_launch
 from rlgames.config.show import show_config, show_hydra_help, show_info
-from rlgames.core.errors import ConfigError
 
 
 class ShowFlags(Protocol):
@@ -35,9 +33,7 @@ def show(command: Command, *arguments: Any, flags: ShowFlags) -> None:
     assert command.config is not None
     if command.launch is not None:
         _, overrides = split_launch(overrides)
-        for word in overrides:
-            if word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names:
-                raise ConfigError(f"{word} belongs to a sweep", "omit it")
+        check_single_run(overrides, "omit it")
     if runs and isinstance(runs[0], Path) and command.runs == "optional":
         from rlgames.commands.run_config import overrides_for_run
 

@@ -12,11 +12,10 @@ from omegaconf import DictConfig
 from rlgames.config import catalogue
 from rlgames.config.catalogue import as_typed, conf_dir, quoted
 from rlgames.config.checks import to_plain
-from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import is_sweep, load_composition, load_config, load_shared
 from rlgames.config.hydra_job import HydraJob
 from rlgames.config.hydra_keys import file_settings, is_hydra_word, job_words
-from rlgames.config.launch import chosen_directory, split_launch
+from rlgames.config.launch import chosen_directory, is_sweep_key, split_launch
 from rlgames.config.overrides import parse_overrides
 from rlgames.config.training_schemas import LaunchConfig
 from rlgames.core.errors import ConfigError
@@ -33,6 +32,8 @@ from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MAX_BATCH_SIZE, Job, Sweep
 from rlgames.training.components import check_components
+
+LAUNCHER_KEYS = ("hydra/launcher", "hydra.launcher.", "hydra/hydra_logging", "hydra.hydra_logging")
 
 Watch = Callable[[Sweep], AbstractContextManager[object]]
 """Shows the progress of a sweep while its jobs run."""
@@ -136,8 +137,8 @@ def _launcher_words(composed: DictConfig, typed: list[str]) -> list[str]:
 
 
 def _is_launcher(word: str) -> bool:
-    return word.lstrip("+").startswith(("hydra/launcher", "hydra.launcher.", "hydra/hydra_logging",
-                                        "hydra.hydra_logging"))  # fmt: skip
+    """Whether an override is for Hydra's launcher: its choice, its settings, its logging."""
+    return word.lstrip("+").startswith(LAUNCHER_KEYS)
 
 
 def _check_new_sweep(sweep: Sweep) -> None:
@@ -231,7 +232,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str], list[str]]:
     for word in words:
         if is_hydra_word(word):
             own.append(word)
-        elif word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names:
+        elif is_sweep_key(word):
             sweep_words.append(word)
         else:
             rest.append(word)

@@ -262,7 +262,7 @@ def _compose(command: str | None, overrides: list[str], primary: Primary) -> Dic
     except COMPOSE_ERRORS as error:
         if command is None:
             raise _first_line(error) from None
-        raise _explained(command, name, overrides, primary, error) from None
+        raise _explained(command, overrides, primary, error) from None
     finally:
         GlobalHydra.instance().clear()
 
@@ -290,17 +290,17 @@ def _first_line(error: Exception) -> ConfigError:
 
 
 def _explained(
-    command: str, name: str | None, overrides: list[str], primary: Primary, error: Exception
+    command: str, overrides: list[str], primary: Primary, error: Exception
 ) -> ConfigError:
     """The error for words that Hydra cannot compose: the first one that names no key."""
     groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
     choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
     wrong = [text for text in overrides if text not in choices and not is_hydra_word(text)]
     try:
-        known = compose(name, _all_words(choices, primary))
+        known = compose(primary.name, _all_words(choices, primary))
     except COMPOSE_ERRORS:
         try:
-            known, wrong = compose(name), overrides
+            known, wrong = compose(primary.name), overrides
         except COMPOSE_ERRORS:  # the file itself cannot be composed
             return _first_line(error)
     presets = CONFIGS[command].presets

@@ -45,6 +45,33 @@ class HydraJob:
                 "write another name, or null for none",
             )
 
+    @classmethod
+    def of_sweep(
+        cls,
+        composed: DictConfig,
+        cfg: DictConfig,
+        overrides: list[str],
+        number: int,
+        directory: Path,
+    ) -> HydraJob:
+        """Hydra's side of one job of a sweep.
+
+        composed: of the default config and the settings of all jobs. cfg: the job's checked config.
+        """
+        merged = OmegaConf.merge(cfg, OmegaConf.masked_copy(composed, "hydra"))
+        assert isinstance(merged, DictConfig)
+        job = cls(merged, overrides)
+        dirname = override_dirname(overrides, composed.hydra.job.config.override_dirname)
+        job._set(
+            {
+                "mode": "MULTIRUN",
+                "sweep": {"dir": str(directory.parent), "subdir": directory.name},
+                "overrides": {"task": overrides},
+                "job": {"num": number, "id": str(number), "override_dirname": dirname},
+            }
+        )
+        return job
+
     @property
     def run_directory(self) -> str | None:
         """hydra.run.dir where it was set; None: outputs/<game>/<date>_<time>_<counter>."""
@@ -106,7 +133,7 @@ class HydraJob:
     def applied(self, directory: Path) -> Iterator[None]:
         """A block in which the working directory and the logging are as Hydra's keys say."""
         before = os.getcwd()
-        with _logging_restored():
+        with logging_restored():
             try:
                 if self.is_logged:
                     self._configure_logging(directory)
@@ -165,10 +192,10 @@ class HydraJob:
 
 
 @contextmanager
-def _logging_restored() -> Iterator[None]:
+def logging_restored() -> Iterator[None]:
     """A block after which all loggers are as they were, and the handlers that it added closed."""
     root = logging.getLogger()
-    handlers = root.handlers[:]
+    handlers, disabled = root.handlers[:], root.manager.disable
     known = [each for each in root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
     states = [(each, each.level, each.disabled) for each in (root, *known)]
     try:
@@ -180,32 +207,7 @@ def _logging_restored() -> Iterator[None]:
         for logger, level, is_disabled in states:
             logger.setLevel(level)
             logger.disabled = is_disabled
-
-
-def sweep_job(
-    composed: DictConfig, cfg: DictConfig, overrides: list[str], number: int, directory: Path
-) -> HydraJob:
-    """Hydra's side of one job of a sweep.
-
-    composed: of the default config and the settings of all jobs. cfg: the job's checked config.
-    """
-    merged = OmegaConf.merge(cfg, OmegaConf.masked_copy(composed, "hydra"))
-    assert isinstance(merged, DictConfig)
-    job = HydraJob(merged, overrides)
-    separators = composed.hydra.job.config.override_dirname
-    job._set(
-        {
-            "mode": "MULTIRUN",
-            "sweep": {"dir": str(directory.parent), "subdir": directory.name},
-            "overrides": {"task": overrides},
-            "job": {
-                "num": number,
-                "id": str(number),
-                "override_dirname": override_dirname(overrides, separators),
-            },
-        }
-    )
-    return job
+        logging.disable(disabled)
 
 
 def override_dirname(overrides: list[str], settings: DictConfig) -> str:

@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config.checks import typed_values
+from rlgames.config.command_schemas import SWEEP, TRAIN
 from rlgames.config.compose import load_composition
 from rlgames.config.hydra_job import HydraJob
 from rlgames.config.overrides import parse_overrides
@@ -37,6 +38,18 @@ def split_launch(words: list[str]) -> tuple[LaunchConfig, list[str]]:
         values |= typed_values(LaunchConfig, node, "")
     rest = [word for word in words if word not in own or word.startswith("config=")]
     return LaunchConfig(**values), rest
+
+
+def is_sweep_key(word: str) -> bool:
+    """Whether an override has a key that only a sweep has."""
+    return word.partition("=")[0].split(".")[0] in SWEEP.key_names - TRAIN.key_names
+
+
+def check_single_run(words: list[str], hint: str) -> None:
+    """Raises ConfigError for a key that only a sweep has."""
+    for word in words:
+        if is_sweep_key(word):
+            raise ConfigError(f"{word} belongs to a sweep", hint)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config.checks import wrong_interpolation
 from rlgames.config.compose import Composition, create_hydra
+from rlgames.config.hydra_job import logging_restored
 from rlgames.core.errors import ConfigError
 
 
@@ -24,7 +24,6 @@ class _Composed(Hydra):
     """Hydra with a config that is composed already."""
 
     def __init__(self, composition: Composition, resolve: bool = False) -> None:
-        GlobalHydra.instance().clear()
         super().__init__(
             task_name="rlgames", config_loader=create_hydra(composition.folders).config_loader
         )
@@ -55,39 +54,34 @@ def show_config(
         is_hydra = str(package).split(".")[0] == "hydra"
         if node is None or (kind == "job" and is_hydra) or (kind == "hydra" and not is_hydra):
             raise ConfigError(f"no package is called {package!r} in --cfg {kind}")
-    try:
-        _Composed(composition, resolve).show_cfg(
-            composition.name, composition.words, kind, package, resolve
-        )
-    except OmegaConfBaseException as error:
-        raise wrong_interpolation(error) from None
-    finally:
-        GlobalHydra.instance().clear()
+    with _printing():
+        try:
+            _Composed(composition, resolve).show_cfg(
+                composition.name, composition.words, kind, package, resolve
+            )
+        except OmegaConfBaseException as error:
+            raise wrong_interpolation(error) from None
 
 
 def show_info(composition: Composition, info: str) -> None:
     """Print what Hydra's --info does. info: all, config, defaults, defaults-tree, plugins or
     searchpath."""
-    with _logging_restored():
+    with _printing():
         _Composed(composition).show_info(info, composition.name, composition.words)
 
 
 def show_hydra_help() -> None:
     """Print what Hydra's --hydra-help does."""
-    with _logging_restored():
-        GlobalHydra.instance().clear()
+    with _printing():
         create_hydra().hydra_help(None, get_args_parser(), Namespace(overrides=[]))
 
 
 @contextmanager
-def _logging_restored() -> Iterator[None]:
-    """A block after which the root logger is as it was: Hydra prints by logging."""
-    root = logging.getLogger()
-    handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
+def _printing() -> Iterator[None]:
+    """A block in which Hydra prints, some of it by logging; afterwards nothing of it is left."""
+    GlobalHydra.instance().clear()
     try:
-        yield
+        with logging_restored():
+            yield
     finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        logging.disable(disabled)
         GlobalHydra.instance().clear()

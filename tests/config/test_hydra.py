@@ -142,6 +142,8 @@ def test_every_flag_of_hydra_is_known():
             (["--resolve"], "--resolve needs --cfg"),
             (["--package", "learner"], "--package needs --cfg"),
             (["--cfg", "jobs"], "did you mean job?"),
+            (["--cfg"], "--cfg needs a value; write --cfg job|hydra|all"),
+            (["--cfg", "job", "-p"], "--package needs a value; write --package PACKAGE"),
             (["--info", "plugin", "lr=1"], "cannot read 'plugin'"),
             (["--cfg", "job", "-p", "nowhere"], "no package is called 'nowhere'"),
             (["--config-name", "nobody"], "no config is called 'nobody'"),
