@@ -35,24 +35,21 @@ REFERENCES = {"random": "random play", "optimal": "optimum"}
 
 @dataclass(frozen=True)
 class CurveOptions:
-    """How curves are drawn; the fields are keys of `rlgames report`, None for their defaults.
+    """How curves are drawn, by keys of `rlgames report`.
 
-    window: average a training metric over this many games; None: draw it as logged. compare: the
-    setting that tells the agents apart whose runs are one curve; None: one curve for each row.
+    metric: empty for the default. window: average a training metric over this many games; None:
+    draw it as logged. compare: the setting that tells agents apart, each of which is one curve;
+    None: one curve for each row.
     """
 
     metric: Sequence[str] = ()
     window: int | None = None
-    x: str | None = None
-    aggregate: str | None = None
-    band: str | None = None
-    width: str | float | None = None
-    style: str | None = None
+    x: str = "games"
+    aggregate: str = "mean"
+    band: str = "ci"
+    width: str | float = "page"
+    style: str = "color"
     compare: str | None = None
-
-    @property
-    def words(self) -> tuple[str, str, str]:
-        return self.x or "games", self.aggregate or "mean", self.band or "ci"
 
 
 @dataclass(frozen=True)
@@ -70,20 +67,14 @@ def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions)
     known, an unknown metric, a window that the logs do not allow, and OSError.
     """
     figures.check_figure("curves", path)
-    _, aggregate, band = options.words
-    if band == "sd" and aggregate != "mean":
-        raise ConfigError(f"band=sd is about the mean, not the {AGGREGATES[aggregate]}", "band=ci")
+    if options.band == "sd" and options.aggregate != "mean":
+        aggregate = AGGREGATES[options.aggregate]
+        raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(report, options)
     sources = _sources(report, rows, options.compare)
-    panels = [
-        drawing.panels(metric, sources) for metric in _checked_metrics(drawing, options, sources)
-    ]
-    figure = figures.draw_panels(
-        panels,
-        figures.width_in_inches(options.width),
-        options.style or "color",
-        drawing.note(),
-    )
+    panels = [drawing.panels(metric, sources) for metric in drawing.metrics(sources)]
+    width = figures.width_in_inches(options.width)
+    figure = figures.draw_panels(panels, width, options.style, drawing.note())
     figures.save_figure(figure, path)
 
 
@@ -95,17 +86,36 @@ class _Drawing:
         self.lines = {run.path: _lines(run.path) for run in report.runs}
         self.num_seeds = self.num_left_out = 0
 
+    def metrics(self, sources: Sequence[Source]) -> list[str]:
+        """The metrics to draw, by default the one that selects checkpoints. Raises ConfigError."""
+        options, report = self.options, self.report
+        if not options.metric:
+            if options.compare is not None and len(_games(sources)) > 1:
+                return [NORMALIZED]
+            judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
+            return [f"eval/{judged[0]}" if judged else "eval/points"]
+        metrics = {name for each in self.lines.values() for line in each for name in line}
+        metrics -= {"games"}
+        for metric in options.metric:
+            if metric not in {*metrics, NORMALIZED}:
+                near = nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
+                raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
+            if options.window is not None and not metric.startswith("train/"):
+                hint = "metric=train/turns is a mean over training games"
+                raise ConfigError(f"window={options.window} needs a metric of training", hint)
+        return list(options.metric)
+
     def panels(self, metric: str, sources: Sequence[Source]) -> list[Panel]:
         """One panel for each game; one for all of them where agents are compared."""
         is_pooled = metric == NORMALIZED and self.options.compare is not None
-        games = sorted({game for source in sources for game in source.games})
+        games = _games(sources)
         titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
         groups = [games] if is_pooled else [[game] for game in games]
         panels = []
         for group in groups:
             lines = self._panel_lines(metric, sources, group)
-            title = f"{len(games)} games" * (len(games) > 1) if is_pooled else titles[group[0]]
-            x_label = X_AXES[self.options.words[0]][1]
+            title = f"{len(games)} games" if len(group) > 1 else titles[group[0]]
+            x_label = X_AXES[self.options.x][1]
             references = self._references(metric, group)
             panels.append(Panel(title, x_label, _y_label(metric), lines, references))
         return panels
@@ -124,10 +134,9 @@ class _Drawing:
                 self.num_left_out += 1
                 continue
             self.num_seeds = max(self.num_seeds, *map(len, curves))
-            x_name, aggregate, band = self.options.words
             # Otherwise the curve would jump where a seed or a game ends.
-            is_shared = len(games) > 1 or x_name != "games"
-            x, y, limits = over_seeds(curves, aggregate, band, is_shared)
+            is_shared = len(games) > 1 or self.options.x != "games"
+            x, y, limits = over_seeds(curves, self.options.aggregate, self.options.band, is_shared)
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
         if lines:
@@ -149,7 +158,7 @@ class _Drawing:
         curve = points(lines, f"eval/{run.figure}" if is_normalized else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
-        x, y = along(lines, curve, self.options.words[0])
+        x, y = along(lines, curve, self.options.x)
         return x, normalized(y, *self._ends(game)) if is_normalized else y
 
     def _ends(self, game: str) -> tuple[float, float]:
@@ -175,11 +184,11 @@ class _Drawing:
 
     def note(self) -> str:
         """What the curves and bands are, in one line; empty for a single seed as logged."""
-        _, aggregate, band = self.options.words
         words = []
         if self.num_seeds > 1:
-            words.append(f"{AGGREGATES[aggregate]} of {self.num_seeds} seeds")
-            words += [f"band: {BANDS[band]}"] if BANDS[band] else []
+            words.append(f"{AGGREGATES[self.options.aggregate]} of {self.num_seeds} seeds")
+            band = BANDS[self.options.band]
+            words += [f"band: {band}"] if band else []
         if self.options.window is not None:
             words.append(f"mean of the last {self.options.window:,} games")
         if self.num_left_out:
@@ -215,27 +224,8 @@ def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[S
     return sources
 
 
-def _checked_metrics(
-    drawing: _Drawing, options: CurveOptions, sources: Sequence[Source]
-) -> list[str]:
-    """The metrics, by default the one that selects checkpoints. Raises ConfigError."""
-    report = drawing.report
-    metrics = {name for each in drawing.lines.values() for line in each for name in line}
-    metrics -= {"games"}
-    games = {game for source in sources for game in source.games}
-    if not options.metric:
-        judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
-        if options.compare is not None and len(games) > 1:
-            return [NORMALIZED]
-        return [f"eval/{judged[0]}" if judged else "eval/points"]
-    for metric in options.metric:
-        if metric not in {*metrics, NORMALIZED}:
-            near = nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
-            raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
-        if options.window is not None and not metric.startswith("train/"):
-            hint = "metric=train/turns is a mean over training games"
-            raise ConfigError(f"window={options.window} needs a metric of training", hint)
-    return list(options.metric)
+def _games(sources: Sequence[Source]) -> list[str]:
+    return sorted({game for source in sources for game in source.games})
 
 
 def _lines(run: Path) -> list[dict[str, float]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
 
 from rlgames.commands.run_config import config_for_run
 from rlgames.config.checks import to_plain
@@ -44,8 +45,9 @@ def play(
     cfg = config_for_run("play", run, overrides)
     device = build_device(cfg)
     game, opponent, advisor = _opponent_and_advisor(cfg, run)
-    placement = _check_fleet(cfg, game)
+    layout = _fixed_layout(cfg, game)
     interface = make_interface(cfg.interface)
+    asks_for_fleet = cfg.fleet == "hand" or (cfg.fleet is None and interface.asks_for_fleet)
     human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
     players: list[Player] = [human]
     order = [0]
@@ -61,8 +63,9 @@ def play(
         number += 1
         try:
             state = game.initial(1, rng)
-            if placement is not None:
-                state = _with_fleet(game, state, cfg, human, interface)
+            if isinstance(game, SalvoDuel):
+                own = human.place_fleet(Placement(game.fleet)) if asks_for_fleet else layout
+                state = state if own is None else game.with_layout(state, cfg.seat - 1, own)
             moves, results = InteractiveGame(game, players, order, state, rng).collect()
         except PlayerQuit as left:
             print(left if left.by_command else f"\n{left}; the game is not recorded")
@@ -99,19 +102,13 @@ def _opponent_and_advisor(
     return game, opponent if two else None, advisor
 
 
-def _check_fleet(cfg: DictConfig, game: Game[Any]) -> Placement | None:
-    """An empty placement in games where a person may place a fleet. Raises ConfigError."""
-    if isinstance(game, SalvoDuel):
-        _fleet_in_words(cfg, game)
-        return Placement(game.fleet)
-    if cfg.fleet is not None:
+def _fixed_layout(cfg: DictConfig, game: Game[Any]) -> Tensor | None:
+    """Uint8 [N]: the fleet that fleet= lists, None if it lists none. Raises ConfigError."""
+    if cfg.fleet is None:
+        return None
+    if not isinstance(game, SalvoDuel):
         raise ConfigError(f"{game.spec.name} has no fleet of yours to place", "leave fleet= out")
-    return None
-
-
-def _fleet_in_words(cfg: DictConfig, game: SalvoDuel) -> Placement | None:
-    """The fleet that fleet= lists; None for random, hand and null. Raises ConfigError."""
-    if cfg.fleet in (None, "random", "hand"):
+    if cfg.fleet in ("random", "hand"):
         return None
     placement = Placement(game.fleet)
     try:
@@ -126,16 +123,4 @@ def _fleet_in_words(cfg: DictConfig, game: SalvoDuel) -> Placement | None:
             f"fleet={cfg.fleet} lacks a ship of {placement.next_length}",
             f"list all ships: {', '.join(map(str, game.fleet.ships))}",
         )
-    return placement
-
-
-def _with_fleet(
-    game: Game[Any], state: Any, cfg: DictConfig, human: Human, interface: LineInterface
-) -> Any:
-    """The initial position with the fleet of the person, who may be asked for it."""
-    assert isinstance(game, SalvoDuel)
-    placement = _fleet_in_words(cfg, game)
-    layout = None if placement is None else placement.layout()
-    if cfg.fleet == "hand" or (cfg.fleet is None and interface.asks_for_fleet):
-        layout = human.place_fleet(Placement(game.fleet))
-    return state if layout is None else game.with_layout(state, cfg.seat - 1, layout)
+    return placement.layout()

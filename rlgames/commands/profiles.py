@@ -18,14 +18,11 @@ LABELS = ("normalized score (0: random play, 1: optimum)", "fraction of runs\nat
 
 
 def write_profiles(
-    comparison: Comparison,
-    path: Path,
-    width: str | float | None = None,
-    style: str | None = None,
+    comparison: Comparison, path: Path, width: str | float = "page", style: str = "color"
 ) -> None:
     """Write the performance profiles as a figure or, to a .csv or .json file, as numbers.
 
-    width, style: see figures.draw_panels. Raises ConfigError and OSError.
+    width: see figures.width_in_inches. style: a key of figures.COLORS. Raises ConfigError, OSError.
     """
     suffix = path.suffix.lower()
     if suffix not in TABLES:
@@ -43,7 +40,7 @@ def write_profiles(
         return
     lines = [Line(name, PROFILE_LEVELS, values) for name, values in comparison.profiles.items()]
     panel = Panel("", *LABELS, lines, y_range=(-0.03, 1.03))
-    figure = figures.draw_panels([[panel]], figures.width_in_inches(width), style or "color")
+    figure = figures.draw_panels([[panel]], figures.width_in_inches(width), style)
     figures.save_figure(figure, path)
 
 

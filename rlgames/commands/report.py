@@ -73,8 +73,9 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     if cfg.curves is not None:
         from rlgames.commands.curves import CurveOptions, draw
 
-        names = [item.name for item in fields(CurveOptions)]
-        draw(report, rows, Path(cfg.curves), CurveOptions(**{name: cfg[name] for name in names}))
+        values = {item.name: cfg[item.name] for item in fields(CurveOptions)}
+        typed = {name: value for name, value in values.items() if value is not None}
+        draw(report, rows, Path(cfg.curves), CurveOptions(**typed))
     comparison = None
     if cfg.compare is not None:
         comparison = _compare(runs, cfg)
@@ -95,7 +96,7 @@ def _compare(runs: list[RunSummary], cfg: DictConfig) -> Comparison:
     if cfg.profile is not None:
         from rlgames.commands.profiles import write_profiles
 
-        write_profiles(comparison, Path(cfg.profile), cfg.width, cfg.style)
+        write_profiles(comparison, Path(cfg.profile), cfg.width or "page", cfg.style or "color")
     return comparison
 
 

@@ -112,10 +112,8 @@ def check_figure(key: str, path: Path, formats: Sequence[str] = FORMATS) -> None
         raise ConfigError(f"{key}= needs matplotlib", "pip install 'rlgames[figures]'")
 
 
-def width_in_inches(width: str | float | None) -> float:
-    """The value of width=, by default a page. Raises ConfigError for another word."""
-    if width is None:
-        return WIDTHS["page"]
+def width_in_inches(width: str | float) -> float:
+    """The value of width=: inches, or a key of WIDTHS. Raises ConfigError for another word."""
     if isinstance(width, str):
         if width not in WIDTHS:
             raise ConfigError(
