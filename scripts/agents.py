@@ -1,4 +1,4 @@
-"""Trains the small agents that come with rlgames: rlgames/agents/*.safetensors.
+"""Trains the small agents that come with rlgames, rlgames/agents/*.safetensors.
 
 Each takes up to three minutes on one thread. Usage:
 

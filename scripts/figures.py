@@ -1,6 +1,6 @@
-"""Makes the figures of docs/figures.md by its own commands: docs/pictures/*.
+"""Makes the figures of docs/figures.md in docs/pictures/ by running the commands of that page.
 
-The study is trained once, into --out, in some minutes. Usage:
+The study is trained once, into --out, in a few minutes. Usage:
 
     python scripts/figures.py [--out outputs/figures]
 """

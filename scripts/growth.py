@@ -2,7 +2,7 @@
 
     python scripts/growth.py [--seconds 3600] [--out outputs/growth] [--picture FILE.png]
 
-It trains, looks at the process every --seconds / 180, stops it, and prints a table.
+It trains, measures 180 times, stops the training, and prints a table.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ from rlgames.drawing.figures import Line, Panel
 
 WORDS = ("game=salvo", "board=4", "shots=2", "log_every=1000", "eval_every=10000")
 WORDS += ("save_every=10000", "games=1000000000")
-"""A preset's training without an end; it logs and evaluates more often than by default."""
+"""A training that does not end; it logs and evaluates more often than by default."""
 
-NUM_SAMPLES, SHOWN, COLUMNS = 180, (0.02, 0.25, 0.5, 0.75, 1.0), 3
+NUM_SAMPLES, COLUMNS = 180, 3
+
+TABLE_FRACTIONS = (0.02, 0.25, 0.5, 0.75, 1.0)
+"""The columns of the table, as fractions of the time."""
 
 
 def main() -> None:
@@ -46,7 +49,7 @@ def main() -> None:
 
 
 def measure(run: Path, seconds: float) -> dict[str, list[float]]:
-    """Train for so long, and look at the process and its files now and then."""
+    """Train for this long, and measure the process and its files at equal intervals."""
     samples: dict[str, list[float]] = {}
     words = ["train", *WORDS, f"out={run}"]
     process = subprocess.Popen([sys.executable, "-m", "rlgames", *words], stdout=subprocess.DEVNULL)
@@ -56,7 +59,7 @@ def measure(run: Path, seconds: float) -> dict[str, list[float]]:
             time.sleep(max(0.0, start + number * seconds / NUM_SAMPLES - time.monotonic()))
             if process.poll() is not None:
                 sys.exit(f"the training ended with exit code {process.returncode}")
-            for name, value in look(process.pid, run).items():
+            for name, value in measure_once(process.pid, run).items():
                 samples.setdefault(name, []).append(value)
             samples.setdefault("minutes", []).append((time.monotonic() - start) / 60)
     finally:
@@ -65,8 +68,8 @@ def measure(run: Path, seconds: float) -> dict[str, list[float]]:
     return samples
 
 
-def look(pid: int, run: Path) -> dict[str, float]:
-    """What a process and the files of its run take now."""
+def measure_once(pid: int, run: Path) -> dict[str, float]:
+    """What a process and the files of its run use now."""
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )
@@ -99,7 +102,7 @@ def draw(samples: Mapping[str, list[float]], path: Path) -> None:
 
 def print_table(samples: Mapping[str, list[float]]) -> None:
     """The quantities at a few times."""
-    rows = [round(share * (NUM_SAMPLES - 1)) for share in SHOWN]
+    rows = [round(fraction * (NUM_SAMPLES - 1)) for fraction in TABLE_FRACTIONS]
     table = Table("", *(f"{samples['minutes'][row]:.0f} min" for row in rows))
     for name, values in samples.items():
         if name != "minutes":
