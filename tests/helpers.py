@@ -74,6 +74,29 @@ def _agent_and_learner(
     return Agent(game, policy, sampling, records_log_prob=records), learner
 
 
+SMALL_TRAINING = [
+    *("game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"),
+]
+"""A training that is done in about a second."""
+
+SMALL_SALVO = [
+    *("experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"),
+    "batch=20",
+]
+"""A training on a small board, whose games and intervals a test chooses."""
+
+
+def check_refused(done: Any, *hints: str) -> str:
+    """A command was refused in one line, which has these hints and is returned; nothing else was
+    printed."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    for hint in hints:
+        assert hint in done.stderr
+    return str(done.stderr)
+
+
 MAX_MESSAGE_LENGTH = 1000
 
 

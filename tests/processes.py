@@ -24,6 +24,8 @@ from run_files import same as same
 from run_files import tensorboard_events as tensorboard_events
 from screen import Session
 
+from rlgames.sweeps import jobs
+
 
 class Terminal:
     """A fork of this process that runs a command at a pseudo-terminal, and what it has shown."""
@@ -116,3 +118,8 @@ def fresh_session(folder, path, *words):
 
 def run(folder, *words, prepare=None):
     return Process(folder, *words, prepare=prepare).wait()
+
+
+def fork_jobs():
+    """Have the jobs of a sweep be forks of this process, which start faster than new ones."""
+    jobs.start_process = Forked

@@ -4,13 +4,13 @@ import sys
 
 import pytest
 import torch
+from helpers import SMALL_TRAINING
 
 import rlgames
 from rlgames.cli import notebook
 from rlgames.core.errors import ConfigError, own_place, to_user_error
 
-SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
-SMALL += ["solve_seconds=0"]
+SMALL = [*SMALL_TRAINING, "solve_seconds=0"]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from helpers import check_refused
 
 from rlgames.cli.help import command_help, overview
 from rlgames.commands import listing
@@ -185,10 +186,7 @@ def test_the_help_of_training_fits_on_two_screens():
     ],
 )
 def test_mistyped_words_are_answered_with_the_nearest(words, told, typed):
-    done = typed(*words)
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refused(typed(*words), told)
 
 
 def test_words_beside_help_select_what_it_explains(typed):

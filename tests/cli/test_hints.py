@@ -3,13 +3,11 @@
 import json
 
 import pytest
+from helpers import SMALL_TRAINING, check_refused
 
 import rlgames as package
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
-
-SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[4]"]
-SMALL += ["solve_seconds=0", "learner.epochs=1"]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +15,8 @@ def outputs(tmp_path_factory):
     """A directory whose outputs/ has two runs, the newest of them 20 games of seed 5."""
     folder = tmp_path_factory.mktemp("work")
     for seed in (4, 5):
-        package.train([*SMALL, f"seed={seed}", f"out={folder}/outputs/tictactoe/{seed}"])
+        words = [*SMALL_TRAINING, "solve_seconds=0", f"seed={seed}"]
+        package.train([*words, f"out={folder}/outputs/tictactoe/{seed}"])
     return folder / "outputs"
 
 
@@ -25,13 +24,6 @@ def outputs(tmp_path_factory):
 def run(outputs, tmp_path):
     (tmp_path / "outputs").symlink_to(outputs)
     return "outputs/tictactoe/5"
-
-
-def refused(done, *hints):
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    for hint in hints:
-        assert hint in done.stderr
 
 
 def test_numbers_with_an_exponent_are_whole_numbers(typed):
@@ -52,8 +44,8 @@ def test_latest_names_the_newest_run(run, typed):
     assert "is finished" in typed("resume", "latest").stdout
 
 
-def test_latest_without_a_run_is_refused(typed):
-    refused(typed("eval", "latest"), "there is no latest run in outputs/")
+def test_latest_without_a_run_is_check_refused(typed):
+    check_refused(typed("eval", "latest"), "there is no latest run in outputs/")
 
 
 def test_the_folder_of_checkpoints_stands_for_its_run(run, typed):
@@ -65,18 +57,18 @@ def test_the_folder_of_checkpoints_stands_for_its_run(run, typed):
 
 
 def test_another_game_is_blamed_not_its_keys(run, typed):
-    refused(typed("eval", run, "game=connect4"),
+    check_refused(typed("eval", run, "game=connect4"),
             "game=connect4 differs from the trained game=tictactoe")  # fmt: skip
 
 
 def test_a_run_behind_a_key_is_named_with_what_to_type(run, typed):
-    refused(typed("eval", "opponent=random", run), "the run comes first",
+    check_refused(typed("eval", "opponent=random", run), "the run comes first",
             f"write rlgames eval {run} opponent=random")  # fmt: skip
-    refused(typed("eval", run, "latest"), "takes one run, and latest is another")
+    check_refused(typed("eval", run, "latest"), "takes one run, and latest is another")
 
 
 def test_a_game_without_a_solver_is_named(typed):
-    refused(typed("solve", "game=salvo_duel"), "there is no solver for game=salvo_duel")
+    check_refused(typed("solve", "game=salvo_duel"), "there is no solver for game=salvo_duel")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import rendered
+from helpers import SMALL_SALVO, rendered
 
 from rlgames.cli import live_view, progress
 from rlgames.cli.live_view import RenderedView, blocks
@@ -24,8 +24,7 @@ from rlgames.config.compose import load_config
 from rlgames.training.callbacks import Callback
 from rlgames.training.run import train
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "log_every=40", "eval_every=100", "eval_games=20"]
+WORDS = [*SMALL_SALVO, "log_every=40", "eval_every=100", "eval_games=20"]
 
 VIEW = ProgressView(
     total=1000,

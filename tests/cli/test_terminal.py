@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers import SMALL_TRAINING
 from markers import one_in
 from processes import Terminal
 
@@ -16,7 +17,6 @@ from rlgames.config.command import Command
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 
-SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
 EVAL = ["eval", "player=random", "game=2048", "board=2", "games=20"]
 
 
@@ -49,7 +49,7 @@ def test_twenty_columns_lose_no_figure(typed, monkeypatch):
 
 
 def test_a_dumb_terminal_and_a_pipe_are_sent_no_control_codes(typed, tmp_path):
-    words = ["train", *SMALL, "solve_seconds=0"]
+    words = ["train", *SMALL_TRAINING, "solve_seconds=0"]
     assert "\x1b" not in at_a_terminal(tmp_path, *words, TERM="dumb")
     done = typed(*words)
     assert done.returncode == 0
@@ -59,7 +59,8 @@ def test_a_dumb_terminal_and_a_pipe_are_sent_no_control_codes(typed, tmp_path):
 def test_no_color_is_heeded(tmp_path):
     import re
 
-    shown = at_a_terminal(tmp_path, "train", *SMALL, "solve_seconds=0", TERM="xterm", NO_COLOR="1")
+    words = ["train", *SMALL_TRAINING, "solve_seconds=0"]
+    shown = at_a_terminal(tmp_path, *words, TERM="xterm", NO_COLOR="1")
     colours = re.findall(r"\x1b\[(?:[0-9;]*;)?(?:3[0-9]|4[0-9]|9[0-7])[0-9;]*m", shown)
     assert colours == []
 
@@ -83,7 +84,7 @@ def test_a_closed_pipe_ends_quietly_and_training_continues(tmp_path):
         finally:
             os.close(writer)
 
-    done = into_nothing("train", *SMALL, "solve_seconds=0", "out=run")
+    done = into_nothing("train", *SMALL_TRAINING, "solve_seconds=0", "out=run")
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "done"
     for words in (["--help"], ["eval", "nothing", "format=json"]):
@@ -192,8 +193,8 @@ def test_everything_won_is_no_certainty(typed):
 
 
 def test_runs_that_lack_files_are_compared_or_named(typed, tmp_path):
-    package.train([*SMALL, f"out={tmp_path}/whole"])
-    package.train([*SMALL, "seed=1", f"out={tmp_path}/bare"])
+    package.train([*SMALL_TRAINING, f"out={tmp_path}/whole"])
+    package.train([*SMALL_TRAINING, "seed=1", f"out={tmp_path}/bare"])
     for name in ("metrics.jsonl", "config.yaml", "run.json", "train.log"):
         (tmp_path / "bare" / name).unlink()
     done = typed("arena", "whole", "bare", "random", "games=4", "format=json")
@@ -215,7 +216,7 @@ def test_nobody_meets_themselves_in_an_arena(typed, tmp_path):
 
 
 def test_a_quick_look_replaces_no_evaluation(typed, tmp_path):
-    run = package.train([*SMALL, f"out={tmp_path}/run"])
+    run = package.train([*SMALL_TRAINING, f"out={tmp_path}/run"])
     kept = run / "eval.json"
     assert typed("eval", "run", "games=2").returncode == 0
     assert json.loads(kept.read_text())["games"] == 2
@@ -248,7 +249,7 @@ def test_what_is_printed_controls_no_terminal(typed, tmp_path, capfd):
         assert done.returncode == 2
         assert len(done.stderr.strip().splitlines()) == 1
         assert not set("\x1b\x07\u202e") & set(done.stdout + done.stderr)
-    run = package.train([*SMALL, f"out={tmp_path}/run"])
+    run = package.train([*SMALL_TRAINING, f"out={tmp_path}/run"])
     run.rename(tmp_path / "x[bold]:smile:\x1b[31m")
     done = typed("eval", "x[bold]:smile:\x1b[31m", "games=4")
     assert r"x[bold]:smile:\x1b[31m against random" in done.stdout

@@ -7,6 +7,7 @@ import statistics
 import numpy as np
 import pytest
 import yaml
+from helpers import check_refused
 from matplotlib.colors import to_rgb
 from PIL import Image
 
@@ -268,10 +269,7 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_line(words, hint, sweep, typed):
-    said = typed("report", "sweep", *words)
-    assert (said.returncode, said.stdout) == (2, "")
-    assert hint in said.stderr
-    assert len(said.stderr.splitlines()) == 1
+    check_refused(typed("report", "sweep", *words), hint)
 
 
 def test_axes_and_scores_that_are_not_known_are_refused(tmp_path, typed):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers import SMALL_TRAINING, check_refused
 from markers import one_in
 
 import rlgames as package
@@ -16,16 +17,6 @@ from rlgames.config.registry import load_part
 from rlgames.factory import components, memory
 from rlgames.factory.memory import count_parameters, free_memory
 from rlgames.games.k_in_a_row import KInARow
-
-SMALL = ["game=tictactoe", "games=20", "batch=10", "eval_games=4", "policy.layers=[8]"]
-
-
-def refused(done, *hints):
-    assert done.returncode == 2, done.stdout + done.stderr
-    for hint in hints:
-        assert hint in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +48,7 @@ def refused(done, *hints):
     ),
 )
 def test_what_is_wrong_is_named_with_what_would_do(words, hints, typed, tmp_path):
-    refused(typed("train", *words), *hints)
+    check_refused(typed("train", *words), *hints)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,7 +59,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
         ["play", "game=tictactoe"],
         ["arena", "random", "exact", "game=tictactoe"],
     ):
-        refused(typed(*words, "device=cuda:99"), "use device=cpu")
+        check_refused(typed(*words, "device=cuda:99"), "use device=cpu")
 
 
 @pytest.mark.parametrize(
@@ -104,15 +95,15 @@ def test_a_gpu_that_is_not_there_is_refused_by_every_command(typed, monkeypatch)
 )
 def test_what_cannot_be_held_in_memory_is_refused(words, hints, typed, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 23)
-    refused(typed("train", *words), *hints)
+    check_refused(typed("train", *words), *hints)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_evaluation_that_cannot_be_held_in_memory_is_refused(typed, monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 29)
     words = ["eval", "player=random", "game=salvo", "board=32"]
-    refused(typed(*words, "games=10000000", "batch=10000000"), "batch=10000000", "fits")
-    refused(typed(*words, "games=1000000000000"), "games=1000000000000", "fits")
+    check_refused(typed(*words, "games=10000000", "batch=10000000"), "batch=10000000", "fits")
+    check_refused(typed(*words, "games=1000000000000"), "games=1000000000000", "fits")
 
 
 def test_the_weights_of_a_network_are_counted_without_making_it():
@@ -143,7 +134,7 @@ def test_a_control_groups_limit_counts(monkeypatch):
     one_in(2, [["learner.minibatches=7"], ["learner.minibatches=100000", "learner.epochs=2"]]),
 )
 def test_minibatches_need_not_divide_a_batch(words, tmp_path):
-    run = package.train([*SMALL, *words, f"out={tmp_path}/run"])
+    run = package.train([*SMALL_TRAINING, *words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
@@ -166,7 +157,7 @@ NAMES = ["two words", "é – 漢字 🎲", "[red]markup[", "back\\slash", "it's
 
 
 def test_odd_paths_are_written_and_read(typed, tmp_path):
-    package.train([*SMALL, f"out={tmp_path}/first"])
+    package.train([*SMALL_TRAINING, f"out={tmp_path}/first"])
     for name in NAMES:
         (tmp_path / "first").rename(tmp_path / name)
         done = typed("eval", name, "games=4", f"record={name} games"[:250], "format=json")
@@ -179,7 +170,7 @@ def test_odd_paths_are_written_and_read(typed, tmp_path):
 
 @pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_runs_and_records_have_odd_paths(name, typed, tmp_path):
-    done = typed("train", *SMALL, f"out={name}", "solve_seconds=0")
+    done = typed("train", *SMALL_TRAINING, f"out={name}", "solve_seconds=0")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / name / "checkpoints" / "best.safetensors").is_file()
     assert name in done.stdout
@@ -193,7 +184,7 @@ def test_runs_and_records_have_odd_paths(name, typed, tmp_path):
 def test_names_that_are_too_long_are_refused_in_one_line(command, typed):
     name = 256 * "x"
     words = {
-        "train": ["train", *SMALL, f"out={name}"],
+        "train": ["train", *SMALL_TRAINING, f"out={name}"],
         "eval": ["eval", "player=random", "game=tictactoe", "games=2", f"record={name}"],
         "arena": ["arena", name, "random"],
         "play": ["play", name],
@@ -206,7 +197,7 @@ def test_names_that_are_too_long_are_refused_in_one_line(command, typed):
 def test_a_sweep_takes_players_by_name_only(typed, tmp_path):
     (tmp_path / "first").mkdir()
     done = typed("train", "-m", "game=connect4", "opponent=random,first", "out=sweep")
-    refused(done, "first is a run", "opponent=first")
+    check_refused(done, "first is a run", "opponent=first")
     assert not (tmp_path / "sweep").exists()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import check_refused
 from hydra.core.config_store import ConfigStore
 from markers import one_in
 
@@ -211,12 +212,6 @@ def trained(*words):
     return package.train(["plugins=[mine]", *words, "out=run"])
 
 
-def refused(done):
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stderr
-
-
 @pytest.mark.parametrize(
     "words",
     one_in(
@@ -298,7 +293,7 @@ def test_help_lists_them(command, typed):
     ),
 )
 def test_mistyped_words_are_answered_as_ever(words, hint, typed):
-    assert hint in refused(typed("train", "plugins=[mine]", *words))
+    assert hint in check_refused(typed("train", "plugins=[mine]", *words))
 
 
 @pytest.mark.parametrize(
@@ -329,14 +324,14 @@ def test_modules_that_cannot_be_imported_are_refused_in_one_line(listed, told, t
     (tmp_path / "leaving.py").write_text("import sys; sys.exit(0)\n")
     (tmp_path / "lacking.py").write_text("import nowhere\n")
     (tmp_path / "json.py").touch()
-    assert told in refused(typed("train", f"plugins=[{listed}]"))
+    assert told in check_refused(typed("train", f"plugins=[{listed}]"))
 
 
 def test_other_words_for_plugins_are_refused(typed):
     for word in ("plugins=mine", "plugins=[mine],[json]", "plugins=null", "plugins="):
-        assert "plugins=[mine]" in refused(typed("train", word))
+        assert "plugins=[mine]" in check_refused(typed("train", word))
     for word in ("+plugins=[mine]", "++plugins=[mine]", "~plugins"):
-        refused(typed("train", word))
+        check_refused(typed("train", word))
     assert "mine" not in sys.modules
 
 
@@ -370,13 +365,13 @@ def test_parts_that_cannot_be_are_refused_in_one_line(group, name, keys, made, t
     if keys == "    cells: int":
         keys = "    cells: int = __import__('dataclasses').field(kw_only=True)"
     register_as(group, name, keys, made)
-    assert told in refused(typed("train", "plugins=[other]"))
+    assert told in check_refused(typed("train", "plugins=[other]"))
     assert name not in registry.REGISTRY.get(group, {}) or name in ("turns", "self")
 
 
 def test_a_name_can_be_registered_again_only_by_the_same_part(typed):
     register_as("reward", "hasty", made="lambda game: 0")
-    assert "reward=hasty is taken" in refused(typed("train", "plugins=[mine,other]"))
+    assert "reward=hasty is taken" in check_refused(typed("train", "plugins=[mine,other]"))
     del sys.modules["mine"]
     assert typed("train", "plugins=[mine]", "--help").returncode == 0
 
@@ -400,9 +395,9 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         assert re.search(line, shown)
     assert "quick" in options("experiment")
     given = f"--config-dir={folder}"
-    assert "mean little?" in refused(typed("train", given, "policy=littel"))
-    assert "mean quick?" in refused(typed("train", given, "experiment=qick"))
-    assert "mean careful?" in refused(typed("eval", given, "player=carefl", "game=salvo"))
+    assert "mean little?" in check_refused(typed("train", given, "policy=littel"))
+    assert "mean quick?" in check_refused(typed("train", given, "experiment=qick"))
+    assert "mean careful?" in check_refused(typed("eval", given, "player=carefl", "game=salvo"))
     found = load_config("train", [given, "experiment=quick", "plugins=[mine]"])
     assert (found.policy.layers, found.policy.activation, found.games) == ([8], "relu", 20)
     found = load_config("train", [given, "plugins=[mine]", "policy=flat"])
@@ -412,7 +407,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     words = [given, "experiment=quick", "eval_games=5", "solve_seconds=0", "out=sweep"]
     done = typed("train", "-m", *words, "policy=little")
     assert "1 of 1 jobs done" in done.stdout, done.stderr
-    assert "name them yourself" in refused(typed("train", given, "experiment=own"))
+    assert "name them yourself" in check_refused(typed("train", given, "experiment=own"))
     for text, told in (
         ("name: [", "parsing"),
         ("- mlp", "no policy is called"),
@@ -424,11 +419,11 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         ("\n", "no policy is called"),
     ):
         (folder / "policy" / "little.yaml").write_text(text)
-        assert told in refused(typed("train", given, "policy=little"))
+        assert told in check_refused(typed("train", given, "policy=little"))
     (folder / "experiment" / "own.yaml").write_text("# @package _global_\nlog_evry: 3\n")
-    assert "mean log_every?" in refused(typed("train", given, "experiment=own"))
+    assert "mean log_every?" in check_refused(typed("train", given, "experiment=own"))
     for words in (["--config-dir"], ["--config-dir="], ["--config-dir", "nowhere"]):
-        assert "--config-dir DIR" in refused(typed("train", *words))
+        assert "--config-dir DIR" in check_refused(typed("train", *words))
 
 
 HYDRAS = """# @package _global_
@@ -489,7 +484,8 @@ def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
     )
     # A fork of this process would know the part already.
     words = [sys.executable, "-m", "rlgames", "eval", "run"]
-    assert told in refused(subprocess.run(words, cwd=tmp_path, capture_output=True, text=True))
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    check_refused(done, told)
     assert not (tmp_path / "marker").exists()
 
 
@@ -520,7 +516,7 @@ def test_a_run_says_which_modules_it_needs_and_imports_none(tmp_path):
 def test_nothing_that_a_checkpoint_lists_is_imported(changes, typed, tmp_path):
     (tmp_path / "evil.py").write_text(EVIL)
     checkpoint(**{"plugins": ["evil"], **changes})
-    assert "\x1b" not in refused(typed("eval", "strange"))
+    assert "\x1b" not in check_refused(typed("eval", "strange"))
     assert not (tmp_path / "marker").exists()
     assert "evil" not in sys.modules
 
@@ -529,14 +525,14 @@ def test_nothing_that_a_record_or_a_run_directory_lists_is_imported(typed, tmp_p
     (tmp_path / "evil.py").write_text(EVIL)
     first = {"rlgames_record": 1, "game": {"name": "evil"}, "plugins": ["evil"]}
     (tmp_path / "games").write_text(json.dumps(first) + "\n")
-    refused(typed("train", "demonstrations=games", "demos_per_batch=1", *SMALL))
+    check_refused(typed("train", "demonstrations=games", "demos_per_batch=1", *SMALL))
     checkpoint(plugins=["evil"], policy={"name": "evil"})
-    assert "plugins=[evil]" in refused(typed("train", "init_from=strange", *SMALL))
+    assert "plugins=[evil]" in check_refused(typed("train", "init_from=strange", *SMALL))
     run = tmp_path / "run"
     run.mkdir()
     (run / "config.yaml").write_text("plugins: [evil]\npolicy: {_target_: evil.main}\n")
     (run / "run.json").write_text('{"plugins": ["evil"]}')
-    refused(typed("eval", "run"))
+    check_refused(typed("eval", "run"))
     assert not (tmp_path / "marker").exists()
 
 

@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 import pytest
+from helpers import check_refused
 
 from rlgames.config import catalogue, registry
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
@@ -65,10 +66,7 @@ def test_values_have_only_their_present_names():
     ],
 )
 def test_an_error_names_the_present_name(words, error, typed):
-    done = typed("train", *words)
-    assert done.returncode == 2
-    assert error in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refused(typed("train", *words), error)
 
 
 def test_a_former_name_is_reported_only_where_the_present_one_is_valid(typed):

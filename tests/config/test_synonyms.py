@@ -1,6 +1,7 @@
 """Names of other libraries: each leads to a key or an option that there is, in one line."""
 
 import pytest
+from helpers import check_refused
 
 from rlgames.config import catalogue
 from rlgames.config.command_schemas import COMMANDS
@@ -53,10 +54,7 @@ def test_case_underscores_and_groups_do_not_matter(name):
     ],
 )
 def test_the_names_of_other_libraries_are_answered_with_those_here(words, hint, typed):
-    done = typed("train", *words)
-    assert done.returncode == 2
-    assert hint in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    check_refused(typed("train", *words), hint)
 
 
 def test_normalized_advantages_are_no_baseline(typed):

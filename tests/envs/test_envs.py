@@ -170,7 +170,8 @@ def test_a_game_for_one_has_one_seat():
 @pytest.mark.filterwarnings("ignore:Observation:UserWarning")
 def test_pettingzoo_api_test_passes(keys, capsys):
     pytest.importorskip("pettingzoo")
-    from pettingzoo.test import api_test, seed_test
+    from pettingzoo.test.api_test import api_test
+    from pettingzoo.test.seed_test import seed_test
 
     from rlgames.envs.pettingzoo_env import env
 

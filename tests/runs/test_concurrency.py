@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers import SMALL_SALVO
 from processes import Forked, Process, final_state, metrics_without_times, run, same
 
 from rlgames.runs.checkpoint import LATEST
@@ -17,8 +18,7 @@ from rlgames.training.checkpointer import Checkpointer
 
 pytestmark = pytest.mark.slow
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "log_every=20", "save_every=20", "eval_every=100", "solve_seconds=0"]
+WORDS = [*SMALL_SALVO, "log_every=20", "save_every=20", "eval_every=100", "solve_seconds=0"]
 WORDS += ["eval_games=10"]
 EVALUATIONS = 20
 PARALLEL = 3

@@ -12,8 +12,16 @@ import shutil
 import signal
 
 import pytest
+from helpers import SMALL_SALVO
 from power_loss import Disk, Recorder, write_state
-from processes import Forked, final_state, metrics_without_times, run, same, tensorboard_events
+from processes import (
+    final_state,
+    fork_jobs,
+    metrics_without_times,
+    run,
+    same,
+    tensorboard_events,
+)
 
 from rlgames.core.signals import Interrupts
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint
@@ -21,13 +29,11 @@ from rlgames.runs.directory import check_new_run, lock_directory
 from rlgames.runs.files import read_run
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.run_log import ResumePoint, RunLog
-from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "log_every=20", "save_every=20", "eval_every=40", "eval_games=10"]
+WORDS = [*SMALL_SALVO, "log_every=20", "save_every=20", "eval_every=40", "eval_games=10"]
 WORDS += ["solve_seconds=0"]
 TRAIN = ["train", *WORDS, "games=120", "out=run"]
 SWEEP = ["train", "-m", *WORDS, "games=40", "seed=0,1", "out=sweep"]
@@ -53,12 +59,12 @@ def recorded(kind, folder):
     root.mkdir()
     *earlier, words = COMMANDS[kind]
     for each in earlier:
-        code, output = run(root, *each, prepare=fork if kind == "extension" else killed)
+        code, output = run(root, *each, prepare=fork_jobs if kind == "extension" else killed)
         assert (code != 0) == (kind != "extension"), output
     recorder = Recorder(root, folder / "recording")
 
     def prepare():
-        fork()
+        fork_jobs()
         write, finish = Checkpointer.write, RunLog.finish
 
         def written(self, *names):
@@ -77,12 +83,8 @@ def recorded(kind, folder):
     return Disk(folder / "recording")
 
 
-def fork():
-    jobs.start_process = Forked
-
-
 def killed():
-    fork()
+    fork_jobs()
     calls, collect = 0, Collector.collect
 
     def there(self, *args):
@@ -201,7 +203,7 @@ def test_power_loss(kind, num_opened, num_resumed, tmp_path):
             words = COMMANDS[kind][-1]
             if words[0] == "train" and can_resume:
                 words = ["resume", words[-1].removeprefix("out=")]
-            code, output = run(root, *words, prepare=fork)
+            code, output = run(root, *words, prepare=fork_jobs)
             assert code == 0, output
             ends_as(root, whole)
         shutil.rmtree(root)

@@ -5,24 +5,18 @@ import platform
 import signal
 
 import pytest
-from helpers import rendered
-from processes import Forked, run, session
+from helpers import SMALL_SALVO, rendered
+from processes import fork_jobs, run, session
 
 from rlgames.cli import sweep_view
 from rlgames.cli.progress import ProgressView
 from rlgames.cli.sweep_progress import JobView, SweepReader, SweepView
 from rlgames.cli.sweep_view import RenderedSweep, shown_jobs
 from rlgames.runs.files import MetricsFollower
-from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Job, Sweep
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "log_every=40", "save_every=100", "eval_every=100", "eval_games=10"]
+WORDS = [*SMALL_SALVO, "log_every=40", "save_every=100", "eval_every=100", "eval_games=10"]
 WORDS += ["solve_seconds=0"]
-
-
-def fork():
-    jobs.start_process = Forked
 
 
 def job(number, status, games=50, curve=()):
@@ -119,7 +113,7 @@ def test_a_refused_job_and_one_that_died_are_named(tmp_path):
 
 def test_plain_lines_in_a_pipe(tmp_path):
     code, text = run(
-        tmp_path, "train", "-m", *WORDS, "games=200", "seed=0,1", "out=sweep", prepare=fork
+        tmp_path, "train", "-m", *WORDS, "games=200", "seed=0,1", "out=sweep", prepare=fork_jobs
     )
     assert code == 0, text
     lines = text.splitlines()
@@ -135,7 +129,7 @@ def test_plain_lines_in_a_pipe(tmp_path):
 
 def test_a_table_in_a_terminal_until_control_c(tmp_path):
     words = ["train", "-m", *WORDS, "games=100000", "seed=0,1", "out=sweep"]
-    terminal = session(tmp_path, *words, rows=20, prepare=fork)
+    terminal = session(tmp_path, *words, rows=20, prepare=fork_jobs)
     text = terminal.wait_until(lambda text: "turns" in text and "1 running" in text)
     first, second, _, summary = text.splitlines()
     assert first.split()[:3] == ["0", "seed=0", "running"]

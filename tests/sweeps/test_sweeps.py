@@ -14,9 +14,19 @@ import time
 from typing import Any
 
 import pytest
+from helpers import SMALL_SALVO
 from markers import quick
 from omegaconf import OmegaConf
-from processes import Forked, Process, final_state, has_ended, metrics_without_times, run, same
+from processes import (
+    Forked,
+    Process,
+    final_state,
+    fork_jobs,
+    has_ended,
+    metrics_without_times,
+    run,
+    same,
+)
 
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
@@ -25,8 +35,7 @@ from rlgames.training import run as training_run
 from rlgames.training.collector import Collector
 from rlgames.training.components import build_components
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "games=100", "log_every=40", "save_every=20", "eval_every=40"]
+WORDS = [*SMALL_SALVO, "games=100", "log_every=40", "save_every=20", "eval_every=40"]
 WORDS += ["solve_seconds=0", "eval_games=10"]
 SEEDS = ["train", "-m", *WORDS, "seed=0,1,2"]
 ALL_DONE = ["3 of 3 jobs done, in sweep", "next: rlgames report sweep"]
@@ -42,14 +51,10 @@ def _forks(monkeypatch):
 def whole(tmp_path_factory):
     """A sweep that never stopped."""
     folder = tmp_path_factory.mktemp("whole")
-    code, told = run(folder, *SEEDS, "out=sweep", prepare=fork)
+    code, told = run(folder, *SEEDS, "out=sweep", prepare=fork_jobs)
     assert code == 0, told
     assert told.splitlines()[-2:] == ALL_DONE
     return folder / "sweep"
-
-
-def fork():
-    jobs.start_process = Forked
 
 
 def is_whole(whole, sweep):
@@ -76,7 +81,7 @@ def in_job(seed, count, what):
         return play(self, *args)
 
     def prepare():
-        fork()
+        fork_jobs()
         Collector.collect = there
 
     return prepare
@@ -86,14 +91,14 @@ def ends(folder, whole, left, *done):
     """Whether resume does what is left, and that only."""
     sweep = folder / "sweep"
     before = files(*(sweep / JOBS[job] for job in done))
-    code, told = run(folder, "resume", "sweep", "dry_run=true", prepare=fork)
+    code, told = run(folder, "resume", "sweep", "dry_run=true", prepare=fork_jobs)
     assert code == 0
     assert [line.split(": ")[:2] for line in told.splitlines()[:-1]] == left
     assert told.splitlines()[-1] == f"{len(left)} of 3 jobs would run, in sweep"
     lock_directory(
         sweep, 20
     ).release()  # a job that is a fork has its sweep's lock, too, until it ends
-    code, told = run(folder, "resume", "sweep", prepare=fork)
+    code, told = run(folder, "resume", "sweep", prepare=fork_jobs)
     assert code == 0, told
     assert told.splitlines()[-2:] == ALL_DONE
     assert told.count(", in sweep/") == len(left)
@@ -109,7 +114,7 @@ def test_a_sweep_that_is_done_is_left_alone(whole):
     assert "seed=2" in found["jobs"][2]["overrides"]
     assert read_run(whole / JOBS[1])["results"]["turns"] > 0
     before = files(*(whole / job for job in JOBS))
-    code, told = run(whole.parent, "resume", "sweep", prepare=fork)
+    code, told = run(whole.parent, "resume", "sweep", prepare=fork_jobs)
     assert (code, told.splitlines()) == (0, ALL_DONE)
     assert before == files(*(whole / job for job in JOBS))
 
@@ -255,12 +260,12 @@ def test_a_sweep_has_one_owner(tmp_path):
     first = Process(tmp_path, *words, prepare=in_job(0, 2, lambda: time.sleep(60)))
     while not (tmp_path / "sweep" / JOBS[0] / "checkpoints/latest.safetensors").exists():
         time.sleep(0.05)
-    code, told = run(tmp_path, "resume", "sweep", prepare=fork)
+    code, told = run(tmp_path, "resume", "sweep", prepare=fork_jobs)
     assert (code, told.count("\n")) == (2, 1)
     assert "another process" in told
     first.send(signal.SIGTERM)
     assert first.wait()[0] == 143
-    code, told = run(tmp_path, *words, prepare=fork)
+    code, told = run(tmp_path, *words, prepare=fork_jobs)
     assert code == 2
     assert "already holds a sweep" in told
     assert "rlgames resume sweep" in told
@@ -338,7 +343,7 @@ SEARCH += ["lr=tag(log,interval(0.001,0.1))", "policy.layers=[4],[8]", "learner.
 
 @pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
 def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
-    code, told = run(tmp_path, "train", "-m", *SEARCH, "out=whole", prepare=fork)
+    code, told = run(tmp_path, "train", "-m", *SEARCH, "out=whole", prepare=fork_jobs)
     assert code == 0, told
     assert "4 of 4 jobs done, in whole" in told.splitlines()
     assert "best: job " in told
@@ -363,7 +368,7 @@ def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
     assert code == -signal.SIGKILL
     said = run(tmp_path, "resume", "sweep", "dry_run=true")[1]
     assert "1 more trials, by best/turns" in said
-    code, told = run(tmp_path, "resume", "sweep", prepare=fork)
+    code, told = run(tmp_path, "resume", "sweep", prepare=fork_jobs)
     assert code == 0, told
     assert told.count(", in sweep/") <= 2
     configs = [

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from helpers import SMALL_SALVO
 from markers import quick
 from processes import final_state, has_ended, metrics_without_times, run, same
 
@@ -13,8 +14,7 @@ from rlgames.runs.checkpoint import LATEST, Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.training import checkpointer
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
+WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
 TRAIN = ["train", *WORDS, "games=400", "out=run"]
 
 

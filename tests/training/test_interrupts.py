@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers import SMALL_SALVO
 from markers import quick, slow
 from processes import (
     Process,
@@ -44,8 +45,7 @@ from rlgames.training.images import ImageCallback
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run
 
-WORDS = ["experiment=null", "game=salvo", "board=3", "ships=[2]", "shots=1", "policy.layers=[8]"]
-WORDS += ["batch=20", "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
+WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]
 
 
 @pytest.fixture(scope="module")
