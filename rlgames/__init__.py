@@ -38,10 +38,10 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
 
 
 def train(overrides: list[str] | None = None) -> Path:
-    """Train as `rlgames train` does with these overrides; returns the run's directory, which has a
-    number behind its name where `exist_ok=true` is given and it holds a run.
+    """Train as `rlgames train` does with these overrides; returns the run's directory.
 
-    A notebook shows the progress and the learning curve. Raises ConfigError for bad input.
+    With `exist_ok=true`, a number is added to its name if it already holds a run. A notebook shows
+    the progress and the learning curve. Raises ConfigError for bad input.
     """
     from rlgames.cli.notebook import NotebookProgress, is_notebook
     from rlgames.config.launch import load_launch, split_launch

@@ -90,7 +90,7 @@ def frames(
         seen = game.public(ply.before)
         likely = probabilities(advisors[current_seat % len(advisors)], seen)
         view = BoardView(game, seen, likely, known.get(current_seat))
-        yield Frame(_told(game, ply, seats), view, ply.action)
+        yield Frame(_describe_move(game, ply, seats), view, ply.action)
         if game.spec.hidden:
             known[current_seat] = seen
         else:
@@ -110,7 +110,7 @@ def probabilities(player: Player, state: State) -> Tensor | None:
         return None
 
 
-def _told(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:
+def _describe_move(game: Game[Any], ply: Ply, seats: Sequence[str]) -> str:
     who = f", {seats[int(ply.before.current_seat[0])]}" if len(seats) > 1 else ""
     name = game.action_to_string(ply.before, 0, ply.action)
     gain = ply.score_delta()

@@ -160,7 +160,7 @@ def load_composition(
 def load_shared(overrides: list[str]) -> Composition:
     """What the jobs of a training or a sweep share: Hydra's own keys, as words and files set them.
 
-    Only words that name a file and Hydra's own are composed. Raises ConfigError.
+    Only Hydra's own words and those that name a file are composed. Raises ConfigError.
     """
     names = ("config", "experiment", "game", "plugins")
     words = [

@@ -17,7 +17,7 @@ PRIMARY = "train"
 
 
 def load_folders(words: list[str]) -> list[str]:
-    """Search the folders that the words name; the words without them.
+    """Add the folders that the words name to those that are searched; returns the other words.
 
     --config-name becomes config=FILE. Raises ConfigError for a folder or a config that does not
     exist.

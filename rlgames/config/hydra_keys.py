@@ -1,7 +1,7 @@
 """Which of Hydra's own keys do what Hydra documents, and why the others are refused.
 
-No key is ignored: one that a line types or a file sets is in these tables, or the training is
-refused. What can run code is read from typed words only, never from files.
+No key is ignored: a key that is typed or that a file sets is in these tables, or the training is
+refused. Keys that can run code are read only from typed words, never from files.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ LAUNCH_KEYS = tuple(item.name for item in fields(LaunchConfig))
 
 
 def split_launch(words: list[str]) -> tuple[LaunchConfig, list[str]]:
-    """The checked launch keys, and the other words; config= stays among these, as it says what the
-    run is.
+    """The checked launch keys, and the other words. config= remains among these, because it is part
+    of what the run is.
 
     Raises ConfigError for a value that a key does not take.
     """

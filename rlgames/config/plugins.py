@@ -32,8 +32,8 @@ def command_for_run(name: str, run: Path, modules: object, *words: str) -> str:
 
 
 def load_plugins(words: list[str]) -> list[str]:
-    """Import the modules of plugins= and search the folders that the words name, see load_folders;
-    the words without these folders.
+    """Import the modules of plugins= and add the folders that the words name, see load_folders;
+    returns the words without these folders.
 
     Only modules named on the command line are imported, never modules named in files. Raises
     ConfigError for a folder or module that does not exist, and for a module that fails.

@@ -1,7 +1,7 @@
 """config=FILE: the config that a training starts from.
 
 A complete config, such as a run's config.yaml, becomes a preset: its settings, and its options,
-which words may replace. It may come from a stranger, so it is data alone: bounded, without
+which words may replace. It may come from a stranger, so it is read as data only: bounded, without
 resolvers. A file with a defaults list is a primary config of Hydra, which Hydra composes.
 """
 

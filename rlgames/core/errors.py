@@ -43,8 +43,8 @@ def to_user_error(error: Exception) -> ConfigError:
 
 
 def own_place(error: BaseException) -> str:
-    """The file and the line, in code that belongs neither to rlgames nor to an installed library,
-    from which an error came; empty where there is none."""
+    """The file and the line from which an error came, in code that belongs neither to rlgames nor
+    to an installed library; empty if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_installed(frame.filename)]
     return f"{own[-1].filename}, line {own[-1].lineno}" if own else ""

@@ -45,7 +45,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def is_plain_yaml(text: str) -> bool:
-    """Whether YAML has no aliases, which make a huge value of little text, and no deep nesting,
+    """Whether YAML has neither aliases, which turn little text into a huge value, nor deep nesting,
     which is slow to parse. Raises yaml.YAMLError."""
     depth = 0
     for event in yaml.parse(text, YAML_LOADER):

@@ -38,7 +38,7 @@ def write_animation(path: Path, scenes: Sequence[Scene], seconds: Sequence[float
 
 
 def find_ffmpeg() -> str | None:
-    """The program ffmpeg, of the system or of the package imageio-ffmpeg; None without it."""
+    """The path of ffmpeg, from the system or the package imageio-ffmpeg; None without it."""
     program = shutil.which("ffmpeg")
     if program is not None:
         return program
@@ -52,7 +52,7 @@ def _write_mp4(path: Path, frames: list[Image.Image], seconds: Sequence[float]) 
     program = find_ffmpeg()
     if program is None:
         raise ConfigError("an MP4 needs ffmpeg", "pip install imageio-ffmpeg, or write a .gif")
-    # The usual pixel format halves the colors' resolution, so both sides are even.
+    # yuv420p has half the resolution for colors, so width and height must be even.
     size = (
         (max(each.width for each in frames) + 1) // 2 * 2,
         (max(each.height for each in frames) + 1) // 2 * 2,

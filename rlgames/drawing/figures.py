@@ -42,7 +42,7 @@ COLORS = {
         *("#262626", "#A0A0A0", "#666666", "#C0C0C0"),
     ),
 }
-"""By the value of style=. Markers tell lines apart too, so both are readable without colors."""
+"""By the value of style=. Markers distinguish lines too, so both are readable without colors."""
 
 MARKERS = "osD^vPX*"
 
@@ -51,8 +51,8 @@ MARKERS_PER_LINE = 8
 DASHES = ((4, 2), (1, 2), (6, 2, 1, 2))
 """Of the references."""
 
-NARROW, LEGEND_LINE = 4.0, 0.17
-"""Inches: panels that are less wide are higher; the height of a line of the legend."""
+NARROW_WIDTH, LEGEND_LINE_HEIGHT = 4.0, 0.17
+"""Inches. Narrower panels are taller in proportion."""
 
 SETTINGS: dict[str, Any] = {
     "axes.grid": True,
@@ -137,7 +137,7 @@ def draw_panels(
     columns = len(panels[0])
     with _settings():
         across = width / columns
-        ratio = 0.68 if across < NARROW else 0.5 if len(panels) == 1 else 0.36
+        ratio = 0.68 if across < NARROW_WIDTH else 0.5 if len(panels) == 1 else 0.36
         figure = Figure(figsize=(width, len(panels) * across * ratio))
         every = [panel for row in panels for panel in row]
         labels = list(dict.fromkeys(line.label for panel in every for line in panel.lines))
@@ -157,7 +157,7 @@ def draw_panels(
             fit = int(width * 15 / (max(map(len, names), default=1) + 6))
             num_columns = max(1, min(fit, len(names), 4))
             num_lines = -(-len(names) // num_columns) + bool(note)
-            figure.set_figheight(figure.get_figheight() + LEGEND_LINE * num_lines)
+            figure.set_figheight(figure.get_figheight() + LEGEND_LINE_HEIGHT * num_lines)
             figure.legend(
                 [handles[name] for name in names],
                 names,
@@ -178,7 +178,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Only SETTINGS count, whatever a user's own matplotlibrc says."""
+    """A block in which only SETTINGS apply, whatever a user's own matplotlibrc says."""
     import matplotlib
 
     with matplotlib.rc_context():

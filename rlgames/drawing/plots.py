@@ -1,6 +1,6 @@
-"""Small plots that runs write for TensorBoard while they train; needs no matplotlib.
+"""Small plots that runs write for TensorBoard while they train; they need no matplotlib.
 
-Figures for people to print are drawn by figures.py.
+figures.py draws figures for papers.
 """
 
 from __future__ import annotations

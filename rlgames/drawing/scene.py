@@ -1,4 +1,4 @@
-"""A picture as a list of what is on it, which is drawn by Pillow or written as SVG."""
+"""A picture as a list of items, which Pillow draws or which are written as SVG."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ Item = Cell | Label | Arrow | Bar
 
 @dataclass(frozen=True)
 class Scene:
-    """Items on white paper; width and height in pixels."""
+    """Items on a white background; width and height in pixels."""
 
     width: int
     height: int
     items: Sequence[Item]
 
     def moved(self, x: float, y: float) -> list[Item]:
-        """Its items, to the right by x and down by y."""
+        """Its items, moved to the right by x and down by y."""
         return [replace(item, x=item.x + x, y=item.y + y) for item in self.items]

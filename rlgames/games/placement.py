@@ -10,6 +10,8 @@ from torch import Tensor
 from rlgames.games.board import cell_name
 from rlgames.games.fleets import Fleet
 
+NOT_A_LINE = "a ship lies on adjacent cells of one row or column"
+
 
 class Placement:
     """A fleet on its way to the board. cells: the cells of each ship placed, by its index."""
@@ -31,7 +33,7 @@ class Placement:
         is_straight = len(cells) == len(rows) * len(columns) and 1 in (len(rows), len(columns))
         is_whole = rows[-1] - rows[0] < len(rows) and columns[-1] - columns[0] < len(columns)
         if not (is_straight and is_whole):
-            raise ValueError("a ship lies on adjacent cells of one row or column")
+            raise ValueError(NOT_A_LINE)
         if taken := {*cells} & {cell for ship in self.cells.values() for cell in ship}:
             names = " ".join(cell_name(cell, self.fleet.columns) for cell in sorted(taken))
             raise ValueError(f"another ship lies on {names}")
@@ -54,12 +56,10 @@ class Placement:
             what = f"{unknown[0]!r} is not a cell" if unknown else f"{text!r} is not a ship"
             raise ValueError(f"{what}; write its two ends, as in A1-A{self.next_length or 2}")
         first, last = sorted((names[ends[0]], names[ends[-1]]))
-        if (first % columns) > (last % columns) or (
-            first // columns != last // columns and first % columns != last % columns
-        ):
-            raise ValueError("a ship lies on adjacent cells of one row or column")
-        step = 1 if first // columns == last // columns else columns
-        self.place([*range(first, last + 1, step)])
+        is_across = first // columns == last // columns
+        if not is_across and first % columns != last % columns:
+            raise ValueError(NOT_A_LINE)
+        self.place([*range(first, last + 1, 1 if is_across else columns)])
 
     def remove_last(self) -> None:
         """Take back the ship that was placed last, if any."""

@@ -56,10 +56,10 @@ class Position:
 
 
 class LineInterface:
-    """Shows positions below each other and reads a line for each move: for pipes, for screen
-    readers, and where no library for full screens is installed.
+    """Prints each position below the last and reads a line for each move: for pipes, for screen
+    readers, and where prompt_toolkit is not installed.
 
-    asks_for_fleet: whether a person places a fleet before the game unless they said otherwise.
+    asks_for_fleet: whether a person places a fleet before the game where fleet= is not given.
     """
 
     asks_for_fleet = False
@@ -102,7 +102,7 @@ class Human(Player):
     """Shows the board and asks for a move until it is legal.
 
     advisor: the player whose probabilities are shown on request, and before each move where hints
-    is set. can_undo: whether TakeBack is understood by what calls choose.
+    is set. can_undo: whether the caller of choose handles TakeBack.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Human(Player):
         return text
 
     def _title(self, state: State) -> str:
-        """The turn, the seat, and the score or the shots that are left."""
+        """The turn, the seat, and the score if the game has one."""
         spec, seat = self.game.spec, int(state.current_seat[0])
         title = f"turn {int(state.turn[0]) + 1}"
         if spec.seats > 1:

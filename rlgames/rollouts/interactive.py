@@ -58,7 +58,7 @@ class InteractiveGame:
         return build_trajectories(records, game_index, final.score), final
 
     def take_back(self) -> None:
-        """Return to the first player's last move; nothing happens where there is none."""
+        """Return to the position before the first player's last move, if there is one."""
         numbers = [number for number, ply in enumerate(self.plies) if ply.player == 0]
         if numbers:
             ply = self.plies[numbers[-1]]

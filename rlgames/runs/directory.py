@@ -50,7 +50,7 @@ def make_run_directory(parent: Path) -> Path:
 
 
 def make_sibling(directory: Path, check: Callable[[Path], None]) -> Path:
-    """The directory if check allows it, otherwise a new one with a number behind its name; no two
+    """The directory if check allows it, otherwise a new one with a number after its name. No two
     processes get the same one.
 
     check: raises ConfigError for a directory that is in use. Raises OSError.

@@ -22,9 +22,9 @@ ALWAYS = ("lr", "seed")
 
 
 def listed_settings(directory: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a run that say how it differs from others, by the names that users type.
+    """The settings that distinguish a run from others, by the names that users type.
 
-    Of a job of a sweep, those that differ between its jobs; of another run lr, seed and what
+    For a job of a sweep, those that differ between its jobs; for any other run lr, seed and what
     differs from the defaults.
     """
     settings = flatten(config)
@@ -33,7 +33,7 @@ def listed_settings(directory: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def changed_settings(config: dict[str, Any]) -> list[str]:
-    """The settings that differ from the defaults of the chosen options; presets are choices."""
+    """The settings, typed or of a preset, that differ from the defaults of the chosen options."""
     settings, usual = flatten(config), defaults(TRAIN.schema)
     texts = {name: as_typed(value) for name, value in usual.items()}
     for group in TRAIN.groups:

@@ -122,7 +122,7 @@ def _evaluations(
     best: dict[str, float] = {}
     latest: dict[str, float] = {}
     for line in MetricsFollower(path).new_lines()[1]:
-        values = {name.removeprefix("eval/"): v for name, v in line.items() if name[:5] == "eval/"}
+        values = {name[5:]: value for name, value in line.items() if name.startswith("eval/")}
         metrics = _numbers(values)
         latest = metrics or latest
         if best_by in metrics and sign * (metrics[best_by] - best.get(best_by, -sign * inf)) > 0:

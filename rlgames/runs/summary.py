@@ -116,8 +116,10 @@ class Row:
         return self.results.get(figure)
 
     def so_far(self, figure: str) -> float | None:
-        """A figure of runs that are not done, while none of them is, as a mean over the runs; of
-        the best evaluations during training or, as final/NAME, of the latest ones."""
+        """The mean of a figure over the runs while none of them is done; None once one is.
+
+        It is taken from the best evaluations during training or, for final/NAME, the latest ones.
+        """
         is_final, name = figure.startswith(FINAL_PREFIX), figure.removeprefix(FINAL_PREFIX)
         if self.mean_of(figure) is not None:
             return None

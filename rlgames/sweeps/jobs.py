@@ -61,8 +61,8 @@ _owners: set[str] = set()
 
 
 def exit_with(owner: str) -> None:
-    """Have a launcher's worker exit once the sweep's process and the job in hand have ended: those
-    of joblib would wait for more jobs for minutes."""
+    """Have a launcher's worker exit once the sweep's process and its own current job have ended:
+    joblib's workers would wait for more jobs for minutes."""
     if owner in _owners:
         return
     _owners.add(owner)

@@ -99,7 +99,7 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
 
 
 def end_joblib_workers_too() -> None:
-    """Have joblib's workers exit with this process, also those that have not been given a job."""
+    """Have joblib's workers exit with this process, even those that never got a job."""
     from joblib.parallel import LokyBackend, register_parallel_backend
 
     class Backend(LokyBackend):  # type: ignore[misc]

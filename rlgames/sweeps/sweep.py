@@ -36,7 +36,7 @@ SHUTDOWN_SECONDS = 20.0
 """Seconds that the jobs of a killed sweep have to save and exit."""
 
 MAX_BATCH_SIZE = "hydra.sweeper.max_batch_size"
-"""The key of Hydra for the number of jobs that a launcher is handed at once."""
+"""Hydra's key for the number of jobs that a launcher gets at once."""
 
 QUOTES = "[]'\""
 
@@ -202,9 +202,8 @@ class Sweep:
             f"options=[{','.join(map(quoted, options))}]",
         ]
         is_limited = any(word.startswith(MAX_BATCH_SIZE) for word in self.launcher)
-        if (
-            "hydra/launcher=submitit_local" in self.launcher and not is_limited
-        ):  # which starts a whole batch at once
+        # submitit_local starts a whole batch at once.
+        if "hydra/launcher=submitit_local" in self.launcher and not is_limited:
             words.append(f"{MAX_BATCH_SIZE}={os.cpu_count()}")
         with interrupts.shielded():
             try:
