@@ -10,8 +10,10 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
+from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import greedy_action, mask_illegal
+from rlgames.search.expectimax_compiled import CompiledExpectimax
 
 CHUNK_SIZE = 2048
 """Positions per call, few enough that their successors fit into the processor's cache."""
@@ -38,7 +40,8 @@ class Expectimax(Player):
 
     s' is what chance makes of the afterstate. The maximum is 0 in finished positions.
 
-    player: an agent whose policy values afterstates and was trained on points.
+    player: an agent whose policy values afterstates and was trained on points. N-tuple networks
+        on boards of up to 4×4 are searched in a compiled kernel with a transposition table.
     Raises ValueError if player and game do not fit together.
     """
 
@@ -57,6 +60,10 @@ class Expectimax(Player):
                 "with reward=score and policy=ntuple, table or linear"
             )
         self.game, self.policy, self.settings = game, policy, settings
+        self.compiled: CompiledExpectimax | None = None
+        if isinstance(policy, Ntuple):
+            min_probability, discount = settings.min_probability, settings.discount
+            self.compiled = CompiledExpectimax(game, policy, min_probability, discount)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         action = torch.zeros_like(state.current_seat)
@@ -69,6 +76,8 @@ class Expectimax(Player):
     @torch.no_grad()
     def scores(self, state: State, plies: int) -> Tensor:
         """Float32 [B, A]: Q_plies of live positions; meaningless for illegal actions."""
+        if self.compiled and len(state) and self.compiled.fits(state):
+            return self.compiled.scores(state, plies)
         starts = range(0, len(state), CHUNK_SIZE)
         return torch.cat([self._scores(state[n : n + CHUNK_SIZE], plies) for n in starts])
 

@@ -10,7 +10,9 @@ from rlgames.config.compose import load_config
 from rlgames.factory.components import build_search
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.td import SharedValues
 from rlgames.players.player import Agent, Random
+from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
 from rlgames.sampling import Argmax
@@ -106,3 +108,33 @@ def test_the_discount_is_that_of_the_run():
     reward = load_config("train", ["game=2048", "reward.discount=0.7"]).reward
     search: Any = build_search(cfg.search, game, agent_of(game), reward)
     assert (search.settings.plies, search.settings.discount) == (3, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("shape", "plies", "least"), [((4, 4), 1, 0.0), ((4, 4), 2, 0.02), ((2, 3), 3, 0.0)]
+)
+def test_n_tuples_are_searched_in_a_kernel_with_the_same_scores(shape, plies, least):
+    """Also beside statistics of the values, and beyond the last value of a cell."""
+    game = Game2048(*shape)
+    policy = Ntuple(game, 0.5, [[0, 1, 2], [0, 1, 3, 4]], 5, 0.0)
+    policy.values.copy_(50 * torch.rand(len(policy.values), generator=rng(3)))
+    agent = Agent(game, policy, Argmax())
+    state = collect_games(game, [Random(game)], 2, rng())[0].state[::15]
+    settings = ExpectimaxSettings(plies=plies, min_probability=least, discount=0.9)
+    compiled, batched = (Expectimax(game, agent, settings) for _ in range(2))
+    batched.compiled = None
+    expected, legal = batched.scores(state, plies), game.legal_action_mask(state)
+    assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
+    assert compiled.choose(state, rng()).equal(batched.choose(state, rng()))
+    SharedValues(policy, "temporal_coherence").interleave(policy)
+    assert torch.allclose(compiled.scores(state, plies)[legal], expected[legal], rtol=1e-5)
+
+
+def test_tiles_beyond_four_bits_are_searched_in_batches():
+    game = Game2048(4, 4)
+    search = Expectimax(
+        game, Agent(game, Ntuple(game, 1.0, [[0, 1]], 16, 0.0), Argmax()), ExpectimaxSettings()
+    )
+    exponents = torch.zeros(1, 4, 4, dtype=torch.int64)
+    exponents[0, 0, :2] = 16
+    assert float(search.scores(game.from_exponents(exponents), 1)[0, 1]) == 2.0**17

@@ -1,0 +1,118 @@
+"""Expectimax of n-tuple networks on packed 2048 boards, with a transposition table.
+
+table, network and rows: as in ntuple_td. keys: uint64 [plies · TABLE_SIZE], and means: float64 of
+the same size, are the transposition table: boards after a move, 0 for none, and the mean over
+chance that was computed for them, for each number of moves that follow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.ntuple_values import NUM_ENTRIES, find_entries, sum_entries
+from rlgames.kernels.packed_2048 import Array, Bits, count_cells, empty_cells, slide
+
+U = np.uint64
+TABLE_BITS = U(15)
+TABLE_SIZE = U(1 << 15)
+
+
+class SearchSettings(NamedTuple):
+    """cells: the lowest bit of each cell of the board. fours: the probability of a 4. scale: the
+    reward of a point. min_probability: less likely tiles are left out, except the likeliest."""
+
+    cells: np.uint64
+    fours: float
+    discount: float
+    scale: float
+    min_probability: float
+
+
+@jit()
+def mean_score(
+    board: Bits,
+    plies: Bits,
+    table: Array,
+    network: Array,
+    rows: Array,
+    settings: SearchSettings,
+    entries: Array,
+    keys: Array,
+    means: Array,
+) -> float:
+    """The mean over new tiles of the best score that `plies` moves reach, 0 where none is legal.
+
+    entries: uint64 [8 T], scratch memory.
+    """
+    slot = (board * U(0x9E3779B97F4A7C15)) >> (U(64) - TABLE_BITS)
+    slot += (plies - U(1)) * TABLE_SIZE
+    if keys[slot] == board:
+        return means[slot]  # type: ignore[no-any-return]
+    empty = empty_cells(board, settings.cells)
+    cell_probability = 1.0 / np.float64(count_cells(empty))
+    two, four = cell_probability * (1.0 - settings.fours), cell_probability * settings.fours
+    threshold = min(max(two, four), settings.min_probability)
+    total = weight = 0.0
+    while empty != U(0):
+        cell = empty & (~empty + U(1))
+        empty ^= cell
+        for tile in range(U(2)):
+            probability = four if tile else two
+            if probability < threshold or probability == 0.0:
+                continue
+            before, best, is_over = board | (cell << tile), 0.0, True
+            for action in range(U(4)):
+                after, points = slide(before, rows, action)
+                if after == before:
+                    continue
+                score = settings.scale * np.float64(points)
+                if plies == U(1):
+                    find_entries(after, network, entries, U(0))
+                    score += np.float64(sum_entries(table, entries, U(0), network[NUM_ENTRIES]))
+                else:
+                    score += settings.discount * mean_score(
+                        after, plies - U(1), table, network, rows, settings, entries, keys, means
+                    )
+                if is_over or score > best:
+                    best, is_over = score, False
+            total += probability * best
+            weight += probability
+    keys[slot], means[slot] = board, total / weight
+    return total / weight
+
+
+@jit()
+def search(
+    boards: Array,
+    plies: Bits,
+    table: Array,
+    network: Array,
+    rows: Array,
+    settings: SearchSettings,
+    keys: Array,
+    means: Array,
+) -> Array:
+    """Float32 [B, 4]: the score of each action that `plies` moves reach, 0 for illegal ones.
+
+    boards: uint64 [B].
+    """
+    scores = np.zeros((len(boards), 4), np.float32)
+    entries = np.zeros(len(network), np.uint64)
+    for number in range(len(boards)):
+        for action in range(U(4)):
+            after, points = slide(boards[number], rows, action)
+            if after == boards[number]:
+                continue
+            score = settings.scale * np.float64(points)
+            if plies == U(1):
+                find_entries(after, network, entries, U(0))
+                score += np.float64(sum_entries(table, entries, U(0), network[NUM_ENTRIES]))
+            else:
+                score += settings.discount * mean_score(
+                    after, plies - U(1), table, network, rows, settings, entries, keys, means
+                )
+            scores[number, action] = score
+    return scores
