@@ -17,6 +17,7 @@ test: .venv/installed
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
 	$(BIN)/python -m pytest tests/games/test_other_engines.py
+	$(BIN)/python -m pytest -m slow tests/solvers/test_alphabeta.py -k another_solver
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

@@ -57,24 +57,20 @@ class Labels:
         return self._ours(board) or (self._theirs(moves) if self._bitbully else None)
 
     def _ours(self, board: Board) -> tuple[str, int, str] | None:
-        search = AlphaBeta(ROWS, COLUMNS, LINE)  # a table from before would hide how far it looks
-        result = search.search(*board, self.seconds)
-        if not result.is_proven:
-            return None
-        outcomes = ""
+        result = AlphaBeta(ROWS, COLUMNS, LINE).analyze(*board, self.seconds)
+        outcomes, plies = "", []
         for column in range(COLUMNS):
-            after = drop(board, column)
-            if after is None:
+            if column not in result.bounds:
                 outcomes += "."
                 continue
-            value = 0
-            if after[1] != FULL:
-                reply = search.search(*after, self.seconds)
-                if not reply.is_proven:
-                    return None
-                value = reply.value
-            outcomes += "+=-"[value + 1]
-        return outcomes, result.depth, "ours"
+            outcome, length = result.outcome(column), result.plies(column)
+            if outcome is None or length is None:
+                return None
+            outcomes += "-=+"[outcome + 1]
+            if outcome == result.value:
+                plies.append(length)
+        # The winner hurries, and the loser delays.
+        return outcomes, min(plies) if result.value == 1 else max(plies), "ours"
 
     def _theirs(self, moves: list[int]) -> tuple[str, int, str]:
         score = self._solver.score_all_moves(self._bitbully.Board.from_moves(moves))
@@ -89,7 +85,6 @@ class Labels:
 
 
 BOTTOM = sum(1 << (column * (ROWS + 1)) for column in range(COLUMNS))
-FULL = BOTTOM * ((1 << ROWS) - 1)
 
 
 def drop(board: Board, column: int) -> Board | None:
@@ -128,7 +123,9 @@ def within(ranges: dict[str, tuple[int, int]], number: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=100, help="positions of each class")
-    parser.add_argument("--seconds", type=float, default=0.5, help="our search's most time a move")
+    parser.add_argument(
+        "--seconds", type=float, default=0.5, help="our search's most time a position"
+    )
     parser.add_argument("--seed", type=int, default=0)
     words = parser.parse_args()
     rng, labels = random.Random(words.seed), Labels(words.seconds)

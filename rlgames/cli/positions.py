@@ -22,7 +22,7 @@ MAX_LISTED_MOVES = 10
 ROUNDING_ERROR = 1e-9
 """Exact values that differ by less are equal."""
 
-COLUMNS = {"probability": "probability", "score": "value", "exact": "exact"}
+COLUMNS = {"probability": "probability", "score": "value", "exact": "exact", "plies": "plies"}
 """The fields of a move, with the headings of their columns."""
 
 
@@ -93,6 +93,8 @@ def _cell(name: str, value: float | None, report: dict[str, Any]) -> str:
         return f"{value:.1%}"
     if name == "score":
         return f"{value:.4f}"
+    if name == "plies":
+        return f"{value:.0f}"
     star = " *" if _is_equal(value, report["exact"]) else "  "
     return _exact_text(value, report["unit"]) + star
 

@@ -49,9 +49,9 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     """Evaluate a position, by a player and exactly.
 
     {game, position, seat, over, player, value, exact, unit, actions: [{action, probability, score,
-    exact}]}, the most likely action first and null for what is unknown. value: the return that the
-    player expects, in units of its reward. score: its value of an action, for a value function.
-    exact: see solvers.position.Exact. unit: turns, points or outcome.
+    exact, plies}]}, the most likely action first and null for what is unknown. value: the return
+    that the player expects, in units of its reward. score: its value of an action, for a value
+    function. exact, plies: see solvers.position.PositionValue. unit: turns, points or outcome.
     """
     cfg = config_for_run("show", run, overrides)
     if cfg.picture is not None:
@@ -115,13 +115,16 @@ def _actions(
             "probability": None if likely is None else float(likely[action]),
             "score": None if scores is None else float(scores[action]),
             "exact": None if exact is None else exact.actions[action],
+            "plies": None if exact is None or exact.plies is None else exact.plies[action],
         }
         for action in legal
     ]
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
 
-    def order(action: dict[str, Any]) -> tuple[float, float]:
-        return -(action["probability"] or 0.0), -sign * (action["exact"] or 0.0)
+    def order(action: dict[str, Any]) -> tuple[float, float, float]:
+        """The likeliest first, of equals the best; early wins and late losses."""
+        value = action["exact"] or 0.0
+        return -(action["probability"] or 0.0), -sign * value, value * (action["plies"] or 0)
 
     return sorted(actions, key=order)
 

@@ -16,7 +16,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
-from rlgames.solvers.alphabeta import AlphaBeta, SearchResult
+from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, SearchResult
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution
 from rlgames.solvers.budget import OutOfBudget
@@ -57,7 +57,9 @@ class AlphaBetaPlayer(Player):
         self.game = game
         self._max_positions = math.inf if max_positions is None else max_positions
         self._seconds = math.inf if seconds is None else seconds
-        self._alpha_beta = AlphaBeta(game.rows, game.columns, game.line)
+        # A small table is quickly emptied.
+        entries = int(min(2 * self._max_positions, MAX_TABLE_ENTRIES))
+        self._alpha_beta = AlphaBeta(game.rows, game.columns, game.line, entries)
         self._results: dict[tuple[int, int], SearchResult] = {}
         self.num_moves = self.num_proven = 0
 
@@ -67,12 +69,12 @@ class AlphaBetaPlayer(Player):
             own, occupied = int(state.own[row]), int(state.occupied[row])
             result = self._search(own, occupied)
             columns = result.columns
-            if not result.is_proven:
+            if result.value is None:
                 columns = [self._alpha_beta.preferred(own, occupied, columns)]
             options[row] = False
             options[row, columns] = True
             self.num_moves += 1
-            self.num_proven += result.is_proven
+            self.num_proven += result.value is not None
         return sample_uniform(options.to(state.done.device), rng)
 
     def _search(self, own: int, occupied: int) -> SearchResult:
@@ -138,7 +140,7 @@ def exact_player(
     game: Game[Any],
     seconds: float,
     memory_gb: float,
-    move_positions: int | None = 20_000,
+    move_positions: int | None = 200_000,
     move_seconds: float | None = None,
 ) -> Player:
     """The optimal player of a game. Raises ValueError beyond the budget.

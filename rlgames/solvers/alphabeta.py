@@ -1,8 +1,8 @@
-"""Alpha-beta search of k in a row with gravity, on bitboards, exact within its budget.
+"""Exact scores of k in a row with gravity, by alpha-beta search within a budget.
 
-A position is worth +1, 0 or -1 to the seat to move. The search deepens iteratively and counts
-positions at its horizon as 0. So a win or a loss that it finds is always proven, and a draw is
-proven where no branch reached the horizon.
+A score belongs to the seat to move: the number of stones that the winner still had, counting the
+one that won; negative if the other seat won, 0 for a draw. The kernel answers whether a score is at
+least some bound. Questions about early wins and losses take few positions, so they come first.
 
 Boards are numbers, as in rlgames.games.k_in_a_row: cell r from the bottom of column c is bit
 c * (rows + 1) + r, and the bit above each column is always empty.
@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-MAX_TABLE_ENTRIES = 4_000_000
-"""The transposition table is cleared at this many positions."""
+MAX_TABLE_ENTRIES = 1 << 22
+"""Entries of the transposition table, 8 bytes each, where nothing else is asked for."""
 
-CHECK_EVERY = 1024
-"""Positions between two checks of the time and of the table's size."""
+SLICE = 1 << 15
+"""Positions between two checks of the time, and of signals: some milliseconds."""
 
-MAX_MIRRORED_STONES = 8
-"""Up to this many stones mirrored positions share a table entry; later they hardly ever meet."""
-
-UPPER, EXACT, LOWER = -1, 0, 1
-"""What a value of 0 in the table means: at most 0, exactly 0, or at least 0."""
+NUM_EARLY_STONES = 6
+"""Wins and losses with this many more stones are looked for first; together these questions take
+far fewer positions than the question who wins at all."""
 
 
 class _LimitReached(Exception):
@@ -34,53 +32,87 @@ class _LimitReached(Exception):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """value: +1, 0 or -1 to the seat to move. is_proven: whether the value is certain.
+    """The lowest and the highest score that each column can have, for the seat to move.
 
-    columns: if the value is proven, columns that reach it, all of them unless it is a win;
-    otherwise those not known to be worse than others. depth: plies searched; with an empty table,
-    about the length of the game.
+    empty: the number of empty cells before the move.
     """
 
-    columns: list[int]
-    value: int
-    is_proven: bool
-    depth: int = 1
+    bounds: dict[int, tuple[int, int]]
+    empty: int
+
+    @property
+    def value(self) -> int | None:
+        """+1, 0 or -1 for a game that is won, drawn or lost; None if unknown."""
+        low = max((low for low, _ in self.bounds.values()), default=0)
+        high = max((high for _, high in self.bounds.values()), default=0)
+        return _sign(low) if low > 0 or _sign(low) == _sign(high) else None
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns that reach the value; of a lost game those not known to be lost sooner than
+        others. If the value is unknown, columns not known to be worse than others."""
+        least = max((low for low, _ in self.bounds.values()), default=0)
+        if self.value is not None and self.value >= 0:
+            return sorted(c for c, (low, _) in self.bounds.items() if _sign(low) == self.value)
+        return sorted(c for c, (_, high) in self.bounds.items() if high >= min(least, 0))
+
+    def outcome(self, column: int) -> int | None:
+        """+1, 0 or -1 for a column, None if unknown."""
+        low, high = map(_sign, self.bounds[column])
+        return low if low == high else None
+
+    def plies(self, column: int) -> int | None:
+        """The plies to the end, this one included, if the winner hurries and the loser delays; None
+        if unknown."""
+        low, high = self.bounds[column]
+        if low != high:
+            return None
+        if low > 0:
+            return 2 * ((self.empty + 1) // 2 - low) + 1
+        return 2 * (self.empty // 2 + low) + 2 if low < 0 else self.empty
+
+
+@dataclass
+class _Move:
+    """A move at the root: the position after it, for the other seat, and bounds of its score for
+    the seat that makes it."""
+
+    column: int
+    own: int
+    occupied: int
+    low: int
+    high: int
 
 
 class AlphaBeta:
-    """Searches positions and keeps their values in a table, which later searches reuse.
+    """Searches positions and keeps what it learns about them in a table, for later searches.
 
     With a limit on positions and an empty table, the result depends on the position alone.
-    positions: how many all searches have visited.
+    table_entries: how many the table has, about. positions: how many all searches have visited.
     """
 
-    def __init__(self, rows: int, columns: int, line: int) -> None:
-        self.rows, self.columns, self.line = rows, columns, line
-        height = rows + 1
-        self._height = height
-        self._bottom_row = sum(1 << (column * height) for column in range(columns))
-        self._board = self._bottom_row * ((1 << rows) - 1)
-        self._column_mask = [((1 << rows) - 1) << (column * height) for column in range(columns)]
-        # Cells near the center belong to more lines: search them first.
-        self._center_first = sorted(
-            range(columns), key=lambda column: (abs(2 * column - columns + 1), column)
-        )
-        self._steps = (height, height + 1, height - 1)
-        self._completing_cells: Callable[[int], int] = (
-            self._complete_four if line == 4 else self._complete_any
-        )
-        self._masks_center_first = [self._column_mask[column] for column in self._center_first]
-        self._proven: dict[int, int] = {}
-        self._zero: dict[int, tuple[int, int]] = {}
+    def __init__(
+        self, rows: int, columns: int, line: int, table_entries: int = MAX_TABLE_ENTRIES
+    ) -> None:
+        from rlgames.kernels import alphabeta, lines, transposition
+
+        self._kernel, self._lines = alphabeta, lines
+        self._line, self._height = lines.line_argument(rows, line), rows + 1
+        self._rules = lines.make_rules(rows, columns)
+        self._stack = alphabeta.make_stack(self._rules)
+        self._table, self._rest_bits = transposition.make_table(columns * (rows + 1), table_entries)
+        self._bottom, self._board = (int(self._rules[i]) for i in (lines.BOTTOM, lines.BOARD))
+        # The central columns first.
+        self._piles = {
+            (pile & -pile).bit_length() // (rows + 1): pile
+            for pile in map(int, self._rules[lines.FIRST_COLUMN :])
+        }
         self.positions = 0
         self._deadline = self._last_position = math.inf
-        self._next_check = 0.0
-        self._reached_horizon = False
 
     def clear(self) -> None:
-        """Forget the values of all positions."""
-        self._proven.clear()
-        self._zero.clear()
+        """Forget all positions."""
+        self._table.fill(0)
 
     def search(
         self,
@@ -89,181 +121,123 @@ class AlphaBeta:
         seconds: float = math.inf,
         max_positions: float = math.inf,
     ) -> SearchResult:
-        """Search a position that is not over, until it is solved or a limit is reached.
+        """Find out who wins a position that is not over, and by which columns, until that is known
+        or a limit is reached.
 
         own: the stones of the seat to move. occupied: all stones. max_positions: visited by this
         search.
         """
-        deadline = time.perf_counter() + seconds
-        last_position = self.positions + max_positions
-        moves = {
-            column: ((occupied + self._bottom_row) & self._column_mask[column])
-            for column in self._center_first
-            if (occupied + self._bottom_row) & self._column_mask[column]
-        }
-        if not moves:
-            return SearchResult([], 0, True)
-        wins = self._completing_cells(own)
-        winning = sorted(column for column, move in moves.items() if move & wins)
-        if winning:
-            return SearchResult(winning, 1, True)
-        return self._deepen(own, occupied, moves, deadline, last_position)
+        moves, empty = self._moves(own, occupied)
+        self._deadline = time.perf_counter() + seconds
+        self._last_position = self.positions + max_positions
+        try:
+            for bound in [*_early_bounds(empty), 1, 0]:
+                for move in moves:
+                    self._ask(move, bound)
+                    if move.low > 0:
+                        return _result(moves, empty)
+        except _LimitReached:
+            pass
+        return _result(moves, empty)
+
+    def analyze(self, own: int, occupied: int, seconds: float = math.inf) -> SearchResult:
+        """Find out the outcome of every column of a position that is not over, and then every exact
+        score, until all are known or the time is over."""
+        moves, empty = self._moves(own, occupied)
+        self._last_position = math.inf
+        end = time.perf_counter() + seconds
+        for bounds in (tuple(_early_bounds(empty)), (1, 0), None):
+            for number, move in enumerate(moves):
+                # What one column does not need is left to the others.
+                now = time.perf_counter()
+                self._deadline = now + max(0.0, end - now) / (len(moves) - number)
+                try:
+                    for bound in _halving(move) if bounds is None else bounds:
+                        self._ask(move, bound)
+                except _LimitReached:
+                    pass
+        return _result(moves, empty)
 
     def preferred(self, own: int, occupied: int, columns: list[int]) -> int:
         """The column that makes the most threats; of equals the one nearest the center."""
 
         def threats(column: int) -> int:
-            move = (occupied + self._bottom_row) & self._column_mask[column]
-            return (self._completing_cells(own | move) & ~occupied).bit_count()
+            stone = (occupied + self._bottom) & self._piles[column]
+            return (self._completing_cells(own | stone) & ~occupied).bit_count()
 
-        return max((c for c in self._center_first if c in columns), key=threats)
+        return max((column for column in self._piles if column in columns), key=threats)
 
-    def _deepen(
-        self,
-        own: int,
-        occupied: int,
-        moves: dict[int, int],
-        deadline: float,
-        last_position: float,
-    ) -> SearchResult:
-        """Search moves, {column: cell}, none of which wins at once, deeper and deeper."""
-        empty_cells = (self._board & ~occupied).bit_count()
-        values: dict[int, int] = {}
-        depth = 1
-        # The first step ignores the limits: moves that lose at once are always recognized.
-        self._set_limits(math.inf, math.inf)
-        try:
-            # Two more plies a step: wins end on moves of the seat to move.
-            for depth in [*range(1, empty_cells, 2), empty_cells]:
-                self._reached_horizon = False
-                for column, move in moves.items():
-                    values[column] = -self._value_after(own, occupied, move, depth - 1)
-                self._set_limits(deadline, last_position)
-                if max(values.values()) != 0 or not self._reached_horizon:
-                    break
-            is_proven = not self._reached_horizon or max(values.values()) != 0
-        except _LimitReached:
-            # Wins and losses are proven, also those of the unfinished step.
-            is_proven = max(values.values()) != 0
-        best = max(values.values())
-        columns = sorted(column for column in moves if values[column] == best)
-        return SearchResult(columns, best, is_proven, depth)
+    def _completing_cells(self, stones: int) -> int:
+        return int(self._lines.completing_cells(stones, self._line, self._height, self._board))
 
-    def _value_after(self, own: int, occupied: int, move: int, depth: int) -> int:
-        """The value of a root move to the other seat."""
-        other = own ^ occupied
-        played = occupied | move
-        if (played + self._bottom_row) & self._board & self._completing_cells(other):
-            return 1
-        return self._negamax(other, played, self._completing_cells(own | move), -1, 1, depth)
-
-    def _negamax(
-        self, own: int, occupied: int, threats: int, alpha: int, beta: int, depth: int
-    ) -> int:
-        """The fail-soft value without an immediate win. threats: winning cells of the other."""
-        if self.positions >= self._next_check:
-            self._check_limits()
-        self.positions += 1
-        board = self._board
-        free = board & ~occupied
-        if not free:
-            return 0
-        candidates = (occupied + self._bottom_row) & board
-        forced = threats & candidates
-        if forced:
-            if forced & (forced - 1):
-                return -1  # two lines cannot both be blocked
-            candidates = forced
-        # A stone right below a threat lets the other seat complete its line.
-        candidates &= ~(threats >> 1)
-        if not candidates:
-            return -1
-        key = self._key(own, occupied)
-        if key in self._proven:
-            return self._proven[key]
-        entry = self._zero.get(key)
-        if entry is not None and entry[0] >= depth:
-            bound = entry[1]
-            if bound == EXACT or (bound == LOWER and beta <= 0) or (bound == UPPER and alpha >= 0):
-                if entry[0] < free.bit_count():
-                    self._reached_horizon = True  # the earlier search reached its horizon too
-                return 0
-        if depth <= 0:
-            self._reached_horizon = True
-            return 0
-        first_alpha, best, other = alpha, -1, own ^ occupied
-        for _, move, new_threats in self._ordered(own, candidates, free):
-            value = -self._negamax(other, occupied | move, new_threats, -beta, -alpha, depth - 1)
-            if value > best:
-                best = value
-                if best >= beta:
-                    break
-                alpha = max(alpha, best)
-        if best:
-            self._proven[key] = best
-        else:
-            bound = LOWER if beta <= 0 else UPPER if first_alpha >= 0 else EXACT
-            self._zero[key] = (depth, bound)
-        return best
-
-    def _set_limits(self, deadline: float, last_position: float) -> None:
-        self._deadline, self._last_position = deadline, last_position
-        self._next_check = min(self.positions + CHECK_EVERY, last_position)
-
-    def _check_limits(self) -> None:
-        if self.positions >= self._last_position or time.perf_counter() > self._deadline:
-            raise _LimitReached
-        if len(self._proven) + len(self._zero) > MAX_TABLE_ENTRIES:
-            self.clear()
-        self._next_check = min(self.positions + CHECK_EVERY, self._last_position)
-
-    def _key(self, own: int, occupied: int) -> int:
-        """The position as a number; with few stones the same as that of its mirror image."""
-        key = own + occupied
-        if occupied.bit_count() > MAX_MIRRORED_STONES:
-            return key
-        height = self.rows + 1
-        mirrored, rest = 0, key
-        for _ in range(self.columns):
-            mirrored = mirrored << height | rest & ((1 << height) - 1)
-            rest >>= height
-        return min(key, mirrored)
-
-    def _ordered(self, own: int, candidates: int, free: int) -> list[tuple[int, int, int]]:
-        """(order, move, cells threatened): most threats first, then the nearest to the center."""
+    def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
+        """The moves of a position, with what is known without a search, and its empty cells."""
+        other, free = own ^ occupied, self._board & ~occupied
+        empty = free.bit_count()
+        soonest_win, soonest_loss = (empty + 1) // 2, -(empty // 2)
+        wins, threats = (self._completing_cells(stones) & free for stones in (own, other))
         moves = []
-        for place, column in enumerate(self._masks_center_first):
-            move = candidates & column
-            if move:
-                threats = self._completing_cells(own | move)
-                moves.append((place - 64 * (threats & free).bit_count(), move, threats))
-        moves.sort()
-        return moves
+        for column, pile in self._piles.items():
+            stone = (occupied + self._bottom) & pile
+            if not stone:
+                continue
+            played = occupied | stone
+            low, high = min(soonest_loss + 1, 0), soonest_win - 1
+            if stone & wins:
+                low = high = soonest_win
+            elif (played + self._bottom) & threats:
+                low = high = soonest_loss
+            moves.append(_Move(column, other, played, low, high))
+        return moves, empty
 
-    def _complete_four(self, stones: int) -> int:
-        """_complete_any for lines of four, unrolled because the search spends its time here."""
-        cells = stones << 1 & stones << 2 & stones << 3
-        for step in self._steps:
-            up, down = stones << step, stones >> step
-            pair = up & stones << 2 * step
-            cells |= pair & (stones << 3 * step | down)
-            pair = down & stones >> 2 * step
-            cells |= pair & (up | stones >> 3 * step)
-        return cells & self._board
+    def _ask(self, move: _Move, bound: int) -> None:
+        """Find out whether the score of a move is at least bound, unless that is known."""
+        if move.low >= bound or move.high < bound:
+            return
+        score = -self._run(move.own, move.occupied, 1 - bound)
+        if score >= bound:
+            move.low = score
+        else:
+            move.high = score
 
-    def _complete_any(self, stones: int) -> int:
-        """The cells that would complete a line of these stones; some of them may be taken."""
-        reach = self.line - 1
-        if reach == 0:
-            return self._board
-        cells = stones << 1
-        for step in range(2, reach + 1):  # of a vertical line only the top cell can be empty
-            cells &= stones << step
-        for step in self._steps:
-            before, after = [-1], [-1]
-            for place in range(1, reach + 1):
-                before.append(before[-1] & stones << (place * step))
-                after.append(after[-1] & stones >> (place * step))
-            for place in range(reach + 1):
-                cells |= before[place] & after[reach - place]
-        return cells & self._board
+    def _run(self, own: int, occupied: int, bound: int) -> int:
+        """A lower bound of a position's score that is at least bound, or else an upper bound."""
+        kernel, (frames, *_, progress) = self._kernel, self._stack
+        frames[0, [kernel.OWN, kernel.OCCUPIED, kernel.BOUND]] = own, occupied, bound
+        progress[:] = 0
+        is_done = False
+        while not is_done:
+            left = self._last_position - self.positions
+            if left <= 0 or time.perf_counter() > self._deadline:
+                raise _LimitReached
+            visited = int(progress[kernel.POSITIONS])
+            limit = visited + int(min(SLICE, left))
+            is_done = kernel.search(
+                self._rules, self._line, *self._stack, self._table, self._rest_bits, limit
+            )
+            self.positions += int(progress[kernel.POSITIONS]) - visited
+        return int(progress[kernel.SCORE])
+
+
+def _early_bounds(empty: int) -> Iterator[int]:
+    """Bounds that tell wins and losses with few stones from everything else, fewest first."""
+    for stones in range(2, 2 + NUM_EARLY_STONES):
+        win, loss = (empty + 1) // 2 - stones + 1, stones - empty // 2
+        if win > 1:
+            yield win
+        if loss < 0:
+            yield loss
+
+
+def _halving(move: _Move) -> Iterator[int]:
+    """Bounds that leave one score: of those still possible the one in the middle, at each time."""
+    while move.low < move.high:
+        yield (move.low + move.high + 1) // 2
+
+
+def _result(moves: list[_Move], empty: int) -> SearchResult:
+    return SearchResult({move.column: (move.low, move.high) for move in moves}, empty)
+
+
+def _sign(score: int) -> int:
+    return (score > 0) - (score < 0)

@@ -13,11 +13,16 @@ import numpy as np
 from rlgames.games.battleship import Battleship
 from rlgames.games.battleship_notation import BattleshipState
 from rlgames.games.game import Game, State
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.symmetry import preserving
+from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.announced import AnnouncedSolution
 from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
+
+MAX_SOLVER_ENTRIES = 1 << 25
+"""Entries of the table that is used to solve Connect 4: 256 MiB."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Optimum:
     """The value of a game when every seat plays optimally.
 
     value: expected turns of battleship, otherwise the expected final score of seat 0. states:
-    positions valued, where symmetric ones may count once. seconds: wall-clock time.
+    positions valued or searched, where symmetric ones may count once. seconds: wall-clock time.
     """
 
     value: float
@@ -54,11 +59,24 @@ def find_optimum(
             ships = None if layouts is None else cast(BattleshipState, layouts).ships
             announced = AnnouncedSolution(cast(Battleship, game), seconds, memory, ships)
             return Optimum(announced.optimal, announced.states, announced.seconds)
+        if game.exact_solver == "alpha_beta":
+            return _by_search(cast(KInARow, game), seconds, memory)
         graph = Graph(game, seconds, memory)
         value = graph.solve([None] * game.spec.seats).mean
     except (OutOfBudget, ValueError):
         return None
     return Optimum(value, graph.positions, time.perf_counter() - start)
+
+
+def _by_search(game: KInARow, seconds: float, memory_bytes: int) -> Optimum | None:
+    """The value of the empty board, by a search whose table takes at most half of the memory."""
+    start = time.perf_counter()
+    entries = min(memory_bytes // 16, MAX_SOLVER_ENTRIES)
+    search = AlphaBeta(game.rows, game.columns, game.line, entries)
+    value = search.search(0, 0, seconds).value
+    if value is None:
+        return None
+    return Optimum(float(value), search.positions, time.perf_counter() - start)
 
 
 def solve_battleship(
@@ -82,6 +100,8 @@ def solver_reach(game: Game[Any]) -> str:
     this game only, or "no" where no solver fits the game."""
     if game.exact_solver is None:
         return "no"
+    if game.exact_solver == "alpha_beta":
+        return "yes"
     if game.exact_solver in ("belief", "announced"):
         is_small = cast(Battleship, game).layouts() is not None
     else:

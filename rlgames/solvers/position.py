@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -32,11 +31,13 @@ class PositionValue:
 
     value: the turns of battleship, including this one; the score still to be gained; or +1, 0 and
     -1 for a game that is won, drawn and lost. None where it is unknown. actions: the same for each
-    action, None where it is illegal or unknown.
+    action, None where it is illegal or unknown. plies: for each action, how many plies the game
+    then takes, this one included, if the winner hurries and the loser delays; None if unknown.
     """
 
     value: float | None
     actions: list[float | None]
+    plies: list[int | None] | None = None
 
 
 def solve_position(
@@ -89,22 +90,16 @@ def _by_positions(game: Game[Any], state: State, seconds: float, memory: int) ->
 
 
 def _by_search(game: KInARow, state: KInARowState, seconds: float) -> PositionValue:
-    """Solve by alpha-beta search of what each action leads to, within the time."""
+    """Solve by alpha-beta search, within the time."""
     search = AlphaBeta(game.rows, game.columns, game.line)
-    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
-    deadline = time.perf_counter() + seconds
+    result = search.analyze(int(state.own[0]), int(state.occupied[0]), seconds)
     actions: list[float | None] = [None] * game.spec.actions
-    for number, action in enumerate(legal):
-        after = game.apply_action(state, torch.tensor([action]))
-        if bool(after.done[0]):
-            actions[action] = float(after.score[0, int(state.current_seat[0])])
-            continue
-        share = max(0.0, deadline - time.perf_counter()) / (len(legal) - number)
-        result = search.search(int(after.own[0]), int(after.occupied[0]), share)
-        actions[action] = -float(result.value) if result.is_proven else None
-    known = [value for value in actions if value is not None]
-    is_proven = len(known) == len(legal) or 1.0 in known
-    return PositionValue(max(known) if is_proven else None, actions)
+    plies: list[int | None] = [None] * game.spec.actions
+    for column in result.bounds:
+        outcome = result.outcome(column)
+        actions[column] = None if outcome is None else float(outcome)
+        plies[column] = result.plies(column)
+    return PositionValue(None if result.value is None else float(result.value), actions, plies)
 
 
 def _by_beliefs(

@@ -209,7 +209,7 @@ def test_listings_have_a_line_for_each(typed, capfd):
     games = json.loads(typed("games", "format=json").stdout)["games"]
     assert [game["name"] for game in games] == catalogue.options("game")
     of = {game["name"]: game for game in games}
-    assert (of["connect4"]["seats"], of["connect4"]["solve"]) == (2, "smaller boards")
+    assert (of["connect4"]["seats"], of["connect4"]["solve"]) == (2, "yes")
     assert (of["salvo"]["seats"], of["salvo"]["solve"]) == (1, "yes")
     assert (of["salvo_duel"]["seats"], of["salvo_duel"]["solve"]) == (2, "no")
     assert of["tictactoe"]["board"] == "board=3 line=3"
@@ -227,7 +227,8 @@ def test_listings_have_a_line_for_each(typed, capfd):
     ("game", "told"),
     [
         (lambda: KInARow(3, 3, 3, False), "yes"),
-        (lambda: KInARow(6, 7, 4, True), "smaller boards"),
+        (lambda: KInARow(5, 6, 4, True), "yes"),
+        (lambda: KInARow(7, 7, 4, False), "smaller boards"),
         (lambda: Game2048(2, 2), "yes"),
         (lambda: Game2048(4, 4), "smaller boards"),
         (lambda: SalvoDuel(3, 3, [2]), "no"),

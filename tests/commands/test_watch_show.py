@@ -209,4 +209,25 @@ def test_searching_and_listing_agree():
         )
     for row in (~state.done).nonzero()[:, 0].tolist():
         one = state[row : row + 1]
-        assert position._by_search(game, one, 30) == position._by_positions(game, one, 30, 1 << 30)
+        searched = position._by_search(game, one, 30)
+        listed = position._by_positions(game, one, 30, 1 << 30)
+        assert (searched.value, searched.actions) == (listed.value, listed.actions)
+
+
+def test_a_solved_position_of_connect_4_says_in_how_many_plies_it_ends(rlgames):
+    rows = [
+        ". X . . . X O",
+        "O X X . . O O",
+        "X X O O O X O",
+        "O O O X X O X",
+        "X X O O O X X",
+        "X O X X O O X",
+    ]
+    board = " / ".join(rows)
+    done = rlgames("show", "game=connect4", f"state={board}", "format=json")
+    report = json.loads(done.stdout)
+    moves = {each["action"]: (each["exact"], each["plies"]) for each in report["actions"]}
+    assert report["exact"] is not None
+    assert all(plies is not None for _, plies in moves.values())
+    printed = rlgames("show", "game=connect4", f"state={board}").stdout
+    assert "plies" in printed

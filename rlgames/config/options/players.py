@@ -39,7 +39,7 @@ class ExactConfig:
     name: str = "exact"
     seconds: float = key(60.0, POSITIVE, 1e6)
     memory_gb: float = key(4.0, POSITIVE, 1e4)
-    move_positions: int | None = key(20_000, 1, 10**12)
+    move_positions: int | None = key(200_000, 1, 10**12)
     move_seconds: float | None = key(None, POSITIVE, 1e6)
 
 

@@ -1,0 +1,182 @@
+"""Alpha-beta search of k in a row with gravity, for one question: is a score at least a bound?
+
+A score belongs to the seat to move: the number of stones that the winner still had, counting the
+one that won; negative if the other seat won, 0 for a draw. So the earlier a win, the higher it is.
+Boards are numbers, as in rlgames.kernels.lines.
+
+The search keeps its own stack, one row of `frames` and `moves` for each ply, and can stop at any
+position and continue later. No seat to move on the stack can win at once. The rows of `frames`:
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.lines import (
+    BOARD,
+    BOTTOM,
+    CELLS,
+    COLUMNS,
+    FIRST_COLUMN,
+    HEIGHT,
+    completing_cells,
+    count_bits,
+    has_line,
+)
+from rlgames.kernels.transposition import lookup, position_key, store
+
+OWN, OCCUPIED, BOUND, BEST, NUM_MOVES, START, KEY, LOW, HIGH, FRAME_SIZE = range(10)
+"""The stones of the seat to move and all stones; the bound in question; the best score so far;
+moves not yet searched; positions searched before; the key of the position and its bounds."""
+
+PLY, POSITIONS, SCORE, PROGRESS_SIZE = range(4)
+"""Where the search is: the length of the stack, the positions visited and, in the end, a score."""
+
+
+def make_stack(rules: Any) -> tuple[Any, Any, Any, Any]:
+    """Frames, moves, the threats that the moves of one position make, and progress, all int64."""
+    plies, columns = int(rules[CELLS]) + 2, int(rules[COLUMNS])
+    frames, moves = np.zeros((plies, FRAME_SIZE), np.int64), np.zeros((plies, columns), np.int64)
+    return frames, moves, np.zeros(columns, np.int64), np.zeros(PROGRESS_SIZE, np.int64)
+
+
+@jit(forceinline=True)
+def _list_moves(
+    rules: Any,
+    line: int | None,
+    own: int,
+    free: int,
+    candidates: int,
+    moves: Any,
+    threats: Any,
+    ply: int,
+) -> int:
+    """List moves in reverse order: those with most threats last, of equals the most central."""
+    height, columns = int(rules[HEIGHT]), int(rules[COLUMNS])
+    count = 0
+    for column in range(columns):
+        move = candidates & int(rules[FIRST_COLUMN + column])
+        if move:
+            num_threats = count_bits(completing_cells(own | move, line, height, free))
+            place = count
+            while place and threats[place - 1] >= num_threats:
+                moves[ply, place] = moves[ply, place - 1]
+                threats[place] = threats[place - 1]
+                place -= 1
+            moves[ply, place] = move
+            threats[place] = num_threats
+            count += 1
+    return count
+
+
+@jit(forceinline=True)
+def _enter(
+    rules: Any,
+    line: int | None,
+    frames: Any,
+    moves: Any,
+    threats: Any,
+    table: Any,
+    rest_bits: int,
+    ply: int,
+    empty: int,
+) -> int:
+    """List the moves of a position, or set its best score where none has to be searched.
+
+    empty: the number of empty cells. Returns how many moves there are to search.
+    """
+    own, occupied = int(frames[ply, OWN]), int(frames[ply, OCCUPIED])
+    bound = int(frames[ply, BOUND])
+    height = int(rules[HEIGHT])
+    free = int(rules[BOARD]) & ~occupied
+    losing = completing_cells(own ^ occupied, line, height, free)
+    candidates = (occupied + int(rules[BOTTOM])) & free
+    forced = losing & candidates
+    if forced:
+        candidates = forced
+    # A stone right below a threat lets the other seat complete its line.
+    candidates &= ~(losing >> 1)
+    frames[ply, BEST] = -(empty >> 1)  # the other seat wins with its next stone, if it has one left
+    if forced & (forced - 1) or not candidates:
+        return 0
+    # From here on the other seat does not win with its next stone, nor the seat to move with this.
+    if empty <= 2:
+        frames[ply, BEST] = 0
+        return 0
+    low, high = 1 - (empty >> 1), (empty - 1) >> 1
+    if bound > 0 and high > 0 and not has_line(own | free, line, height):
+        high = 0
+    if bound <= 0 and low < 0 and not has_line(own ^ occupied | free, line, height):
+        low = 0
+    if low < bound <= high:
+        key = position_key(own, occupied, int(rules[CELLS]) - empty, height, int(rules[COLUMNS]))
+        known_low, known_high = lookup(table, rest_bits, key)
+        low, high = max(low, known_low), min(high, known_high)
+        frames[ply, KEY] = key
+    if low >= bound or high < bound:
+        frames[ply, BEST] = low if low >= bound else high
+        return 0
+    frames[ply, LOW] = low
+    frames[ply, HIGH] = high
+    return _list_moves(rules, line, own, free, candidates, moves, threats, ply)
+
+
+@jit(forceinline=True)
+def _leave(frames: Any, table: Any, rest_bits: int, ply: int, positions: int) -> None:
+    """Store what the search of a position has found."""
+    low, high, best = int(frames[ply, LOW]), int(frames[ply, HIGH]), int(frames[ply, BEST])
+    if best >= frames[ply, BOUND]:
+        low = best
+    else:
+        high = min(high, best)
+    store(table, rest_bits, int(frames[ply, KEY]), low, high, positions - int(frames[ply, START]))
+
+
+@jit()
+def search(
+    rules: Any,
+    line: int | None,
+    frames: Any,
+    moves: Any,
+    threats: Any,
+    progress: Any,
+    table: Any,
+    rest_bits: int,
+    max_positions: int,
+) -> bool:
+    """Search frames[0] until it is done (True) or max_positions in all are visited (False).
+
+    At first progress[PLY] and progress[POSITIONS] are 0. In the end progress[SCORE] is a lower
+    bound of the score if it is at least frames[0, BOUND], and an upper bound if it is less.
+    """
+    ply, positions = int(progress[PLY]), int(progress[POSITIONS])
+    empty = int(rules[CELLS]) - count_bits(int(frames[0, OCCUPIED]))
+    # No views of rows: each would be counted as a reference, which takes longer than its use.
+    while positions < max_positions:
+        frames[ply, START] = positions
+        positions += 1
+        count = _enter(rules, line, frames, moves, threats, table, rest_bits, ply, empty - ply)
+        while not count:
+            score = int(frames[ply, BEST])
+            if ply == 0:
+                progress[PLY], progress[POSITIONS], progress[SCORE] = 0, positions, score
+                return True
+            ply -= 1
+            best = max(int(frames[ply, BEST]), -score)
+            frames[ply, BEST] = best
+            count = int(frames[ply, NUM_MOVES])
+            if best >= frames[ply, BOUND] or not count:
+                _leave(frames, table, rest_bits, ply, positions)
+                count = 0
+        frames[ply, NUM_MOVES] = count - 1
+        own, occupied = int(frames[ply, OWN]), int(frames[ply, OCCUPIED])
+        bound = int(frames[ply, BOUND])
+        ply += 1
+        frames[ply, OWN] = own ^ occupied
+        frames[ply, OCCUPIED] = occupied | int(moves[ply - 1, count - 1])
+        frames[ply, BOUND] = 1 - bound
+    progress[PLY], progress[POSITIONS] = ply, positions
+    return False
