@@ -17,7 +17,6 @@ from torch.nn.modules.module import (
 
 import rlgames
 
-TREES = 256
 SIMULATIONS = 32
 NETWORKS = {
     "conv, 3 layers of 32 channels": ["policy=conv", "policy.channels=[32,32,32]"],
@@ -50,10 +49,12 @@ def timed_networks() -> Iterator[list[float]]:
             hook.remove()
 
 
-def search(network: list[str], threads: int, device: str = "cpu") -> tuple[float, float]:
+def search(
+    network: list[str], trees: int, threads: int, device: str = "cpu"
+) -> tuple[float, float]:
     """Simulations a second, and the share of the time inside the network.
 
-    Both seats search, each in half of twice as many games, so that TREES trees grow at a time.
+    Both seats search, each in half of twice as many games, so that as many trees grow side by side.
     """
     with tempfile.TemporaryDirectory() as folder:
         few = ["games=64", "batch=64", "eval_games=2", "eval_every=64", "solve_seconds=0"]
@@ -70,7 +71,7 @@ def search(network: list[str], threads: int, device: str = "cpu") -> tuple[float
         words = ["search=mcts", "opponent_search=mcts", f"opponent={run}", "search.leaf=value"]
         words += ["opponent_search.leaf=value", f"search.simulations={SIMULATIONS}"]
         words += [f"opponent_search.simulations={SIMULATIONS}", f"threads={threads}"]
-        games = [f"games={2 * TREES}", f"batch={2 * TREES}", f"device={device}", "solve_seconds=0"]
+        games = [f"games={2 * trees}", f"batch={2 * trees}", f"device={device}", "solve_seconds=0"]
         with timed_networks() as inside:
             results = rlgames.evaluate(run, [*words, *games])
     return SIMULATIONS * results["moves_per_s"], inside[0] / results["seconds"]
@@ -79,9 +80,10 @@ def search(network: list[str], threads: int, device: str = "cpu") -> tuple[float
 def searching(rounds: int, device: str = "cpu") -> str:
     body = []
     for name, network in NETWORKS.items():
-        for threads in (1, 2):
-            results = [search(network, threads, device) for _ in range(rounds)]
+        for trees, threads in ((1, 1), (256, 1), (256, 2)):
+            results = [search(network, trees, threads, device) for _ in range(rounds)]
             speed, share = (statistics.median(column) for column in zip(*results, strict=True))
-            body.append([name, str(threads), short(speed), f"{share:.0%}"])
+            body.append([name, str(trees), str(threads), short(speed), f"{share:.0%}"])
             progress(" ".join(body[-1]))
-    return rows(["network", "threads", "simulations per second", "inside the network"], body)
+    head = ["network", "trees", "threads", "simulations per second", "inside the network"]
+    return rows(head, body)
