@@ -6,9 +6,12 @@ it on disk. Numba takes a second to import, so files import kernels where they c
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
@@ -28,12 +31,33 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         try:
-            compiled: Callable[P, R] = numba.njit(function, cache=True, nogil=True, **options)
+            compiled = numba.njit(function, cache=True, nogil=True, **options)
+            _cache_by_all_sources(compiled)
         except RuntimeError:
             compiled = numba.njit(function, nogil=True, **options)
-        return compiled
+        return compiled  # type: ignore[no-any-return]
 
     return decorate
+
+
+@cache
+def _digest_of_all_kernels() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _cache_by_all_sources(compiled: Any) -> None:
+    """Compile again after a change to any kernel.
+
+    Numba 0.68 compares only the file of the function itself, so that a kernel would keep the old
+    code of functions that it calls from other files. Without compilation there is no cache.
+    """
+    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        stamp = cache_file._source_stamp
+        cache_file._source_stamp = (stamp, _digest_of_all_kernels())
 
 
 class _Progress(event.Listener):

@@ -1,6 +1,7 @@
 """Kernels are compiled once, which is said, and kept on disk where that is possible."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,17 @@ def test_a_kernel_runs_without_a_cache(tmp_path):
     found = "NUMBA_CACHE_LOCATOR_CLASSES"
     assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 1
     assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 1
+
+
+def test_a_change_to_another_kernel_compiles_again(tmp_path):
+    package = tmp_path / "rlgames"
+    shutil.copytree(Path(__file__).parents[2] / "rlgames" / "kernels", package / "kernels")
+    (package / "__init__.py").touch()
+    environment = {"PYTHONPATH": str(tmp_path)}
+    assert ended(tmp_path / "kernel.py", **environment)
+    assert ended(tmp_path / "kernel.py", **environment) == ""
+    (package / "kernels" / "new.py").write_text("# another kernel\n")
+    assert ended(tmp_path / "kernel.py", **environment).startswith("rlgames: compiling")
 
 
 def test_a_kernel_is_plain_python_without_compilation(tmp_path):
