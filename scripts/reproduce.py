@@ -64,7 +64,7 @@ def solve_cases() -> list[Step]:
         Step(
             f"solve_case{case}",
             ("solve", "game=salvo", *rules, "format=json"),
-            300.0 if case == 2 else 5.0,
+            60.0 if case == 2 else 5.0,
         )
         for case, rules in enumerate(CASES, 1)
     ]

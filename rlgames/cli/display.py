@@ -146,6 +146,8 @@ def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
             rows.append((name, _mean(report[field], report[field]["exact"])))
             optimum = report[field]["reference"]["optimal"]
             rows.append((f"exact optimum, {name}", _number(optimum)))
+    if "exact_moves" in report:
+        rows.append(("moves by exact counts", f"{report['exact_moves']:.1%}"))
     return rows + _reach_rows(report.get("reach", {}))
 
 

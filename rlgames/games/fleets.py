@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game
+from rlgames.games.layout_counts import LayoutCounter
 from rlgames.games.layouts import enumerate_layouts, sample_layouts
 from rlgames.games.posterior import Posterior
 from rlgames.games.sinkings import Sinkings
@@ -103,6 +104,11 @@ class FleetGame(Game[S]):
         fleet = self.fleet
         layouts = None if fleet.layouts is None else fleet.layouts.cpu()
         return Posterior(fleet.rows, fleet.columns, fleet.ships, layouts)
+
+    @cached_property
+    def layout_counter(self) -> LayoutCounter:
+        """Counts the layouts that agree where they are not listed."""
+        return LayoutCounter(self.fleet.rows, self.fleet.columns, self.fleet.ships)
 
     def occupancy(self, state: S, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all

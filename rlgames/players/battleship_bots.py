@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
@@ -82,16 +83,47 @@ def _extends_two(hit: Tensor) -> Tensor:
 class Density(BattleshipBot):
     """Shoots at the cell that most of the layouts that are still possible occupy.
 
-    samples: layouts sampled for each position if there are too many to list.
+    samples: layouts sampled for each position where they are neither listed nor counted. steps: a
+    position is counted while there are at most this many ways to place all ships but two; 0: never.
+    Positions with announced sinkings are not counted.
     """
 
     name = "density"
 
-    def __init__(self, game: Game[Any], samples: int) -> None:
+    def __init__(self, game: Game[Any], samples: int, steps: int = 0) -> None:
         super().__init__(game)
-        self.samples = samples
+        self.samples, self.steps = samples, steps
         self.deterministic = self.game.posterior.exact
+        # What was counted is kept, and how often it was; processes would not share it.
+        self.is_stateful = not self.deterministic and steps > 0
+        self.reset_statistics()
 
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
         generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
-        return self.game.occupancy(state, self.samples, generator)
+        self._num_moves += len(state)
+        if self.deterministic:
+            self._num_exact += len(state)
+            return self.game.occupancy(state)
+        if self.game.sinkings(state) is not None or not self.steps:
+            return self.game.occupancy(state, self.samples, generator)
+        shot, hit = (np.asarray(field.cpu()) for field in self.game.shots_and_hits(state))
+        counted = [
+            self.game.layout_counter.occupancy(*row, self.steps)
+            for row in zip(shot, hit, strict=True)
+        ]
+        result = torch.empty(shot.shape, device=state.done.device)
+        sampled = torch.tensor([each is None for each in counted])
+        if bool(sampled.any()):
+            result[sampled] = self.game.occupancy(state[sampled], self.samples, generator)
+        for row, each in enumerate(counted):
+            if each is not None:
+                result[row] = torch.from_numpy(each)
+        self._num_exact += len(counted) - int(sampled.sum())
+        return result
+
+    def statistics(self) -> dict[str, float]:
+        """How many of its moves rest on all layouts, not on samples."""
+        return {"exact_moves": self._num_exact / self._num_moves} if self._num_moves else {}
+
+    def reset_statistics(self) -> None:
+        self._num_moves = self._num_exact = 0

@@ -32,6 +32,7 @@ class HuntTargetConfig:
 class DensityConfig:
     name: str = "density"
     samples: int = key(60, 1, 1_000_000)
+    steps: int = key(5_000_000, 0, 10**12)
 
 
 @dataclass

@@ -20,9 +20,9 @@ Beliefs are closed before they are valued, which makes many of them equal:
 - Beliefs that are symmetric to each other have one number: the smallest over all symmetries.
 
 An unknown cell of a closed belief has a ship in some agreeing layouts only. A shot at it makes more
-cells known. So beliefs are listed by increasing, and valued by decreasing, number of known cells.
-If memory is short, only their numbers and values are stored, and the results of shots are computed
-a second time to value them.
+cells known, so no belief comes twice on a path. Beliefs are valued depth-first; a hash table keeps
+the value of each. The layouts that agree with a belief are a range of an array, which a result of a
+turn divides in two, so no step looks at layouts that were ruled out before.
 """
 
 from rlgames.solvers.belief.solution import BeliefSolution, solve_belief

@@ -1,0 +1,298 @@
+"""Values of all beliefs of battleship that can follow, by depth-first search.
+
+The layout of states, tables and the stack is that of belief_states.py.
+"""
+
+import numpy as np
+
+from rlgames.kernels.belief_states import (
+    ALL,
+    ALWAYS,
+    BEST,
+    CELLS,
+    END,
+    EVER,
+    OWED,
+    RESULT,
+    SIZE,
+    START,
+    TOTAL,
+    TURN,
+    UNKNOWN,
+    WEIGHT,
+    Floats,
+    Ints,
+    Problem,
+    Stack,
+    Table,
+    Words,
+    belief_key,
+    find_slot,
+)
+from rlgames.kernels.words import ONE, TWO, ZERO, compiled, count_bits, first_bit
+
+DONE, PAUSED, FULL = 0, 1, 2
+"""Why a search returns: the root is valued, its work is used up, the table needs more room."""
+
+
+@compiled
+def move_to_front(
+    layouts: Words, weights: Floats, start: int, end: int, mask: np.uint64, bits: np.uint64
+) -> int:
+    """Move the layouts with these bits under a mask to the front of a range; returns its end."""
+    for at in range(start, end):
+        if layouts[at] & mask == bits:
+            layouts[at], layouts[start] = layouts[start], layouts[at]
+            weights[at], weights[start] = weights[start], weights[at]
+            start += 1
+    return start
+
+
+@compiled
+def group_by_cell(
+    layouts: Words, weights: Floats, sums: Floats, sets: Words, cell: np.uint64
+) -> None:
+    """Compute the sums and sets of the two results of a shot, for the layouts of a range."""
+    sum_miss, ever_miss, always_miss = 0.0, ZERO, ALL
+    sum_hit, ever_hit, always_hit = 0.0, ZERO, ALL
+    for at in range(layouts.shape[0]):
+        layout, weight = layouts[at], weights[at]
+        is_hit = (layout >> cell) & ONE
+        hit = ~is_hit + ONE  # all bits or none
+        sum_hit += weight if is_hit else 0.0
+        sum_miss += 0.0 if is_hit else weight
+        ever_hit |= layout & hit
+        ever_miss |= layout & ~hit
+        always_hit &= layout | ~hit
+        always_miss &= layout | hit
+    sums[0], sets[0, 0], sets[0, 1] = sum_miss, ever_miss, always_miss
+    sums[1], sets[1, 0], sets[1, 1] = sum_hit, ever_hit, always_hit
+
+
+@compiled
+def group_by_turn(
+    layouts: Words, weights: Floats, sums: Floats, sets: Words, cells: Ints, turn: np.uint64
+) -> None:
+    """The same for a turn at the cells at these places. Bit i of a result: the i-th was hit."""
+    for result in range(1 << count_bits(turn)):
+        sums[result], sets[result, 0], sets[result, 1] = 0.0, ZERO, ALL
+    for at in range(layouts.shape[0]):
+        layout = layouts[at]
+        hits, rest, bit = ZERO, turn, ZERO
+        while rest:
+            hits |= ((layout >> np.uint64(cells[first_bit(rest)])) & ONE) << bit
+            rest &= rest - ONE
+            bit += ONE
+        sums[hits] += weights[at]
+        sets[hits, 0] |= layout
+        sets[hits, 1] &= layout
+
+
+@compiled
+def next_turn(turn: np.uint64) -> np.uint64:
+    """The next larger set of as many places."""
+    lowest = turn & (~turn + ONE)
+    above = turn + lowest
+    return above | (((turn ^ above) >> TWO) // lowest)
+
+
+@compiled
+def advance(ints: Ints, words: Words, floats: Floats, depth: int, shots: int) -> bool:
+    """Go to the next turn of the state at this depth; False after the last one."""
+    unknown, size = ints[depth, UNKNOWN], ints[depth, SIZE]
+    turn = next_turn(words[depth, TURN])
+    if turn >> np.uint64(unknown):
+        size += 1
+        if size > min(unknown, shots):
+            return False
+        ints[depth, SIZE] = size
+        turn = (ONE << np.uint64(size)) - ONE
+    words[depth, TURN] = turn
+    ints[depth, RESULT], floats[depth, TOTAL] = 0, 0.0
+    return True
+
+
+@compiled
+def turn_cells(ints: Ints, words: Words, depth: int, result: int) -> np.uint64:
+    """The cells that the turn at this depth hits with a result."""
+    cells, rest = ZERO, words[depth, TURN]
+    while rest:
+        if result & 1:
+            cells |= ONE << np.uint64(ints[depth, CELLS + first_bit(rest)])
+        rest &= rest - ONE
+        result >>= 1
+    return cells
+
+
+@compiled
+def push(
+    problem: Problem, stack: Stack, depth: int, start: int, end: int, result: int, owed: int
+) -> None:
+    """Put the state after a result of the turn that was grouped at this depth of the stack."""
+    ints, words, floats, shots = stack.ints, stack.words, stack.floats, problem.shots
+    ints[depth, START], ints[depth, END], ints[depth, OWED] = start, end, owed
+    ever, always = problem.sets[result, 0], problem.sets[result, 1]
+    words[depth, EVER], words[depth, ALWAYS] = ever, always
+    unknown, rest = 0, ever & ~always
+    while rest:
+        ints[depth, CELLS + unknown] = first_bit(rest)
+        rest &= rest - ONE
+        unknown += 1
+    size = max(1, shots - owed)
+    ints[depth, UNKNOWN], ints[depth, SIZE], ints[depth, RESULT] = unknown, size, 0
+    words[depth, TURN] = (ONE << np.uint64(size)) - ONE
+    floats[depth, WEIGHT] = problem.sums[result]
+    floats[depth, TOTAL], floats[depth, BEST] = 0.0, np.inf
+
+
+@compiled
+def push_root(problem: Problem, stack: Stack, shot: np.uint64, hit: np.uint64, owed: int) -> None:
+    """Begin with the state after these shots, which leaves cells unknown."""
+    layouts, weights = problem.layouts, problem.weights
+    end = move_to_front(layouts, weights, 0, layouts.shape[0], shot, hit)
+    group_by_turn(
+        layouts[:end], weights[:end], problem.sums, problem.sets, stack.ints[0, CELLS:], ZERO
+    )
+    push(problem, stack, 0, 0, end, 0, owed)
+
+
+@compiled
+def push_result(problem: Problem, stack: Stack, depth: int) -> None:
+    """Put the next result of the turn at this depth, which was just grouped, above it."""
+    ints, words, owed = stack.ints, stack.words, 0
+    result = ints[depth, RESULT]
+    cells = turn_cells(ints, words, depth, (1 << ints[depth, SIZE]) - 1)
+    hits = turn_cells(ints, words, depth, result)
+    if problem.shots > 1:
+        owed = ints[depth, OWED] - problem.shots + ints[depth, SIZE]
+        owed += count_bits(problem.sets[result, 1] & ~words[depth, ALWAYS]) - count_bits(hits)
+    start, end = ints[depth, START], ints[depth, END]
+    end = move_to_front(problem.layouts, problem.weights, start, end, cells, hits)
+    push(problem, stack, depth + 1, start, end, result, owed)
+
+
+@compiled
+def value_turn(problem: Problem, table: Table, stack: Stack, depth: int) -> bool:
+    """Add up the results of the turn at this depth. False: the next one is not valued yet."""
+    ints, sums, sets, shots = stack.ints, problem.sums, problem.sets, problem.shots
+    start, end = ints[depth, START], ints[depth, END]
+    layouts, weights = problem.layouts[start:end], problem.weights[start:end]
+    turn, before, size = stack.words[depth, TURN], stack.words[depth, ALWAYS], ints[depth, SIZE]
+    if size == 1:
+        cell = np.uint64(ints[depth, CELLS + first_bit(turn)])
+        group_by_cell(layouts, weights, sums, sets, cell)
+    else:
+        group_by_turn(layouts, weights, sums, sets, ints[depth, CELLS:], turn)
+    total = stack.floats[depth, TOTAL]
+    for result in range(ints[depth, RESULT], 1 << size):
+        weight, ever, always = sums[result], sets[result, 0], sets[result, 1]
+        if weight == 0:
+            continue
+        owed = ints[depth, OWED] - shots + size
+        owed += count_bits(always & ~before) - count_bits(np.uint64(result))
+        unknown = count_bits(ever & ~always)
+        if unknown == 0:
+            total += weight * np.float64((owed + shots - 1) // shots)
+        elif shots > 1 and unknown + owed <= shots:
+            total += weight
+        else:
+            key = belief_key(problem.numbers, problem.cells, ever, always)
+            # With one shot per turn the table has no certain hits.
+            slot = find_slot(table.keys, table.owed, key, owed if shots > 1 else 0)
+            if table.keys[slot, 0] == ZERO:
+                ints[depth, RESULT], stack.floats[depth, TOTAL] = result, total
+                return False
+            total += table.values[slot, 1] + (weight * np.float64(owed) if shots == 1 else 0.0)
+    stack.floats[depth, TOTAL] = total
+    return True
+
+
+@compiled
+def search(
+    problem: Problem, table: Table, stack: Stack, depth: int, work: int, max_count: int
+) -> tuple[int, int]:
+    """Value the states on the stack and all that can follow.
+
+    depth: that of the last state. work: layouts and results to look at before it pauses.
+    max_count: states for which the table has room. Returns why it stops, and at which depth.
+    """
+    ints, words, floats = stack.ints, stack.words, stack.floats
+    while depth >= 0:
+        if work <= 0:
+            return PAUSED, depth
+        if table.size[0] >= max_count:
+            return FULL, depth
+        work -= ints[depth, END] - ints[depth, START] + (1 << ints[depth, SIZE])
+        if not value_turn(problem, table, stack, depth):
+            push_result(problem, stack, depth)
+            depth += 1
+            continue
+        floats[depth, BEST] = min(floats[depth, BEST], floats[depth, TOTAL])
+        if not advance(ints, words, floats, depth, problem.shots):
+            ever, always, owed = words[depth, EVER], words[depth, ALWAYS], ints[depth, OWED]
+            key = belief_key(problem.numbers, problem.cells, ever, always)
+            slot = find_slot(table.keys, table.owed, key, owed)
+            table.keys[slot, 0] = key
+            table.values[slot, 1] = floats[depth, WEIGHT] + floats[depth, BEST]
+            if table.owed.shape[0] > 0:
+                table.owed[slot] = owed
+            table.size[0] += 1
+            depth -= 1
+    return DONE, depth
+
+
+@compiled
+def turn_rank(num_cells: np.int64, spare: int, cells: np.uint64, due: np.uint64) -> np.uint64:
+    """The highest for the set with the lowest cells, where this many spare shots of the turn go to
+    the first cells that are due."""
+    for _ in range(spare):
+        cells |= due & (~due + ONE)
+        due &= due - ONE
+    rank = ZERO
+    while cells:
+        rank |= ONE << np.uint64(num_cells - 1 - first_bit(cells))
+        cells &= cells - ONE
+    return rank
+
+
+@compiled
+def choose_turn(
+    problem: Problem, table: Table, stack: Stack, depth: int, due: np.uint64
+) -> np.uint64:
+    """The unknown cells of the best turn of the state at this depth, which must be valued.
+
+    due: the certain hits. Of equally good turns it takes the one with the lowest cells.
+    """
+    ints, words, floats, shots = stack.ints, stack.words, stack.floats, problem.shots
+    num_cells = count_bits(problem.cells)
+    best, best_rank, chosen = np.inf, ZERO, ZERO
+    is_open = True
+    while is_open:
+        value_turn(problem, table, stack, depth)
+        total = floats[depth, TOTAL]
+        # Sums are exact for whole weights; the margin is for fractions.
+        if total <= best * (1 + 1e-9):
+            cells = turn_cells(ints, words, depth, (1 << ints[depth, SIZE]) - 1)
+            spare = shots - ints[depth, SIZE] if shots > 1 else 0
+            rank = turn_rank(num_cells, spare, cells, due)
+            if rank > best_rank or total < best * (1 - 1e-9):
+                best_rank, chosen = rank, cells
+            best = min(best, total)
+        is_open = advance(ints, words, floats, depth, shots)
+    return chosen
+
+
+@compiled
+def close_beliefs(layouts: Words, weights: Floats, seen: Words, sums: Floats, sets: Words) -> None:
+    """Compute the sums [B] and sets [B, 2] of the layouts that agree, as for results of a turn.
+
+    seen: uint64 [B, 2], the cells shot at and those hit.
+    """
+    for row in range(seen.shape[0]):
+        sums[row], sets[row, 0], sets[row, 1] = 0.0, ZERO, ALL
+        for at in range(layouts.shape[0]):
+            layout = layouts[at]
+            if layout & seen[row, 0] == seen[row, 1]:
+                sums[row] += weights[at]
+                sets[row, 0] |= layout
+                sets[row, 1] &= layout

@@ -1,0 +1,116 @@
+"""Exact counts of layouts against the list of all layouts, and on 10×10."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.layout_counts import LayoutCounter
+from rlgames.games.layouts import enumerate_layouts
+from rlgames.players.battleship_bots import Density
+
+FLEETS = [
+    (1, 9, [2, 2, 1]),
+    (3, 5, [3]),
+    (4, 4, [4, 2]),
+    (4, 4, [2, 2, 2]),
+    (4, 5, [4, 3, 2, 2]),
+    (5, 5, [3, 3, 2]),
+    (5, 6, [3, 2, 1]),
+]
+
+
+def check_positions(fleet, count):
+    rows, columns, ships = fleet
+    layouts = (enumerate_layouts(rows, columns, ships) > 0).numpy()
+    counter = LayoutCounter(rows, columns, ships)
+    rng = np.random.default_rng(count)
+    for number in range(count):
+        layout = layouts[rng.integers(len(layouts))]
+        shot = rng.random(rows * columns) < (rng.random() if number else 0)
+        hit = layout & shot
+        expected = layouts[((layouts & shot) == hit).all(1)].mean(0)
+        assert counter.occupancy(shot, hit, 10**9) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("fleet", FLEETS)
+def test_counts_are_those_of_all_layouts(fleet):
+    check_positions(fleet, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fleet", FLEETS)
+def test_counts_of_many_positions_are_those_of_all_layouts(fleet):
+    check_positions(fleet, 15_000)
+
+
+def test_impossible_positions_and_too_long_counts_give_none():
+    counter = LayoutCounter(4, 4, [3, 2])
+    all_shot = np.ones(16, bool)
+    assert counter.occupancy(all_shot, ~all_shot, 10**9) is None
+    assert counter.occupancy(~all_shot, ~all_shot, 0) is None
+
+
+@pytest.mark.slow
+def test_the_first_shot_of_the_classic_fleet():
+    """The likeliest cells are the four in the middle; all ships have 17 cells."""
+    nothing = np.zeros(100, bool)
+    occupancy = LayoutCounter(10, 10, [5, 4, 3, 3, 2]).occupancy(nothing, nothing, 5_000_000)
+    assert occupancy.sum() == pytest.approx(17)
+    assert occupancy.max() == pytest.approx(0.2135993641754119)
+    board = occupancy.reshape(10, 10)
+    assert board == pytest.approx(board.T)
+    assert board == pytest.approx(board[::-1])
+
+
+UNCOMPILED = """
+import numpy as np
+from rlgames.games.layout_counts import LayoutCounter
+shot = np.arange(16) % 5 == 1
+hit = np.arange(16) == 6
+print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6).tolist())
+"""
+
+
+def test_uncompiled_kernels_give_the_same_counts():
+    printed = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", UNCOMPILED],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | extra,
+        ).stdout
+        for extra in ({}, {"NUMBA_DISABLE_JIT": "1"})
+    ]
+    assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize(("steps", "share"), [(10**6, 1.0), (0, 0.0)])
+def test_density_says_whether_it_counted(steps, share):
+    game = Battleship(6, 6, [3, 2, 2], 1)
+    assert not game.posterior.exact
+    player = Density(game, 60, steps)
+    state = game.initial(3, torch.Generator().manual_seed(0))
+    state = game.apply_action(state, torch.tensor([0, 7, 14]))
+    rng = torch.Generator().manual_seed(1)
+    priority = player.priority(state, rng)
+    assert player.statistics() == {"exact_moves": share}
+    listed = (game.fleet.layouts > 0).float()
+    shot, hit = game.shots_and_hits(state)
+    agree = ((listed[None] * shot[:, None]) == hit[:, None].float()).all(2).float()
+    exact = agree @ listed / agree.sum(1, keepdim=True)
+    assert (priority - exact).abs().max() < (1e-6 if steps else 0.4)
+
+
+def test_density_samples_where_sinkings_are_announced():
+    game = Battleship(6, 6, [3, 2, 2], 1, show=["sunk"])
+    player = Density(game, 60, 10**6)
+    state = game.initial(2, torch.Generator().manual_seed(0))
+    player.choose(state, torch.Generator().manual_seed(1))
+    assert player.statistics() == {"exact_moves": 0.0}
