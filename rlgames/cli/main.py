@@ -63,10 +63,15 @@ def answer(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except (Exception, KeyboardInterrupt) as error:
-        cause = _interrupt_behind(error) or error
-        if isinstance(cause, Exception | Interrupted):
-            return report_exception(cause, wants_json(words))
-        return report_interrupt(words)
+        # No variable of this frame refers to the cause, which refers to the frame: what the error
+        # leaves open, such as a lock, is closed now.
+        return _report(_interrupt_behind(error) or error, words)
+
+
+def _report(error: Exception | KeyboardInterrupt, words: list[str]) -> int:
+    if isinstance(error, Exception | Interrupted):
+        return report_exception(error, wants_json(words))
+    return report_interrupt(words)
 
 
 def _interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
