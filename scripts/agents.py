@@ -38,7 +38,7 @@ AGENTS = {
         *("game=salvo_duel", "games=5000", "policy.channels=[16,16]", "log_every=1000"),
         *("eval_every=2500", "eval_games=100", "solve_seconds=0"),
     ],
-    "tictactoe": ["experiment=hickman_tuned"],
+    "tictactoe": ["experiment=hickman_tuned", "learner.backend=torch"],
 }
 """The overrides of `rlgames train` that make each agent, by its game."""
 

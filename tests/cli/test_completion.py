@@ -50,7 +50,15 @@ def folder(tmp_path, monkeypatch):
         ("rlgames train experiment=hickman lin", ["line="]),
         (
             "rlgames train learner=td learner.",
-            ["learner.backup=", "learner.frozen_tuples=", "learner.lr_end=", "learner.step_size="],
+            [
+                "learner.backend=",
+                "learner.backup=",
+                "learner.frozen_tuples=",
+                "learner.lr_end=",
+                "learner.step_size=",
+                "learner.td_lambda=",
+                "learner.threads=",
+            ],
         ),
         (
             "rlgames train learner=td learner.step_size=c",
