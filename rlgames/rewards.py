@@ -46,7 +46,7 @@ class Reward:
         self.is_final = isinstance(self._term, FinalTerm)
         constant = 0.0 if isinstance(self._term, FinalTerm) else self._term.constant
         self.constant = None if constant is None else scale * constant
-        start = game.initial(1, torch.Generator())
+        start = game.example_state()
         if isinstance(self._term, FinalTerm) and not self._term.fits(game, start):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
         try:

@@ -1,9 +1,9 @@
-"""Measures rlgames, alone and beside others, and writes docs/benchmarks.md.
+"""Measures rlgames, alone and beside others, and writes docs/benchmarks.md or its GPU page.
 
     python scripts/bench.py                      # all that needs no other libraries: make bench
     python scripts/bench.py peers                # all that does: make bench-peers makes .venv-bench
     python scripts/bench.py play td --rounds 1   # parts, by name
-    python scripts/bench.py play --device cuda   # on a GPU; printed only
+    python scripts/bench.py --device cuda        # on a GPU, what runs there: docs/benchmarks_gpu.md
 
 Every part prints a table and puts it into its section of the page.
 """
@@ -26,7 +26,8 @@ import torch
 from bench_tools import PEERS, ROOT, progress
 from steps import write_section
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGES = {"cpu": ROOT / "docs" / "benchmarks.md", "cuda": ROOT / "docs" / "benchmarks_gpu.md"}
+"""By device."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, "peers"]))
     parser.add_argument("--rounds", type=int, help="of every part, in place of its own")
-    parser.add_argument("--device", default="cpu", help="cpu, or cuda: printed, and not written")
+    parser.add_argument("--device", choices=PAGES, default="cpu", help="which has its own page")
     chosen = parser.parse_args()
     names = [name for name, part in PARTS.items() if not part.peers]
     if chosen.parts == ["peers"]:
@@ -88,17 +89,19 @@ def run(name: str, rounds: int | None, device: str) -> int:
     except Exception as error:  # reported on the page; the other parts are measured
         table, code = f"Not measured: {type(error).__name__}: {error}", 3
     print(f"\n{name}\n\n{table}\n", flush=True)
-    if device == "cpu":
-        write_section(PAGE, name, f"{table}\n\n{how(name, rounds or part.rounds)}\n")
+    write_section(PAGES[device], name, f"{table}\n\n{how(name, rounds or part.rounds, device)}\n")
     return code
 
 
-def how(name: str, rounds: int) -> str:
+def how(name: str, rounds: int, device: str) -> str:
     """Where, when and how a table was measured."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     where = f"{bench_limits.processor()}, {datetime.date.today()}{load}"
     of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
-    return f"{where}; {of}. Regenerate: `.venv/bin/python scripts/bench.py {name}`."
+    command = f".venv/bin/python scripts/bench.py {name}"
+    if device != "cpu":
+        where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
+    return f"{where}; {of}. Regenerate: `{command}`."
 
 
 if __name__ == "__main__":

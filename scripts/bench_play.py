@@ -20,6 +20,7 @@ SECONDS = 1.0
 """About how long one measurement takes, longer where two shares of games do."""
 
 BATCHES = (64, 1024, 4096, 16384)
+GPU_BATCHES = (1024, 16384, 131072, 524288)
 SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 """What is tried on our side; the fastest is measured."""
 
@@ -80,12 +81,13 @@ def _words(name: str, batch: int, games: int) -> list[str]:
 
 def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
     """With the fastest of SETTINGS, and as many games as take about SECONDS."""
-    settings = [*SETTINGS]
+    settings = [*SETTINGS] if device == "cpu" else [["threads=1"]]
     if device == "cpu" and batch >= COMPILED.get(name, math.inf):
         settings += [[*words, "compile=true"] for words in SETTINGS]
     results = rlgames.evaluate(None, [*_words(name, batch, batch), f"device={device}"])
     games = max(2 * batch, int(SECONDS * results["moves_per_s"] / results["moves"]["mean"]))
-    games = _whole_shares(games, batch)
+    if device == "cpu":
+        games = _whole_shares(games, batch)
     ways = [Ours(name, batch, (*words, f"device={device}"), games) for words in settings]
     return max(ways, key=lambda way: way())
 
@@ -99,13 +101,14 @@ def _whole_shares(games: int, batch: int) -> int:
 def alone(rounds: int, device: str = "cpu") -> str:
     """All games by batch."""
     sides: dict[str, Callable[[], float]] = {}
+    batches = BATCHES if device == "cpu" else GPU_BATCHES
     for name in GAMES:
-        for batch in BATCHES:
+        for batch in batches:
             sides[f"{name}, {batch}"] = at_best(name, batch, device)
         progress(f"{name}: settings chosen")
     results = in_turn(sides, rounds)
-    body = [[name, *(results[f"{name}, {batch}"].text() for batch in BATCHES)] for name in GAMES]
-    return rows(["moves per second, by batch", *map(str, BATCHES)], body)
+    body = [[name, *(results[f"{name}, {batch}"].text() for batch in batches)] for name in GAMES]
+    return rows(["moves per second, by batch", *map(str, batches)], body)
 
 
 def beside_pgx(rounds: int) -> str:

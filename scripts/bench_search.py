@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from bench_tools import progress, rows, short
 from torch.nn.modules.module import (
     register_module_forward_hook,
@@ -18,6 +19,8 @@ from torch.nn.modules.module import (
 import rlgames
 
 SIMULATIONS = 32
+TREES = {"cpu": ((1, 1), (256, 1), (256, 2)), "cuda": ((1, 1), (256, 1), (4096, 1))}
+"""How many trees side by side, and how many threads, by device."""
 NETWORKS = {
     "conv, 3 layers of 32 channels": ["policy=conv", "policy.channels=[32,32,32]"],
     "mlp, 512 and 256 units": ["policy=mlp", "policy.layers=[512,256]"],
@@ -31,6 +34,8 @@ def timed_networks() -> Iterator[list[float]]:
 
     def enter(*_: Any) -> None:
         nonlocal depth, begun
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         if depth == 0:
             begun = time.perf_counter()
         depth += 1
@@ -38,6 +43,8 @@ def timed_networks() -> Iterator[list[float]]:
     def leave(*_: Any) -> None:
         nonlocal depth
         depth -= 1
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
         if depth == 0:
             spent[0] += time.perf_counter() - begun
 
@@ -80,7 +87,7 @@ def search(
 def searching(rounds: int, device: str = "cpu") -> str:
     body = []
     for name, network in NETWORKS.items():
-        for trees, threads in ((1, 1), (256, 1), (256, 2)):
+        for trees, threads in TREES[device]:
             results = [search(network, trees, threads, device) for _ in range(rounds)]
             speed, share = (statistics.median(column) for column in zip(*results, strict=True))
             body.append([name, str(trees), str(threads), short(speed), f"{share:.0%}"])

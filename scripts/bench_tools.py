@@ -32,7 +32,9 @@ class Rounds:
         return statistics.median(self.values)
 
     def text(self) -> str:
-        """The median and the range."""
+        """The median and, of several rounds, the range."""
+        if len(self.values) == 1:
+            return short(self.median)
         low, high = min(self.values), max(self.values)
         return f"{short(self.median)} ({short(low)} to {short(high)})"
 

@@ -193,7 +193,7 @@ def td_of_2048(rounds: int, device: str = "cpu") -> str:
     """n-tuple networks by temporal differences."""
     sides = {}
     for name, tuples in TUPLES.items():
-        for batch in SIDE_BY_SIDE:
+        for batch in SIDE_BY_SIDE if device == "cpu" else (4096, 32768):
             words = ["experiment=2048_ntuple", f"batch={batch}", *tuples, f"device={device}"]
             words.append("learner.backend=torch")
             words += [f"games={2 * batch}", f"log_every={batch // 2}", "eval_games=1"]

@@ -24,14 +24,21 @@ SPEED = re.compile(
 REPRODUCED_BY = re.compile(r"`(make |\.venv/bin/|rlgames |eval |python )")
 
 
-def sections():
-    return dict(re.findall(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->", PAGE, re.DOTALL))
+def sections(page=PAGE):
+    return dict(re.findall(r"<!-- (\w+) -->\n(.*?)<!-- end of \1 -->", page, re.DOTALL))
 
 
 def test_every_part_has_a_section_and_every_section_a_part():
     assert set(sections()) == set(bench.PARTS)
     outside = re.sub(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", "", PAGE, flags=re.DOTALL)
     assert "\n|" not in outside
+
+
+def test_the_page_of_a_gpu_has_what_runs_there():
+    page = bench.PAGES["cuda"].read_text(encoding="utf-8")
+    assert set(sections(page)) == {name for name, part in bench.PARTS.items() if part.on_gpu}
+    for name, section in sections(page).items():
+        assert f"`.venv/bin/python scripts/bench.py {name} --device cuda`" in section
 
 
 @pytest.mark.parametrize("name", bench.PARTS)

@@ -49,7 +49,7 @@ def loaded(path):
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (
-                [f"{node.module}.{alias.name}" for alias in node.names]
+                [f"rlgames.{alias.name}" for alias in node.names if alias.name != "__version__"]
                 if node.module == "rlgames"
                 else [node.module]
             )

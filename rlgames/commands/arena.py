@@ -140,7 +140,7 @@ def competitors(
     device = build_device(cfg)
     game = build_game(cfg).to(device)
     if device.type == "cpu":
-        check_evaluation_memory("games", cfg.games, game, device)
+        check_evaluation_memory("games", cfg.games, game)
     players = [
         build_player(_node(word, names), cfg, game, cfg.search if search else None)
         for word, search in parts

@@ -115,7 +115,7 @@ def _match(cfg: DictConfig, run: Path | None) -> Match:
         if device.type == "cpu":
             count = DEFAULT_GAMES if isinstance(games, str) else games
             check_batch_memory(min(cfg.batch, count), 1, game)
-            check_evaluation_memory("games", count, game, device)
+            check_evaluation_memory("games", count, game)
         if not cfg.compile:
             return game
         return with_compiled_observe(game, make_generator(cfg.seed, "compile", device))

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames import __version__
 from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -69,7 +69,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     path = Path(cfg.out) if cfg.out else folder / "policy.onnx"
     outputs = ["scores", *(["value"] if policy.has_value else [])]
     metadata = {
-        "rlgames": version("rlgames"),
+        "rlgames": __version__,
         "game": json_text(to_plain(trained.game)),
         "policy": json_text(to_plain(trained.policy)),
     }

@@ -156,7 +156,7 @@ def _build_network(
     check_number_of_weights(config.policy.name, num_weights)
     with limit:
         network = make(rng=rng)
-    network.inputs(game, game.initial(1, torch.Generator()))
+    network.inputs(game, game.example_state())
     return Canonical(game, network) if canonical else network
 
 
@@ -210,7 +210,7 @@ def check_learner_fits(config: DictConfig, game: Game[Any], device: torch.device
     if learner.compares_score_deltas and not reward.is_final:
         _check_rewards_compared(config, game, reward)
     if config.learner.get("buffer_size"):
-        check_replay_memory(config, game, device)
+        check_replay_memory(config, game)
 
 
 def _check_rewards_compared(config: DictConfig, game: Game[Any], reward: Reward) -> None:
@@ -278,7 +278,7 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
     if value == "score_delta":
         value = "outcome" if has_two_seats else "score"
     is_symmetric = reward.win == -reward.loss and not any(reward.draws)
-    start = game.initial(1, torch.Generator())
+    start = game.example_state()
     if value not in ("outcome", "turns", "score", *game.measures(start)):
         raise unclear
     if reward.minus != "nothing" or reward.scored == "score":

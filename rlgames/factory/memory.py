@@ -30,16 +30,14 @@ def check_batch_memory(batch: int, window: int | None, game: Game[Any]) -> None:
     check_fits_in_memory(f"batch={batch}", "for its moves", batch, game_bytes, "batch={} fits")
 
 
-def check_evaluation_memory(
-    key: str, games: int, game: Game[Any], device: torch.device, factor: int = 1
-) -> None:
+def check_evaluation_memory(key: str, games: int, game: Game[Any], factor: int = 1) -> None:
     """Raises ConfigError if what an evaluation of factor * games games keeps does not fit in free
     memory.
 
     key: the config key that sets `games`. Counted per game: its final position twice (as it ended
     and in order), and 100 bytes for seats, lengths, scores and weights.
     """
-    size = factor * (2 * _state_bytes(game.initial(1, torch.Generator(device))) + 100)
+    size = factor * (2 * _state_bytes(game.example_state()) + 100)
     check_fits_in_memory(f"{key}={games}", "for final states", games, size, key + "={} fits")
 
 
@@ -47,12 +45,12 @@ def _state_bytes(state: State) -> int:
     return sum(column.nbytes for column in vars(state).values() if isinstance(column, Tensor))
 
 
-def check_replay_memory(config: DictConfig, game: Game[Any], device: torch.device) -> None:
+def check_replay_memory(config: DictConfig, game: Game[Any]) -> None:
     """Raises ConfigError if learner.buffer_size moves do not fit in free memory.
 
     Counted per move: its position, 32 bytes for reward and links, and a search target if any.
     """
-    row_bytes = _state_bytes(game.public(game.initial(1, torch.Generator(device))))
+    row_bytes = _state_bytes(game.public(game.example_state()))
     target = 4 * game.spec.actions if config.get("search") is not None else 0
     size = row_bytes + 32 + target
     what, fits = f"learner.buffer_size={config.learner.buffer_size}", "learner.buffer_size={} fits"

@@ -40,6 +40,10 @@ class Game(Tables, ABC, Generic[S]):
     def initial(self, batch: int, rng: torch.Generator) -> S:
         """B new games, none of them over; rng draws the hidden truth and the initial chance."""
 
+    def example_state(self) -> S:
+        """One new game on the game's device, for what all its states share: fields and shapes."""
+        return self.initial(1, torch.Generator(self.device))
+
     @abstractmethod
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
         """All ways a game can start and their probabilities, float64 [B]; None beyond limit."""
@@ -292,12 +296,12 @@ class Game(Tables, ABC, Generic[S]):
         Raises ValueError as parse_action does.
         """
         if self._action_of_name is None:
-            start = self.initial(1, torch.Generator())
+            start = self.example_state()
             self._action_of_name = {
                 self.action_to_string(start, 0, a): a for a in range(self.spec.actions)
             }
         guesses = [self._action_of_name.get(text, -1) for text in texts]
-        action = torch.tensor(guesses)
+        action = torch.tensor(guesses, device=self.device)
         legal = self.legal_action_mask(state).gather(1, action.clamp(min=0)[:, None])[:, 0].tolist()
         for row, (text, guess) in enumerate(zip(texts, guesses, strict=True)):
             # A name may depend on the position, and its words may come in any order.

@@ -89,7 +89,7 @@ class KInARow(Game[KInARowState]):
     def openings(self, limit: int) -> tuple[KInARowState, Tensor] | None:
         if limit < 1:
             return None
-        return self.initial(1, torch.Generator()), torch.ones(1, dtype=torch.float64)
+        return self.example_state(), torch.ones(1, dtype=torch.float64, device=self.device)
 
     def legal_action_mask(self, state: KInARowState) -> Tensor:
         occupied = torch.where(state.done, 0, state.occupied)

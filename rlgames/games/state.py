@@ -149,8 +149,11 @@ def count_boards(cell_values: int, cells: int) -> float:
 class Tables:
     """Constant tensors, and parts that are tables themselves; they move to a device together."""
 
+    device = torch.device("cpu")
+
     def to(self, device: torch.device | str) -> Self:
         """Move everything to a device, in place."""
+        self.device = torch.device(device)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 setattr(self, name, value.to(device))

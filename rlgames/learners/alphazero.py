@@ -99,7 +99,7 @@ class AlphaZero(GradientLearner):
 
     def _example_row(self) -> SearchTargets:
         """One row of the buffer, for its shapes and dtypes."""
-        start = self.game.public(self.game.initial(1, torch.Generator(self.rng.device)))
+        start = self.game.public(self.game.example_state())
         target = torch.zeros(1, self.game.spec.actions, device=self.rng.device)
         return SearchTargets(start, target, target[:, 0])
 

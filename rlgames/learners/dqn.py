@@ -100,7 +100,7 @@ class Dqn(GradientLearner):
 
     def _example_row(self) -> ReplayTransitions:
         """One row of the buffer, for its shapes and dtypes."""
-        start = self.game.public(self.game.initial(1, torch.Generator(self.rng.device)))
+        start = self.game.public(self.game.example_state())
         zero = torch.zeros(1, device=self.rng.device)
         return ReplayTransitions(start, start.current_seat, zero, zero, start.current_seat)
 

@@ -42,7 +42,7 @@ class Occupancy(GradientLearner):
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
-        self.game.hidden_hits(self.game.initial(1, torch.Generator(self.rng.device)))
+        self.game.hidden_hits(self.game.example_state())
         self.sample_fraction, self.epochs, self.minibatch = sample_fraction, epochs, minibatch
 
     def update(

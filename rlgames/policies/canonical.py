@@ -25,7 +25,7 @@ class Canonical(Network):
         super().__init__()
         self.network, self.has_value = network, network.has_value
         self.symmetries = Symmetries(game, "cpu")
-        planes = network.inputs(game, game.initial(1, torch.Generator()))[0]
+        planes = network.inputs(game, game.example_state())[0]
         self._weights = self._projection(planes.shape)
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:

@@ -39,7 +39,8 @@ class Staged(Network):
                 f"policy.by={self.by} is not a measure of {game.spec.name}; available: "
                 + ", ".join(sorted(measures))
             )
-        stage = torch.searchsorted(self.at, measures[self.by].float(), right=True).float()
+        at = self.at.to(state.done.device)
+        stage = torch.searchsorted(at, measures[self.by].float(), right=True).float()
         plane = stage[:, None, None, None].expand(-1, 1, *observation.shape[2:])
         return torch.cat([observation, plane], 1)
 

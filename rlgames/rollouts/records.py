@@ -61,7 +61,7 @@ def check_writable(path: Path, game: Game[Any], rules: dict[str, Any]) -> None:
         raise BadRecord(f"{path} cannot be written: {error.strerror}") from None
     cpu_game = on_cpu(game)
     try:
-        cpu_game.parse(cpu_game.render(cpu_game.initial(1, torch.Generator()), 0))
+        cpu_game.parse(cpu_game.render(cpu_game.example_state(), 0))
     except ValueError as error:
         raise BadRecord(f"games of {game.spec.name} with these rules: {error}") from None
 

@@ -11,8 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rlgames import __version__
+
 VERSIONED_PACKAGES = (
-    "rlgames",
     "torch",
     "numpy",
     "hydra-core",
@@ -29,7 +30,7 @@ def provenance(config: dict[str, Any]) -> dict[str, Any]:
     versions = {name: version(name) for name in VERSIONED_PACKAGES}
     return {
         "command": sys.argv,
-        "versions": {"python": platform.python_version()} | versions,
+        "versions": {"python": platform.python_version(), "rlgames": __version__} | versions,
         **_commit(),
         "processor": _processor(),
         "threads": config["threads"],

@@ -16,6 +16,7 @@ def add_dirichlet_noise(
     """
     is_legal = prior >= 0
     parameter = total / is_legal.sum(1, keepdim=True).expand_as(prior)
-    noise = torch._standard_gamma(parameter, generator=rng) * is_legal
+    gamma = torch._standard_gamma(parameter.to(rng.device), generator=rng)
+    noise = gamma.to(prior.device) * is_legal
     noise = noise / noise.sum(1, keepdim=True).clamp(min=1e-30)
     return torch.where(is_legal, (1 - fraction) * prior + fraction * noise, prior)

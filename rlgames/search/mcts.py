@@ -243,7 +243,7 @@ class Mcts(Player):
 
     def _roll_out(self, state: State, rng: torch.Generator) -> State:
         """Positions [S] after at most _max_rollout further plies."""
-        row = torch.arange(len(state))
+        row = torch.arange(len(state), device=state.done.device)
         finished: list[tuple[Tensor, State]] = []
         ply = 0
         while True:

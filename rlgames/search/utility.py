@@ -27,7 +27,7 @@ class Utility:
 
     def __init__(self, game: Game[Any], value: str | None = None, discount: float = 1.0) -> None:
         value = value or game.spec.goal
-        measures = game.measures(game.initial(1, torch.Generator()))
+        measures = game.measures(game.example_state())
         valid = ["outcome"] if game.spec.seats == 2 else ["turns", "score", *measures]
         if value not in valid:
             raise ValueError(

@@ -64,7 +64,7 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
     check_learner_trains(cfg)
     check_learner_fits(cfg, game, device)
     if device.type == "cpu":
-        check_evaluation_memory("eval_games", cfg.eval_games, game, device, FINAL_EVAL_FACTOR)
+        check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     split = split_layouts(game, cfg.holdout, cfg.seed)
     evaluator = Evaluator(cfg, game, split)
     policy = _initial_policy(cfg, game, checkpoint).to(device)

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import torch
-
 from rlgames.core.metrics import has_metric
 from rlgames.evaluation.evaluate import Evaluation
 from rlgames.games.game import Game
@@ -84,7 +82,7 @@ def _grid_sum(subject: Evaluated, result: EvaluationResult) -> float:
 
 
 def _has_grid_sum(subject: Evaluated) -> bool:
-    return "grid_sum" in subject.game.measures(subject.game.initial(1, torch.Generator()))
+    return "grid_sum" in subject.game.measures(subject.game.example_state())
 
 
 def _held_out_turns(subject: Evaluated, result: EvaluationResult) -> float:

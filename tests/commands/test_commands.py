@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from helpers import SMALL_TRAINING
 from markers import one_in
 from processes import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -211,16 +212,21 @@ def every_file():
     for group in TRAIN.group_names:
         for option in options(group):
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
-            if option != "expectimax":  # it counts no visits to learn from
+            if option not in ("expectimax", "dedieu_amar"):  # they count no visits to learn from
                 found.setdefault(frozenset(words), words)
     return found.values()
 
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("words", one_in(3, every_file()), ids=lambda words: words[0])
-def test_every_file_of_every_group_trains(words, tmp_path):
-    small = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0"]
+def test_every_file_of_every_group_trains(words, device, tmp_path):
+    small = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0", f"device={device}"]
     run = package.train([*words, *small, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
+    assert package.evaluate(run, ["games=5", "solve_seconds=0"])["games"] == 5
 
 
 @pytest.mark.parametrize(
@@ -232,11 +238,12 @@ def test_every_file_of_every_group_trains(words, tmp_path):
         for name in options("experiment")
     ],
 )
-def test_every_experiment_runs_two_updates(name, tmp_path):
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_experiment_runs_two_updates(name, device, tmp_path):
     cfg = load_config("train", [f"experiment={name}"])
     batch = min(cfg.batch, 16)
     words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
-    words += ["eval_games=5", "solve_seconds=0"]
+    words += ["eval_games=5", "solve_seconds=0", f"device={device}"]
     words += ["teacher=corner"] if cfg.learner.name == "behavior_cloning" else []
     if cfg.policy.name == "ntuple":
         words += ["policy.num_cell_values=6"]  # small tables
@@ -245,6 +252,40 @@ def test_every_experiment_runs_two_updates(name, tmp_path):
     words += ["learner.updates_per_batch=2"] if "updates_per_batch" in cfg.learner else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
+
+
+PLAYERS = [
+    ["player=random", "game=salvo_duel"],
+    ["player=corner", "game=2048", "board=3"],
+    ["player=hunt_target", "game=battleship", "board=6", "ships=[3,2]"],
+    ["player=density", "game=battleship", "board=5", "ships=[3,2]"],
+    ["player=density", "game=battleship", "board=5", "ships=[3,2]", "player.steps=0"],
+    ["player=exact", "game=salvo", "board=3", "ships=[2]", "shots=1"],
+    ["player=exact", "game=2048", "board=2"],
+    ["player=exact", "game=connect4", "rows=4", "columns=4", "player.move_positions=1000"],
+    ["player=win_or_block", "game=connect4", "opponent=exact", "opponent.move_positions=100"],
+    ["player=win_or_block", "game=tictactoe", "opponent=exact"],
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("words", PLAYERS, ids=lambda words: "-".join(words[:2]))
+def test_players_play_on_every_device(words, device):
+    found = package.evaluate(None, [*words, "games=6", "solve_seconds=0", f"device={device}"])
+    assert found["games"] == 6
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_searches_play_on_every_device(device, tmp_path):
+    tictactoe = package.train([*SMALL_TRAINING, f"out={tmp_path}/tictactoe"])
+    found = package.evaluate(
+        tictactoe, ["search=mcts", "search.simulations=8", "games=6", f"device={device}"]
+    )
+    assert found["games"] == 6
+    small = ["game=2048", "board=2", "policy=table", "learner=td", "games=8", "batch=4"]
+    run = package.train([*small, "eval_games=2", "solve_seconds=0", f"out={tmp_path}/2048"])
+    found = package.evaluate(run, ["search=expectimax", "games=6", f"device={device}"])
+    assert found["games"] == 6
 
 
 def test_two_seats_are_reported_apart(rlgames):
@@ -297,8 +338,9 @@ SMALL_CONNECT4 = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", 
         3, [["opponent=random"], ["opponent=past", "opponent.every=20"], ["opponent=win_or_block"]]
     ),
 )
-def test_opponents_of_every_kind(words, tmp_path):
-    run = package.train([*SMALL_CONNECT4, *words, f"out={tmp_path}/run"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_opponents_of_every_kind(words, device, tmp_path):
+    run = package.train([*SMALL_CONNECT4, *words, f"device={device}", f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
 
