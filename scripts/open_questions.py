@@ -237,8 +237,8 @@ selected checkpoint. Differences are those of final networks from the first row,
 interval: fewer turns are negative, and an interval that contains 0 shows no difference. The
 ships' sizes are the same in every game, so only the planes that tell which are sunk can help; a
 sinking is announced by them, which the rules of the other rows do not do. The convolutional policy
-has a third of his learning rate: with 0.06, the weights of two of three seeds grow until the loss is
-no longer a finite number, which ends the run."""
+has a third of his learning rate: with 0.06, the weights of two of three seeds grow until the loss
+is no longer a finite number, which ends the run."""
 
 LARGER_TEXT = """He limited himself to two shots and to boards below 5×5, where 10,000 games took
 him about 30 minutes ("Appendix", 3). Three shots on 4×4 make 560 sets of cells, so `aim=auto` aims
