@@ -24,7 +24,7 @@ from rlgames.evaluation.aggregate import (
     probability_of_improvement,
     seeds_needed,
 )
-from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, follows_from_option
 from rlgames.runs.summary import Row, RunSummary, as_text
 
 NORMALIZED = "normalized score"
@@ -176,10 +176,12 @@ def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
         keys = [key for key in names if key in run.settings] if name == "config" else [name]
         agent = {key: run.settings.get(key) for key in keys}
         groups.setdefault(as_text(agent), []).append(run)
+    each = [group[0].settings for group in groups.values()]
     differing = [
         key
         for key in names
-        if len({as_text(group[0].settings.get(key)) for group in groups.values()}) > 1
+        if len({as_text(settings.get(key)) for settings in each}) > 1
+        and not follows_from_option(key, each)
     ]
     agents = []
     for group in groups.values():

@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.runs.files import finite_or_none
+from rlgames.runs.files import finite_or_none, follows_from_option
 from rlgames.runs.index import find_runs, read_summary
 from rlgames.runs.summary import FINAL_PREFIX, Report, Row, RunSummary, as_text
 
@@ -121,13 +121,18 @@ def _rows(runs: list[RunSummary], by: str) -> list[Row]:
 
 
 def _differing(runs: list[RunSummary], by: str) -> list[str]:
-    """The settings with two or more values among the runs that have them."""
+    """The settings with two or more values among the runs that have them, without those that follow
+    from others."""
+    known = [run.settings for run in runs if run.config]
     values: dict[str, set[str]] = {}
-    for run in runs:
-        for name, value in run.settings.items() if run.config else ():
+    for settings in known:
+        for name, value in settings.items():
             values.setdefault(name, set()).add(as_text(value))
+    names = [name for name, texts in values.items() if len(texts) > 1]
     return [
-        name for name, texts in values.items() if len(texts) > 1 and (name != "seed" or by == "run")
+        name
+        for name in names
+        if (name != "seed" or by == "run") and not follows_from_option(name, known)
     ]
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from rlgames.config.command_schemas import TRAIN
 from rlgames.core.errors import ConfigError
+from rlgames.core.text import json_text
 from rlgames.core.untrusted import YAML_LOADER, checked_int, is_plain_yaml, parse_json
 from rlgames.runs import storage
 
@@ -145,6 +146,18 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
                 flat[key if name == "game" else f"{name}.{key}"] = leaf
     flat.pop("out", None)
     return flat
+
+
+def follows_from_option(name: str, settings: Iterable[dict[str, Any]]) -> bool:
+    """Whether the options chosen in its group, which differ, tell this setting in all these runs.
+
+    Of runs with learner=ppo and learner=reinforce, learner.lr_end does if it has one value in each.
+    """
+    group, _, key = name.partition(".")
+    values: dict[str, set[str]] = {}
+    for each in settings if key else ():
+        values.setdefault(json_text(each.get(group)), set()).add(json_text(each.get(name)))
+    return len(values) > 1 and all(len(texts) == 1 for texts in values.values())
 
 
 def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:

@@ -170,7 +170,7 @@ def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typ
         "turns final",
     }
     whole = reported(typed, "sweep", "format=csv").splitlines()[0].split(",")
-    assert {"learner", "learner.rate", "lr", "win best (selected)"} <= {*whole}
+    assert {"learner", "lr", "win best (selected)"} <= {*whole}
 
 
 def test_rows_of_single_runs_and_their_order(sweep, typed):
@@ -204,6 +204,17 @@ def test_different_games_are_not_compared(tmp_path, typed):
     found = json.loads(reported(typed, "all", "format=json"))
     assert sorted(found["best"]) == ["all/salvo/x", "all/small/y"]
     assert all(set(row["config"]) == {"board", "lr"} for row in found["rows"])
+
+
+def test_what_follows_from_an_option_does_not_distinguish_runs(tmp_path, typed):
+    ppo, reinforce = {"name": "ppo", "clip": 0.2, "rate": 1.0}, {"name": "reinforce", "rate": 2.0}
+    for job, learner in enumerate((ppo, reinforce)):
+        write(tmp_path / str(job), learner=learner)
+    rows = json.loads(reported(typed, str(tmp_path), "format=json"))["rows"]
+    assert [row["config"] for row in rows] == [{"learner": "ppo"}, {"learner": "reinforce"}]
+    write(tmp_path / "2", learner=ppo | {"rate": 3.0})
+    rows = json.loads(reported(typed, str(tmp_path), "format=json"))["rows"]
+    assert [row["config"].get("learner.rate") for row in rows] == [1.0, 2.0, 3.0]
 
 
 def test_jobs_are_listed_in_order(tmp_path):
