@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import bench_kernels
 import bench_limits
 import bench_play
 import bench_search
@@ -45,8 +46,12 @@ PARTS = {
     "play": Part(bench_play.alone, on_gpu=True),
     "train": Part(bench_train.beside_hand),
     "td": Part(bench_train.td_of_2048, on_gpu=True),
+    "td_compiled": Part(bench_kernels.td_compiled),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=1, on_gpu=True),
+    "connect4": Part(bench_kernels.connect4, rounds=1),
+    "belief": Part(bench_kernels.belief, rounds=1),
+    "density": Part(bench_kernels.density, rounds=10),
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
     "limits": Part(bench_limits.limits, rounds=1),

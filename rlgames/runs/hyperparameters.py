@@ -71,6 +71,4 @@ def _swept(directory: Path) -> list[str]:
         return list(dict.fromkeys(word.partition("=")[0] for word in words))
     names = dict.fromkeys(name for job in jobs for name in job)
     values = {name: {json_text(job.get(name)) for job in jobs} for name in names}
-    return [
-        name for name in names if len(values[name]) > 1 and not follows_from_option(name, jobs)
-    ]
+    return [name for name in names if len(values[name]) > 1 and not follows_from_option(name, jobs)]
