@@ -33,7 +33,8 @@ from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.index import newest_run
 from rlgames.runs.shipped import shipped_agent
 from rlgames.sampling import Stochastic
-from rlgames.search.mcts import Mcts, VisitCountPolicy
+from rlgames.search.mcts import Mcts
+from rlgames.search.policy import SearchPolicy
 
 RULES_OUTSIDE_POLICIES = ("target", "fours")
 """Rules of 2048 that a policy need not share with the run that uses it: the same positions and
@@ -201,9 +202,9 @@ def with_search(
 
 def make_advisor(player: Player) -> Player:
     """A player with informative probabilities: those of a greedy agent and of a search are 0 and
-    1, so use the policy's own and the visit counts instead."""
+    1, so use the policy's own and what the search found instead."""
     if isinstance(player, Mcts):
-        return VisitCountPolicy(player)
+        return SearchPolicy(player)
     if isinstance(player, Agent):
         return Agent(player.game, player.policy, Stochastic())
     return player

@@ -13,7 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rlgames.kernels.gumbel import GumbelPlan, choose_by_plan
 from rlgames.kernels.jit import jit
+
+DEDIEU_AMAR, PUCT, GUMBEL = 0, 1, 2
+RULES = {"dedieu_amar": DEDIEU_AMAR, "puct": PUCT, "gumbel": GUMBEL}
+"""The rules that choose actions, by their names in MctsSettings."""
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -116,34 +121,49 @@ def descend(
     start: Integers,
     bounds: Floats,
     c_puct: float,
-    is_puct: bool,
+    rule: int,
+    plan: GumbelPlan,
     continues: bool,
     edge: Integers,
 ) -> None:
     """Fill edge, int64 [S]: where each of S simulations leaves what is known of its tree.
 
     start: the node of each. bounds: float32 [S, 2], the lowest and the highest value for seat 0.
-    continues: a simulation continues at expanded children with outcome 0; otherwise its first
-    action ends the descent. pending: zeros [N, A]. The simulations choose one after the
-    other; each sees those before it as pending visits.
+    plan: of rule=GUMBEL. continues: a simulation continues at expanded children with outcome 0;
+    otherwise its first action ends the descent. pending: zeros [N, A]. The simulations choose one
+    after the other; each sees those before it as pending visits.
     """
     actions = prior.shape[1]
     q = np.empty(actions, np.float32)
     for row in range(len(start)):
         node = start[row]
-        low, high = bounds[row, 0], bounds[row, 1]
         while True:
-            q_values(visit_counts[node], value_sums[node], low, high, sign[node], q)
-            action = best_action(prior[node], visit_counts[node], pending[node], q, c_puct, is_puct)
-            pending[node, action] += 1
+            own, visits, sums, waits = (
+                prior[node],
+                visit_counts[node],
+                value_sums[node],
+                pending[node],
+            )
+            if rule == GUMBEL:
+                action = choose_by_plan(plan, node, own, visits, sums, waits, sign[node], q)
+            else:
+                q_values(visits, sums, bounds[row, 0], bounds[row, 1], sign[node], q)
+                action = best_action(own, visits, waits, q, c_puct, rule == PUCT)
+            waits[action] += 1
             edge[row] = node * actions + action
             if not continues:
                 break
             slot, _ = find_slot(keys, edge[row], 0)
-            child = children[slot]
-            if child < 0 or not is_expanded[child]:
+            if children[slot] < 0 or not is_expanded[children[slot]]:
                 break
-            node = child
+            node = children[slot]
+    clear_pending(pending, parent_edge, start, edge)
+
+
+@jit()
+def clear_pending(pending: Floats, parent_edge: Integers, start: Integers, edge: Integers) -> None:
+    """Set the pending visits on the ways from nodes [S] to edges [S] to 0."""
+    actions = pending.shape[1]
     for row in range(len(start)):
         last = edge[row]
         while True:

@@ -2,7 +2,8 @@
 
 Dedieu and Amar search 2048 as follows: descend by argmax_a Q(s, a) + c·P(s, a) / (1 + N(s, a)),
 with the policy's probabilities P and sampled tiles; play on from the leaf with the policy; make
-the move with the most visits. Here the same search plays every game.
+the move with the most visits. Here the same search plays every game, also by the rules of AlphaZero
+and of Gumbel AlphaZero.
 
 Letters in shapes: T trees, W simulations side by side in each tree, S = T · W, A actions.
 """
@@ -10,6 +11,7 @@ Letters in shapes: T trees, W simulations side by side in each tree, S = T · W,
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +21,9 @@ from torch import Tensor
 from rlgames.core.rng import make_generator
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player, Random
-from rlgames.sampling import Stochastic, sample_logits
+from rlgames.sampling import Stochastic
 from rlgames.search.exploration import add_dirichlet_noise
+from rlgames.search.gumbel import plan_roots
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
@@ -37,12 +40,13 @@ class MctsSettings:
 
     simulations: per move. num_parallel: how many simulations descend side by side in one tree,
         kept apart by pending visits. More is faster; a twentieth of the simulations costs little
-        strength.
+        strength. By rule=gumbel, side by side are simulations of one phase of the halving.
     depth: the maximum number of plies of a descent; None: no limit.
     fixed_depth: every simulation descends to `depth`, as in their paper, and adds all new nodes on
         its way; otherwise it ends at the first one.
     rule: "dedieu_amar" is the rule above; "puct" multiplies its bonus by √Σ_b N(s, b), so that
-        every action is visited again and again.
+        every action is visited again and again; "gumbel" is that of Danihelka et al. 2022, see
+        kernels/gumbel.py: sequential halving at the root, a deterministic rule below it.
     c_puct: c, the weight of the bonus. Q is normalized to [0, 1], so that c_puct has the same
         meaning in all games: from [-1, 1] for an outcome, otherwise from the lowest and highest
         value of the tree's simulations so far. q_scale: Q is the value divided by this instead.
@@ -53,6 +57,9 @@ class MctsSettings:
     discount: per turn, of the value head's estimates.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
+    max_num_considered_actions, gumbel_scale, c_visit, c_scale: of rule=gumbel, as in mctx, where
+        the last two are maxvisit_init and value_scale of qtransform_completed_by_mix_value. At most
+        so many actions are tried at the root. gumbel_scale=0: no noise.
     """
 
     simulations: int = 100
@@ -69,8 +76,28 @@ class MctsSettings:
     value: str | None = None
     dirichlet_fraction: float = 0.0
     dirichlet_total: float = 10.0
+    max_num_considered_actions: int = 16
+    gumbel_scale: float = 1.0
+    c_visit: float = 50.0
+    c_scale: float = 0.1
     value_scale: float = 1.0
     discount: float = 1.0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found at T roots, for the seats to move.
+
+    visits: float32 [T, A]. q: float32 [T, A], in [0, 1), 0 for unvisited actions. policy: float32
+    [T, A], what a network learns from: the fractions of the visits, or the improved policy of
+    rule=gumbel. action: int64 [T], the action to take: the one with the most visits, of these with
+    the highest q; by rule=gumbel, of these with the highest noise + logits + transformed q.
+    """
+
+    visits: Tensor
+    q: Tensor
+    policy: Tensor
+    action: Tensor
 
 
 class Mcts(Player):
@@ -93,6 +120,11 @@ class Mcts(Player):
             raise ValueError("search.leaf=value needs a policy with a value head; use rollout")
         if settings.fixed_depth and settings.depth is None:
             raise ValueError("search.fixed_depth=true needs search.depth=N")
+        if settings.rule == "gumbel" and settings.dirichlet_fraction:
+            raise ValueError(
+                "search.rule=gumbel has its own noise, search.gumbel_scale; "
+                "use search.dirichlet_fraction=0"
+            )
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
@@ -108,54 +140,78 @@ class Mcts(Player):
         self._keeps_positions = not has_chance and not self._sums_gains
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        """The action with the most visits; ties go to the highest Q."""
+        """The action that the search takes, see SearchResult."""
         action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
-            visits, q = self.search(state[live], rng)
-            action[live] = (visits + q).argmax(1)
+            action[live] = self.search(state[live], rng).action
         return action
 
     @torch.no_grad()
-    def search(self, state: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Visit counts and Q of the actions at live positions [T], for the seat to move.
-
-        Both are float32 [T, A]. Q lies in [0, 1), and is 0 for unvisited actions.
-        """
+    def search(self, state: State, rng: torch.Generator) -> SearchResult:
+        """The result at live positions [T]."""
         nodes = self._max_nodes
         size = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
         parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
-        visits, q = (torch.cat(column) for column in zip(*parts, strict=True))
-        return visits, q
+        columns = ("visits", "q", "policy", "action")
+        return SearchResult(
+            **{name: torch.cat([getattr(part, name) for part in parts]) for name in columns}
+        )
 
-    def _search(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
-        tree = self.new_tree(roots)
+        tree, root_value = self.new_tree(roots)
         root = torch.arange(trees)
         if settings.dirichlet_fraction:
             tree.prior[:trees] = add_dirichlet_noise(
                 tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
             )
+        phase_ends = [settings.simulations]
+        if settings.rule == "gumbel":
+            phase_ends = self._plan_roots(tree, roots, root_value, rng)
         low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
         bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
-        for num_done in range(0, settings.simulations, settings.num_parallel):
-            num_parallel = min(settings.num_parallel, settings.simulations - num_done)
+        for num_parallel in _batch_sizes(phase_ends, settings.num_parallel):
             value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
             if settings.q_scale or self.utility.value == "outcome":
                 continue
             value = value.view(trees, num_parallel)
             low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
             bounds = torch.stack([low, high], 1)
-        visits = tree.visit_counts[:trees]
-        q = tree.q_values(root, bounds).clamp(0, 0.999)
-        return visits.to(device), torch.where(visits > 0, q, 0.0).to(device)
+        visits = tree.visit_counts[:trees].to(device)
+        q = tree.q_values(root, bounds).clamp(0, 0.999).to(device)
+        q = torch.where(visits > 0, q, 0.0)
+        if settings.rule == "gumbel":
+            policy, action = tree.improved_policy()
+            return SearchResult(visits, q, policy.to(device), action.to(device))
+        return SearchResult(visits, q, visits / visits.sum(1, keepdim=True), (visits + q).argmax(1))
 
-    def new_tree(self, roots: State) -> SearchTree:
-        """Trees with expanded roots, at live positions [T]."""
+    def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
+        """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
+        of these for the seats to move, or 0."""
         stored = roots if self._keeps_positions else None
         tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
-        self._expand(tree, torch.arange(len(roots)), roots)
-        return tree
+        return tree, self._expand(tree, torch.arange(len(roots)), roots)
+
+    def _plan_roots(
+        self, tree: SearchTree, roots: State, root_value: Tensor, rng: torch.Generator
+    ) -> list[int]:
+        """Prepare a tree for rule=gumbel. Roots are valued like leaves: by the value head, or by
+        one more rollout. Returns the numbers of simulations after which a phase is over."""
+        settings = self.settings
+        is_sampled = self.game.spec.hidden and settings.leaf == "rollout"
+        start = self.game.resample(roots, _cpu_generator(rng)) if is_sampled else roots
+        value = self._evaluate(start, start, root_value, torch.zeros_like(root_value), rng)
+        return plan_roots(
+            tree,
+            value.cpu(),
+            settings.simulations,
+            settings.max_num_considered_actions,
+            settings.gumbel_scale,
+            settings.c_visit,
+            settings.c_scale,
+            rng,
+        )
 
     def simulate_batch(
         self,
@@ -265,19 +321,14 @@ def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
     return Mcts(game, player, MctsSettings(**keys))
 
 
-class VisitCountPolicy(Player):
-    """Chooses actions in proportion to the visit counts of a search."""
-
-    def __init__(self, search: Mcts) -> None:
-        self.search = search
-
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        return sample_logits(self.probabilities(state, rng).log(), rng)
-
-    def probabilities(self, state: State, rng: torch.Generator | None = None) -> Tensor:
-        rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
-        visits, _ = self.search.search(state, rng)
-        return (visits / visits.sum(1, keepdim=True)).double()
+def _batch_sizes(ends: list[int], num_parallel: int) -> Iterator[int]:
+    """The sizes of batches of at most num_parallel simulations, none of them across an end."""
+    num_done = 0
+    for end in ends:
+        while num_done < end:
+            size = min(num_parallel, end - num_done)
+            yield size
+            num_done += size
 
 
 def _cpu_generator(rng: torch.Generator) -> torch.Generator:

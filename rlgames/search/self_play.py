@@ -11,10 +11,11 @@ from rlgames.search.mcts import Mcts
 
 
 class SearchSelfPlay(Player):
-    """Searches around an agent in training and returns visit fractions as targets.
+    """Searches around an agent in training and returns the search's policies as targets.
 
     The agent's sampling rule chooses the action, with the logarithms of the visit fractions as
-    scores: sampling=stochastic samples in proportion to the visits.
+    scores: sampling=stochastic samples in proportion to the visits. A search by rule=gumbel, whose
+    noise explores, chooses the action itself.
     """
 
     def __init__(self, agent: Agent, search: Mcts) -> None:
@@ -24,13 +25,15 @@ class SearchSelfPlay(Player):
         return self.act(state, rng).action
 
     def act(self, state: State, rng: torch.Generator) -> Decision:
-        """The target is each action's fraction of the visits; 0 in finished rows."""
+        """The target is the search's policy; 0 in finished rows."""
         legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
+        action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
-            visits, _ = self.search.search(state[live], rng)
-            target[live] = visits / visits.sum(1, keepdim=True)
-        scores = target.clamp(min=1e-30).log()
-        action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
+            result = self.search.search(state[live], rng)
+            target[live], action[live] = result.policy, result.action
+        if self.search.settings.rule != "gumbel":
+            scores = target.clamp(min=1e-30).log()
+            action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
         return Decision(action, target)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,7 @@ class SearchTree:
     """
 
     def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
-        from rlgames.kernels import tree_search
+        from rlgames.kernels import gumbel, tree_search
 
         max_nodes = trees * capacity
         self.num_nodes, self.num_actions = trees, actions
@@ -54,10 +55,60 @@ class SearchTree:
             self._keys.numpy(),
             self._children.numpy(),
         )
+        self._plan = gumbel.GumbelPlan(
+            np.empty(0, np.float32),
+            np.empty((0, actions), np.float32),
+            np.empty((0, 0), np.int64),
+            np.empty(0, np.int64),
+            0.0,
+            0.0,
+        )
         self.positions: State | None = None
         if roots is not None:
             device = roots.done.device
             self.positions = roots[torch.zeros(max_nodes, dtype=torch.int64, device=device)]
+
+    def plan_roots(
+        self,
+        root_value: Tensor,
+        root_scores: Tensor,
+        considered_visits: Tensor,
+        sequence: Tensor,
+        c_visit: float,
+        c_scale: float,
+    ) -> None:
+        """What rule=gumbel needs; the arguments are the fields of kernels.gumbel.GumbelPlan.
+
+        root_value: float32 [T], estimates of the roots for seat 0.
+        """
+        raw_values = torch.full((len(self.sign),), torch.nan)
+        raw_values[: len(root_value)] = root_value
+        self._plan = self._plan._replace(
+            raw_values=raw_values.numpy(),
+            root_scores=root_scores.numpy(),
+            considered_visits=considered_visits.numpy(),
+            sequence=sequence.numpy(),
+            c_visit=c_visit,
+            c_scale=c_scale,
+        )
+
+    def improved_policy(self) -> tuple[Tensor, Tensor]:
+        """What rule=gumbel found at the roots: the improved policy, float32 [T, A], softmax(logits
+        + sigma of the completed Q), and the actions to take, int64 [T]."""
+        from rlgames.kernels import gumbel
+
+        trees = len(self._plan.root_scores)
+        logits, action = torch.empty(trees, self.num_actions), torch.empty(trees, dtype=torch.int64)
+        gumbel.improve_policy(
+            self._plan,
+            self.prior.numpy(),
+            self.visit_counts.numpy(),
+            self.value_sums.numpy(),
+            self.sign.numpy(),
+            logits.numpy(),
+            action.numpy(),
+        )
+        return logits.softmax(1), action
 
     def descend(
         self, node: Tensor, bounds: Tensor, c_puct: float, rule: str
@@ -72,12 +123,15 @@ class SearchTree:
         actions already, each with the mean value of the node where the action's own mean is
         higher. So they spread, and a lucky value in few visits does not attract all of them.
         """
+        from rlgames.kernels import tree_search
+
         edge = torch.empty_like(node)
         self._descend(
             node.numpy(),
             bounds.numpy(),
             c_puct,
-            rule == "puct",
+            tree_search.RULES[rule],
+            self._plan,
             self.positions is not None,
             edge.numpy(),
         )
@@ -109,8 +163,16 @@ class SearchTree:
 
     def back_up(self, node: Tensor, value: Tensor) -> None:
         """Add a visit with its value, float32 [S] for seat 0, from the roots to nodes [S]."""
-        from rlgames.kernels import tree_search
+        from rlgames.kernels import gumbel, tree_search
 
+        if len(self._plan.raw_values):
+            gumbel.keep_first_values(
+                self._plan.raw_values,
+                self._parent_edge.numpy(),
+                self.num_actions,
+                node.numpy(),
+                value.numpy(),
+            )
         tree_search.back_up(
             self.visit_counts.numpy(),
             self.value_sums.numpy(),

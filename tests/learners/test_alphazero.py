@@ -22,7 +22,7 @@ from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
 from rlgames.search.exploration import add_dirichlet_noise
-from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.mcts import Mcts, MctsSettings, SearchResult
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.alphabeta import AlphaBeta
@@ -60,7 +60,7 @@ def test_targets_are_visit_fractions(explorer):
     state = TICTACTOE.apply_action(state, torch.tensor([0, 1, 2, 3, 4, 5]))
     decision = explorer.act(state, rng(3))
     action, target = decision.action, decision.target
-    visits, _ = explorer.search.search(state, rng(3))
+    visits = explorer.search.search(state, rng(3)).visits
     assert torch.equal(target, visits / 16)
     assert torch.allclose(target.sum(1), torch.ones(6))
     assert (target.gather(1, action[:, None]) > 0).all()
@@ -70,10 +70,11 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
     fixed = torch.tensor([0.0, 1.0, 3.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0])
 
     class Found:
-        game = TICTACTOE
+        game, settings = TICTACTOE, MctsSettings()
 
         def search(self, state, rng):
-            return fixed.repeat(len(state), 1), None
+            visits = fixed.repeat(len(state), 1)
+            return SearchResult(visits, visits, visits / 16, visits.argmax(1))
 
     player = SearchSelfPlay(explorer.agent, Found())
     action = player.act(TICTACTOE.initial(16_000, rng()), rng(4)).action

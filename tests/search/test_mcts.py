@@ -189,8 +189,9 @@ def test_values_use_only_visible_information():
     """One ship of one cell among three: 2 turns. Who knew it after the first shot: 5/3."""
     game = Battleship(1, 3, [1])
     state = game.public(game.initial(20, rng()))
-    visits, quality = Mcts(game, Random(game), MctsSettings(simulations=400)).search(state, rng())
-    turns = 3 - 2 * quality  # Q is 0 for the most turns that came, 3, and 1 for the fewest, 1
+    found = Mcts(game, Random(game), MctsSettings(simulations=400)).search(state, rng())
+    visits = found.visits
+    turns = 3 - 2 * found.q  # Q is 0 for the most turns that came, 3, and 1 for the fewest, 1
     assert float((turns * visits).sum() / visits.sum()) == pytest.approx(2.0, abs=0.02)
 
 
@@ -224,7 +225,8 @@ def test_visits_add_up_are_legal_and_depend_on_the_seed_only(name, settings):
     assert torch.equal(action, search.choose(state, rng(1)))
     assert game.legal_action_mask(state).gather(1, action[:, None]).all()
     live = state[(~state.done).nonzero()[:, 0]]
-    visits, quality = search.search(live, rng(1))
+    result = search.search(live, rng(1))
+    visits, quality = result.visits, result.q
     assert (visits.sum(1) == 21).all()
     assert not visits[~game.legal_action_mask(live)].any()
     assert ((quality >= 0) & (quality < 1)).all()
@@ -236,11 +238,13 @@ def test_rows_are_searched_independently(monkeypatch):
     state = some_states(CONNECT4, 30)
     live = state[(~state.done).nonzero()[:, 0]]
     search = with_network(CONNECT4, simulations=40, leaf="value")
-    visits, quality = search.search(live, rng())
+    result = search.search(live, rng())
+    visits, quality = result.visits, result.q
     order = torch.randperm(len(live), generator=rng())
     for rows, parts in ((order, 1 << 24), (torch.arange(5), 1 << 24), (order, 2000)):
         monkeypatch.setattr(mcts, "MAX_NODE_ACTIONS", parts)
-        again, value = search.search(live[rows], rng(9))
+        result = search.search(live[rows], rng(9))
+        again, value = result.visits, result.q
         assert torch.equal(again, visits[rows])
         assert torch.allclose(value, quality[rows], atol=1e-5)
 
@@ -250,10 +254,12 @@ def test_positions_that_trees_keep_change_nothing(settings):
     state = some_states(CONNECT4, 20)
     live = state[(~state.done).nonzero()[:, 0]]
     search = with_network(CONNECT4, simulations=80, num_parallel=5, leaf="value", **settings)
-    visits, quality = search.search(live, rng())
+    result = search.search(live, rng())
+    visits, quality = result.visits, result.q
     assert search._keeps_positions
     search._keeps_positions = False
-    again, value = search.search(live, rng())
+    result = search.search(live, rng())
+    again, value = result.visits, result.q
     assert torch.equal(again, visits)
     assert torch.allclose(value, quality, atol=1e-5)
 
@@ -375,7 +381,7 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
         return steps[-1][1]
 
     monkeypatch.setattr(game, "step", step)
-    tree = search.new_tree(roots)
+    tree, _ = search.new_tree(roots)
     deepest = 0
     for number in range(64):
         steps.clear()
@@ -430,7 +436,8 @@ def test_the_papers_search_of_2048(monkeypatch):
 
     monkeypatch.setattr(search, "simulate_batch", simulated)
     monkeypatch.setattr(SearchTree, "descend", descended)
-    visits, q = search.search(roots, rng(3))
+    result = search.search(roots, rng(3))
+    visits, q = result.visits, result.q
     assert [count for count, _ in descents] == [3] * 30
     assert visits.sum(1).tolist() == [30] * 4
     values = torch.stack([value for _, value in descents])

@@ -78,7 +78,14 @@ LEARNERS = {
                 "learner.buffer_size=50",
             ],
             ALL,
-        )
+        ),
+        (
+            [
+                *[*NETWORK, "search=mcts", "search.simulations=6", "search.leaf=value"],
+                "search.rule=gumbel",
+            ],
+            ["tictactoe", "2048", "salvo_duel"],
+        ),
     ],
 }
 """Settings of each learner, with the games that they fit."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rlgames.config.schema import POSITIVE, Part, key
 
+SEARCH_RULES = ("dedieu_amar", "puct", "gumbel")
 SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
 
 
@@ -15,7 +16,7 @@ class MctsConfig:
     simulations: int = key(100, 1, 10**6)
     num_parallel: int = key(4, 1, 10**4)
     depth: int | None = key(None, 1, 10**9)
-    rule: str = key("puct", of=("dedieu_amar", "puct"))
+    rule: str = key("puct", of=SEARCH_RULES)
     c_puct: float = key(2.0, POSITIVE, 1e6)
     leaf: str = key("rollout", of=("rollout", "value"))
     rollout: int | None = key(None, 0, 10**9)
@@ -26,13 +27,17 @@ class MctsConfig:
     value: str | None = key(None, of=SEARCH_VALUES)
     dirichlet_fraction: float = key(0.0, 0, 1)
     dirichlet_total: float = key(10.0, POSITIVE, 1e6)
+    max_num_considered_actions: int = key(16, 1, 10**6)
+    gumbel_scale: float = key(1.0, 0, 1e6)
+    c_visit: float = key(50.0, 0, 1e6)
+    c_scale: float = key(0.1, POSITIVE, 1e6)
 
 
 @dataclass
 class DedieuAmarConfig(MctsConfig):
     name: str = "dedieu_amar"
     depth: int | None = key(4, 1, 10**9)
-    rule: str = key("dedieu_amar", of=("dedieu_amar", "puct"))
+    rule: str = key("dedieu_amar", of=SEARCH_RULES)
     c_puct: float = key(1.0, POSITIVE, 1e6)
     fixed_depth: bool = True
     q_scale: float | None = key(2048.0, POSITIVE, 1e9)

@@ -1,0 +1,91 @@
+"""Sequential halving with Gumbel noise at the roots of a search (rule=gumbel).
+
+Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from rlgames.search.tree import SearchTree
+
+MIN_PROBABILITY = torch.finfo(torch.float32).tiny
+"""What a legal action of probability 0 counts as."""
+
+
+def halving_phases(num_considered: int, simulations: int) -> Iterator[tuple[int, int]]:
+    """The phases of sequential halving (Karnin et al. 2013): how many actions remain in each, and
+    how often it visits all of them.
+
+    ⌈log₂ num_considered⌉ phases get the same number of simulations each. The better half of the
+    actions remains, but at least two, which share what is left over. The last phase may be cut
+    short.
+    """
+    num_phases = max(1, math.ceil(math.log2(max(1, num_considered))))
+    num_remaining, num_done = max(1, num_considered), 0
+    while num_done < simulations:
+        rounds = max(1, simulations // (num_phases * num_remaining))
+        yield num_remaining, rounds
+        num_done += num_remaining * rounds
+        num_remaining = min(num_remaining, max(2, num_remaining // 2))
+
+
+@cache
+def considered_visits(num_considered: int, simulations: int) -> tuple[int, ...]:
+    """For each simulation, how often the action that it takes at the root was visited before."""
+    visits: list[int] = []
+    num_rounds = 0
+    for num_remaining, rounds in halving_phases(num_considered, simulations):
+        for _ in range(rounds):
+            visits += [num_rounds] * num_remaining
+            num_rounds += 1
+    return tuple(visits[:simulations])
+
+
+def phase_ends(num_considered: int, simulations: int) -> set[int]:
+    """The numbers of simulations after which a phase is over."""
+    phases = halving_phases(num_considered, simulations)
+    ends = itertools.accumulate(num_remaining * rounds for num_remaining, rounds in phases)
+    return {min(end, simulations) for end in ends}
+
+
+def gumbel_noise(shape: torch.Size, scale: float, rng: torch.Generator) -> Tensor:
+    """Float32 of this shape on the CPU, from scale · Gumbel(0, 1); scale 0 uses no randomness."""
+    if scale == 0:
+        return torch.zeros(shape)
+    uniform = torch.rand(shape, generator=rng, device=rng.device).clamp_(min=1e-30)
+    return scale * uniform.log_().neg_().log_().neg_().cpu()
+
+
+def plan_roots(
+    tree: SearchTree,
+    root_value: Tensor,
+    simulations: int,
+    max_num_considered_actions: int,
+    gumbel_scale: float,
+    c_visit: float,
+    c_scale: float,
+    rng: torch.Generator,
+) -> list[int]:
+    """Let the simulations of a tree choose by rule=gumbel; the numbers of simulations after which
+    a phase of some tree is over, in order.
+
+    root_value: float32 [T], estimates of the roots for seat 0. The other arguments: as in
+    MctsSettings. The actions with the highest noise + logits are considered, at most
+    max_num_considered_actions of the legal ones.
+    """
+    prior = tree.prior[: len(root_value)]
+    is_legal = prior >= 0
+    noise = gumbel_noise(prior.shape, gumbel_scale, rng)
+    scores = (noise + prior.clamp(min=MIN_PROBABILITY).log()).masked_fill(~is_legal, -torch.inf)
+    num_considered = is_legal.sum(1).clamp(max=max_num_considered_actions)
+    numbers, sequence = num_considered.unique(return_inverse=True)
+    table = torch.tensor([considered_visits(number, simulations) for number in numbers.tolist()])
+    tree.plan_roots(root_value, scores, table, sequence, c_visit, c_scale)
+    return sorted(set().union(*(phase_ends(number, simulations) for number in numbers.tolist())))

@@ -1,0 +1,26 @@
+"""What a search found, as a player with probabilities."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import State
+from rlgames.players.player import Player
+from rlgames.sampling import sample_logits
+from rlgames.search.mcts import Mcts
+
+
+class SearchPolicy(Player):
+    """Chooses actions with the probabilities that a search found: its visits, or the improved
+    policy of rule=gumbel."""
+
+    def __init__(self, search: Mcts) -> None:
+        self.search = search
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        return sample_logits(self.probabilities(state, rng).log(), rng)
+
+    def probabilities(self, state: State, rng: torch.Generator | None = None) -> Tensor:
+        rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
+        return self.search.search(state, rng).policy.double()

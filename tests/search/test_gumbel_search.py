@@ -1,0 +1,279 @@
+"""Gumbel root selection: the visits that were planned, the policy of the paper, better moves."""
+
+import json
+
+import pytest
+import torch
+from helpers import make_small_game, rng
+from markers import quick
+
+import rlgames as package
+from rlgames.config.catalogue import options
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Agent, Random
+from rlgames.policies.mlp import Mlp
+from rlgames.sampling import Argmax
+from rlgames.search.gumbel import considered_visits, gumbel_noise, phase_ends
+from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.policy import SearchPolicy
+from rlgames.search.self_play import SearchSelfPlay
+from rlgames.training.components import build_components
+
+TICTACTOE = KInARow(3, 3, 3, gravity=False)
+CONNECT4 = KInARow(6, 7, 4, gravity=True)
+
+
+def by_gumbel(game, has_values=True, **settings):
+    """A search by rule=gumbel, guided by a network that learned nothing."""
+    net = Mlp(game, [16], "tanh", "orthogonal", bias=True, value=True, rng=rng(1))
+    torch.nn.init.normal_(net.logits.weight, generator=rng(2))
+    if has_values:
+        torch.nn.init.normal_(net.value.weight, generator=rng(3))
+    return Mcts(game, Agent(game, net, Argmax()), MctsSettings(rule="gumbel", **settings))
+
+
+def small_search():
+    """The visits and actions of a small search, for comparison."""
+    search = by_gumbel(CONNECT4, simulations=20, leaf="value")
+    result = search.search(CONNECT4.initial(3, rng()), rng(1))
+    return result.visits.tolist(), result.action.tolist()
+
+
+def live_states(game, count=12):
+    """Public positions after 0, 1, 2, ... random plies, in which somebody has to move."""
+    state, found = game.initial(count, rng(5)), []
+    for ply in range(count):
+        found.append(state[ply : ply + 1])
+        state = game.step(state, Random(game).choose(state, rng(ply)), rng(ply))
+    states = game.public(type(state).cat(found))
+    return states[(~states.done).nonzero()[:, 0]]
+
+
+def halved(num_considered, simulations):
+    """Sequential halving, phase by phase: the visits of the best, second best, ... action."""
+    visits = [0] * max(num_considered, 1)
+    phases, remaining = max(1, (num_considered - 1).bit_length()), num_considered
+    while sum(visits) < simulations:
+        for _ in range(max(1, int(simulations / (phases * max(remaining, 1))))):
+            for rank in range(max(remaining, 1)):
+                if sum(visits) < simulations:
+                    visits[rank] += 1
+        remaining = min(max(remaining // 2, 2), num_considered)
+    return visits
+
+
+PUBLISHED = {
+    (8, 24): [0] * 8 + [1] * 4 + [2] * 4 + [3, 3, 4, 4, 5, 5, 6, 6],
+    (8, 13): [0] * 8 + [1] * 4 + [2],
+    (8, 2): [0, 0],
+    (7, 24): [0] * 7 + [1, 1, 1, 2, 2, 2] + [3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8],
+    (1, 16): list(range(16)),
+    (0, 16): list(range(16)),
+}
+"""Examples of mctx: the actions considered and the simulations; the visits considered."""
+
+
+@pytest.mark.parametrize(("numbers", "expected"), PUBLISHED.items())
+def test_considered_visits_are_those_of_mctx(numbers, expected):
+    assert list(considered_visits(*numbers)) == expected
+
+
+def test_considered_visits_are_those_of_sequential_halving():
+    for num_considered in range(1, 20):
+        for simulations in (1, 2, 7, 16, 50, 200):
+            visits = [0] * num_considered
+            for considered in considered_visits(num_considered, simulations):
+                visits[visits.index(considered)] += 1
+            assert visits == halved(num_considered, simulations)
+
+
+def test_a_phase_ends_where_actions_are_dropped():
+    for num_considered in range(1, 20):
+        for simulations in (1, 7, 24, 200):
+            ends = sorted(phase_ends(num_considered, simulations))
+            assert ends[-1] == simulations
+            visits = considered_visits(num_considered, simulations)
+            widths = [visits[start] for start in [0, *ends[:-1]]]
+            assert widths == sorted(set(widths))
+    assert sorted(phase_ends(8, 24)) == [8, 16, 24]
+    assert sorted(phase_ends(8, 13)) == [8, 12, 13]
+
+
+@pytest.mark.parametrize("num_parallel", [1, 4])
+@pytest.mark.parametrize(("simulations", "most"), [(1, 16), (16, 16), (50, 4), (64, 16), (9, 1)])
+def test_roots_are_visited_as_planned(simulations, most, num_parallel):
+    state = live_states(TICTACTOE)
+    search = by_gumbel(
+        TICTACTOE,
+        simulations=simulations,
+        num_parallel=num_parallel,
+        max_num_considered_actions=most,
+    )
+    visits = search.search(state, rng()).visits
+    num_legal = TICTACTOE.legal_action_mask(state).sum(1).tolist()
+    assert len(set(num_legal)) > 3
+    for row, count in enumerate(num_legal):
+        planned = halved(min(count, most), simulations)
+        found = sorted(visits[row].int().tolist(), reverse=True)
+        assert found[: len(planned)] == planned
+        assert not any(found[len(planned) :])
+
+
+def test_one_simulation_per_action_takes_the_best():
+    state = live_states(TICTACTOE)[:1]
+    player = Random(TICTACTOE)
+    settings = MctsSettings(simulations=9, num_parallel=1, rule="gumbel", gumbel_scale=0)
+    for seed in range(10):
+        result = Mcts(TICTACTOE, player, settings).search(state, rng(seed))
+        assert result.visits.tolist() == [[1.0] * 9]
+        assert torch.equal(result.action, result.q.argmax(1))
+        assert torch.equal(result.action, result.policy.argmax(1))
+
+
+def test_without_simulations_left_for_others_noise_decides():
+    """One simulation visits the action with the highest noise + logits: a sample of the prior."""
+    state = TICTACTOE.initial(1, rng())
+    prior = by_gumbel(TICTACTOE).player.probabilities(TICTACTOE.public(state))[0].float()
+    many = state[torch.zeros(20_000, dtype=torch.int64)]
+    action = by_gumbel(TICTACTOE, simulations=1, leaf="value").choose(many, rng())
+    assert torch.allclose(action.bincount(minlength=9) / 20_000, prior, atol=0.015)
+    still = by_gumbel(TICTACTOE, simulations=1, leaf="value", gumbel_scale=0)
+    assert set(still.choose(many[:50], rng()).tolist()) == {int(prior.argmax())}
+
+
+def test_noise_has_gumbels_distribution():
+    noise = gumbel_noise(torch.Size([100_000]), 2.0, rng())
+    assert float(noise.mean()) == pytest.approx(2 * 0.5772, abs=0.03)
+    assert float(noise.var()) == pytest.approx(4 * torch.pi**2 / 6, rel=0.03)
+
+
+def test_the_policy_is_that_of_the_paper():
+    """softmax(logits + σ(completed q)), with the value head's estimate of the root, from seat 1."""
+    state = live_states(TICTACTOE)[1:2]
+    search = by_gumbel(
+        TICTACTOE, simulations=6, num_parallel=1, leaf="value", max_num_considered_actions=4
+    )
+    result = search.search(state, rng(4))
+    scores, raw_value = search.player.policy.scores(TICTACTOE, state)
+    legal, visits = TICTACTOE.legal_action_mask(state), result.visits
+    logits = scores.masked_fill(~legal, -torch.inf).log_softmax(1)
+    q = 2 * result.q - 1  # outcomes for the seat to move
+    visited = visits > 0
+    assert not visited[legal].all()
+    mean = (logits.exp() * q * visited).sum() / (logits.exp() * visited).sum()
+    mixed = (raw_value.clamp(-1, 1) + 6 * mean) / 7
+    completed = torch.where(visited, q, mixed)
+    low, high = completed[legal].min(), completed[legal].max()
+    sigma = (50 + visits.max()) * 0.1 * (completed - low) / (high - low)
+    assert torch.allclose(result.policy, (logits + sigma).softmax(1), atol=1e-4)
+
+
+def winning_moves(state):
+    """Bool [B, 9]: the actions that win at once."""
+    wins = torch.zeros(len(state), 9, dtype=torch.bool)
+    for action in range(9):
+        legal = TICTACTOE.legal_action_mask(state)[:, action].nonzero()[:, 0]
+        after = TICTACTOE.apply_action(state[legal], torch.full((len(legal),), action))
+        seat = state.current_seat[legal]
+        wins[legal, action] = after.done & (after.score.gather(1, seat[:, None])[:, 0] > 0)
+    return wins
+
+
+@pytest.mark.parametrize("num_parallel", [1, 4])
+def test_an_immediate_win_is_found_and_raised_by_the_policy(num_parallel):
+    """By 16 simulations around a network with random priors and no idea of values."""
+    state = TICTACTOE.initial(300, rng())
+    for ply in range(4):
+        state = TICTACTOE.apply_action(state, Random(TICTACTOE).choose(state, rng(ply)))
+    wins = winning_moves(state)
+    rows = wins.any(1).nonzero()[:, 0]
+    assert len(rows) > 50
+    state, wins = state[rows], wins[rows]
+    search = by_gumbel(
+        TICTACTOE,
+        has_values=False,
+        simulations=16,
+        num_parallel=num_parallel,
+        leaf="value",
+        gumbel_scale=0,
+        c_scale=1.0,
+    )
+    result = search.search(state, rng())
+    assert wins.gather(1, result.action[:, None]).all()
+    prior = search.player.probabilities(state)
+    assert ((result.policy * wins).sum(1) >= (prior * wins).sum(1)).all()
+    assert float((result.policy * wins).sum(1).mean()) > 0.8
+
+
+@pytest.mark.parametrize("settings", [{}, {"leaf": "value"}, {"depth": 2, "fixed_depth": True}])
+@pytest.mark.parametrize("name", quick(options("game"), "2048", "salvo_duel", "tictactoe"))
+def test_every_game_is_searched_and_only_legal_actions_count(name, settings):
+    game = make_small_game(name)
+    state = live_states(game)
+    search = by_gumbel(game, simulations=21, rollout=3, **settings)
+    result = search.search(state, rng(1))
+    legal = game.legal_action_mask(state)
+    assert torch.equal(result.action, search.choose(state, rng(1)))
+    assert legal.gather(1, result.action[:, None]).all()
+    assert (result.visits.sum(1) == 21).all()
+    assert not result.visits[~legal].any()
+    assert not result.policy[~legal].any()
+    assert torch.allclose(result.policy.sum(1), torch.ones(len(state)))
+    most = result.visits.gather(1, result.action[:, None])[:, 0]
+    assert torch.equal(most, result.visits.amax(1))
+
+
+@pytest.mark.parametrize("settings", [{}, {"depth": 4, "fixed_depth": True}])
+def test_rows_and_kept_positions_change_nothing(settings):
+    state = live_states(CONNECT4, 20)
+    search = by_gumbel(
+        CONNECT4, simulations=60, num_parallel=5, leaf="value", gumbel_scale=0, **settings
+    )
+    result = search.search(state, rng())
+    row = torch.randperm(len(state), generator=rng())
+    assert torch.equal(search.search(state[row], rng(9)).visits, result.visits[row])
+    search._keeps_positions = False
+    again = search.search(state, rng())
+    assert torch.equal(again.visits, result.visits)
+    assert torch.allclose(again.policy, result.policy, atol=1e-4)
+
+
+def test_self_play_takes_the_searched_action_and_learns_its_policy():
+    search = by_gumbel(TICTACTOE, simulations=16, leaf="value")
+    state = live_states(TICTACTOE)
+    decision = SearchSelfPlay(search.player, search).act(state, rng(3))
+    result = search.search(state, rng(3))
+    assert torch.equal(decision.action, result.action)
+    assert torch.equal(decision.target, result.policy)
+    policy = SearchPolicy(search).probabilities(state, rng(3))
+    assert torch.equal(policy, result.policy.double())
+
+
+GUMBEL = ["experiment=tictactoe_alphazero", "search.rule=gumbel", "search.simulations=8"]
+
+
+def test_alphazero_trains_with_it(tmp_path):
+    words = [*GUMBEL, "search.dirichlet_fraction=0", "games=20", "batch=10", "policy.layers=[8]"]
+    words += ["learner.updates_per_batch=2", "solve_seconds=0", f"out={tmp_path}/run"]
+    run = package.train(words)
+    report = package.evaluate(run, ["search=mcts", "search.rule=gumbel", "games=4"])
+    assert report["search"]["rule"] == "gumbel"
+    assert report["search"]["gumbel_scale"] == 1.0
+
+
+def test_dirichlet_noise_is_refused(rlgames):
+    with pytest.raises(ConfigError, match=r"use search\.dirichlet_fraction=0"):
+        build_components(load_config("train", GUMBEL))
+    words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
+    done = rlgames("eval", "player=random", "game=tictactoe", *words)
+    assert done.returncode == 2
+    assert "search.gumbel_scale" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_it_is_chosen_on_the_command_line(rlgames):
+    words = ["search=mcts", "search.rule=gumbel", "search.gumbel_scale=0", "search.simulations=8"]
+    done = rlgames("eval", "player=random", "game=tictactoe", *words, "games=4", "format=json")
+    assert json.loads(done.stdout)["search"]["max_num_considered_actions"] == 16
