@@ -58,6 +58,8 @@ _SAME: dict[str, str] = {
     " num_rollouts",
     "search.c_puct": "c_puct",
     "search.dirichlet_fraction": "noise_epsilon root_exploration_fraction dirichlet_epsilon",
+    "search.max_num_considered_actions": "max_considered_actions num_considered_actions",
+    "search.c_visit": "maxvisit_init",
     "eval_every": "eval_freq eval_interval evaluation_interval eval_frequency",
     "eval_games": "n_eval_episodes eval_episodes evaluation_duration num_eval_episodes",
     "save_every": "save_freq save_interval checkpoint_freq checkpoint_frequency checkpoint_every",

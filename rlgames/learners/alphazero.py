@@ -1,4 +1,4 @@
-"""AlphaZero: the network learns the search's visit distribution and the return."""
+"""AlphaZero: the network learns the search's policy and the return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlgames.sampling import mask_illegal
 
 @dataclass(frozen=True)
 class SearchTargets:
-    """M moves. state: public states [M]. target: float32 [M, A], the search's visit distribution.
+    """M moves. state: public states [M]. target: float32 [M, A], the search's policy.
     value: float32 [M], the return."""
 
     state: State
@@ -33,7 +33,7 @@ class AlphaZero(GradientLearner):
         loss = -Σ_a π(a) · log p(a) + value_coef · (z - v)²
 
     (Silver et al. 2017, equation 1, without weight decay). p and v are the network's policy and
-    value, π is the search's visit distribution and z the return.
+    value, π is the search's policy, see SearchResult, and z the return.
 
     buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
     games. minibatch: moves per step. symmetries: train on a random symmetry of each position.

@@ -23,7 +23,7 @@ class Trajectories:
     seat: int64 [M]. player: int64 [M], the index of the player who moved. score_delta: float32
     [M], the growth of the mover's score until its next move, or until the end of the game.
     ends_turn: bool [M]. ply_sizes: how many of the M moves were made side by side at each ply.
-    num_games: G. target: float32 [M, A], the search's visit fractions, 0 for moves without a
+    num_games: G. target: float32 [M, A], the search's policy, 0 for moves without a
     search; None if there are none. log_prob: float32 [M], log μ(a) of the behavior policy μ that
     chose the action, NaN where it is unknown, as in recorded games; None if nothing recorded it,
     as where μ is the softmax of the policy itself.

@@ -57,9 +57,9 @@ class MctsSettings:
     discount: per turn, of the value head's estimates.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
-    max_num_considered_actions, gumbel_scale, c_visit, c_scale: of rule=gumbel, as in mctx, where
-        the last two are maxvisit_init and value_scale of qtransform_completed_by_mix_value. At most
-        so many actions are tried at the root. gumbel_scale=0: no noise.
+    max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.
+        gumbel_scale: of its noise; 0: none. c_visit, c_scale: weights of its values; maxvisit_init
+        and value_scale of mctx's qtransform_completed_by_mix_value.
     """
 
     simulations: int = 100
