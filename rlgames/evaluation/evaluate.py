@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
-from rlgames.evaluation.parallel import ShardedGames
+from rlgames.evaluation.parallel import ShardedGames, find_random_play
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player, Random
@@ -106,8 +106,11 @@ def evaluate(
     players, seating = _assign_seats(game, player, opponent, start.games, rng.device)
     # A player against itself needs no seating, and its two seats play in one batch.
     pool_seating = None if len(players) == 1 else seating
+    random_play = None
+    if on_games is None:
+        random_play = find_random_play(game, players, start.games, settings.batch, rng.device)
     games = ShardedGames(
-        game, players, start.games, settings.batch, start.initial_states, pool_seating
+        game, players, start.games, settings.batch, start.initial_states, pool_seating, random_play
     )
     final, seconds = _play(games, rng, on_games)
     seat = torch.zeros(start.games, dtype=torch.int64) if seating is None else seating[:, 0].cpu()

@@ -19,7 +19,8 @@ from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
 from rlgames.games.game import HIDDEN, Game, State
-from rlgames.players.player import Player
+from rlgames.games.random_play import CompiledRandomPlay
+from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import GamePool, InitialStates
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
@@ -36,6 +37,7 @@ class ShardedGames:
     Up to BATCHES_PER_SHARD batches are played in one pool. More are split into shards, each with
     its own random stream, and as many shards run at once as torch has threads. The number of
     threads does not change the result.
+    random_play: the kernel that plays all seats in run; None: the players do.
     """
 
     game: Game[Any]
@@ -44,23 +46,37 @@ class ShardedGames:
     batch: int
     initial_states: InitialStates
     seating: Tensor | None = None
+    random_play: CompiledRandomPlay[Any] | None = None
 
     def run(self, rng: torch.Generator) -> FinalStates:
         """Play all games. Raises ChildProcessError if a process is killed, or what it raised."""
-        return self._play(rng, lambda pool: (None, pool.run()))[1]
+        return self._play(rng, lambda rows, rng: (None, self._run_shard(rows, rng)))[1]
 
     def collect(self, rng: torch.Generator) -> tuple[Trajectories, FinalStates]:
         """Like run, and record every move."""
-        shards, final = self._play(rng, GamePool.collect)
+        shards, final = self._play(rng, lambda rows, rng: self._pool(rows, rng).collect())
         return reduce(Trajectories.join, shards), final
 
+    def _run_shard(self, rows: slice, rng: torch.Generator) -> FinalStates:
+        if self.random_play is None:
+            return self._pool(rows, rng).run()
+        start = self.initial_states(rows.start, rows.stop - rows.start, rng)
+        seed = int(torch.randint(2**62, (1,), generator=rng))
+        observe = observes(self.players)
+        return FinalStates(*self.random_play.play(start, self.batch, seed, observe=observe))
+
     def _play(
-        self, rng: torch.Generator, play: Callable[[GamePool], tuple[T, FinalStates]]
+        self,
+        rng: torch.Generator,
+        play: Callable[[slice, torch.Generator], tuple[T, FinalStates]],
     ) -> tuple[list[T], FinalStates]:
-        """What play returns besides the final states for each shard, and all final states."""
+        """What play returns besides the final states for each shard, and all final states.
+
+        play: plays the games of a shard.
+        """
         rows = self._rows_by_shard()
         if len(rows) == 1:
-            result, final = play(self._pool(rows[0], rng))
+            result, final = play(rows[0], rng)
             return [result], final
         seed = int(torch.randint(2**62, (1,), generator=rng, device=rng.device))
         workers = min(torch.get_num_threads(), len(rows)) if self._can_fork(rng.device) else 1
@@ -70,7 +86,7 @@ class ShardedGames:
         def play_shard(shard: int) -> tuple[T, int]:
             """Play a shard and store its final positions; the rest of its result."""
             own_rng = make_generator(seed, f"shard {shard}", rng.device)
-            result, final = play(self._pool(rows[shard], own_rng))
+            result, final = play(rows[shard], own_rng)
             _store(state, rows[shard], final.state)
             return result, final.num_moves
 
@@ -106,6 +122,26 @@ class ShardedGames:
         """Whether forks may play: what a stateful player counts would be lost with the fork."""
         is_stateful = any(player.is_stateful for player in self.players)
         return can_fork() and device.type == "cpu" and not is_stateful
+
+
+def find_random_play(
+    game: Game[Any], players: Sequence[Player], games: int, batch: int, device: torch.device
+) -> CompiledRandomPlay[Any] | None:
+    """The game's kernel, compiled, if all players choose at random and loading it pays: for games
+    in several shards, and at least as many as the kernel asks for."""
+    all_random = all(type(player) is Random for player in players)
+    if device.type != "cpu" or not all_random or games <= BATCHES_PER_SHARD * batch:
+        return None
+    random_play = game.compiled_random_play()
+    if random_play is None or games < random_play.min_games:
+        return None
+    random_play.play(game.example_state(), 1, 0, observe=observes(players))
+    return random_play
+
+
+def observes(players: Sequence[Player]) -> bool:
+    """Whether a random player computes observations."""
+    return any(isinstance(player, Random) and player.observe for player in players)
 
 
 def _allocate(example: State, games: int, shared: bool) -> State:

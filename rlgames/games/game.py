@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.state import HIDDEN, Spec, State, Tables
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
+
+if TYPE_CHECKING:
+    from rlgames.games.random_play import CompiledRandomPlay
 
 __all__ = ["HIDDEN", "ExactSolver", "Game", "Spec", "State"]
 
@@ -93,6 +96,13 @@ class Game(Tables, ABC, Generic[S]):
         if self._subsets is None or self._subsets.device != device:
             self._subsets = Subsets(size, device)
         return self._subsets
+
+    def compiled_random_play(self) -> CompiledRandomPlay[S] | None:
+        """Random play on the CPU by a kernel; None without one.
+
+        A class with other rules or observations than its base class must not inherit it.
+        """
+        return None
 
     # What a seat sees
 

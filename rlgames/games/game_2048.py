@@ -22,6 +22,7 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.game import Game, Spec, State
+from rlgames.games.random_play import MAX_PACKED_LENGTH, Game2048RandomPlay
 from rlgames.games.slide_tables import MAX_TABLED_LENGTH, ComputedSlides, TabledSlides
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
 from rlgames.games.symmetry import board_symmetries
@@ -129,6 +130,10 @@ class Game2048(Game[Game2048State]):
     def chance_outcomes(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
         probability, after = self._all_new_tiles(state)
         return probability, self._mark_done(after)
+
+    def compiled_random_play(self) -> Game2048RandomPlay | None:
+        is_packed = max(self.rows, self.columns) <= MAX_PACKED_LENGTH
+        return Game2048RandomPlay(self) if type(self) is Game2048 and is_packed else None
 
     def observe(self, state: Game2048State) -> Tensor:
         if self.encoding == "exponents":

@@ -24,6 +24,7 @@ from torch import Tensor
 from rlgames.games import board as games_board
 from rlgames.games.bit_layout import BitLayout
 from rlgames.games.game import ExactSolver, Game, Spec, State
+from rlgames.games.random_play import KInARowRandomPlay
 from rlgames.games.symmetry import board_symmetries
 
 
@@ -134,6 +135,9 @@ class KInARow(Game[KInARowState]):
         # A sum is faster than torch.where, whose branches follow no pattern.
         index = torch.add(seat, won.long(), alpha=2)
         return self._payoffs.index_select(0, index).view(torch.float32).view(-1, 2)
+
+    def compiled_random_play(self) -> KInARowRandomPlay | None:
+        return KInARowRandomPlay(self) if type(self) is KInARow else None
 
     def observe(self, state: KInARowState) -> Tensor:
         sides = torch.stack([state.own, state.own ^ state.occupied], 1)

@@ -1,0 +1,224 @@
+"""Compiled random play: the batched rules and observations, and the right distribution."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers import rng
+from markers import quick
+
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
+from rlgames.evaluation.parallel import find_random_play
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+from rlgames.players.scripted import WinOrBlock
+from rlgames.rollouts.play import play_games
+
+GAMES: list[Any] = [
+    KInARow(3, 3, 3, False, "tictactoe"),
+    KInARow(6, 7, 4, True, "connect4"),
+    Game2048(4, 4),
+    KInARow(4, 4, 4, False),
+    KInARow(5, 6, 4, False),
+    KInARow(7, 7, 5, False),
+    KInARow(7, 7, 5, True),
+    KInARow(2, 6, 3, True),
+    KInARow(61, 1, 4, True),
+    KInARow(1, 31, 4, True),
+    Game2048(3, 3, fours=0.5, encoding="exponents"),
+    Game2048(2, 4),
+    Game2048(1, 3),
+]
+TICTACTOE, CONNECT4, GAME_2048 = GAMES[:3]
+
+
+def name(game):
+    return f"{game.spec.name} {game.rows}x{game.columns}"
+
+
+def is_same(first, second):
+    """Bool [B]: the rows in which all fields of two batches of positions are equal."""
+    same = torch.ones(len(first), dtype=torch.bool)
+    for name, column in vars(first).items():
+        other = getattr(second, name)
+        assert other.dtype == column.dtype
+        same &= (column == other).view(len(first), -1).all(1)
+    return same
+
+
+def follows(game, before, after):
+    """Bool [B]: whether some legal move and some new tile lead to the second positions."""
+    found = torch.zeros(len(before), dtype=torch.bool)
+    legal = game.legal_action_mask(before)
+    for action in range(game.spec.actions):
+        moved = game.apply_action(before, torch.full((len(before),), action))
+        if game.spec.num_chance_inputs:
+            new = after.tiles ^ moved.tiles
+            is_tile = ((new != 0).sum(1) == 1) & (new.amax(1) <= 2)
+            is_tile &= (moved.tiles * new == 0).all(1)
+            moved = game._mark_done(type(moved)(**vars(moved) | {"tiles": after.tiles}))
+            found |= legal[:, action] & is_tile & is_same(moved, after)
+        else:
+            found |= legal[:, action] & is_same(moved, after)
+    return found
+
+
+def check_walks(game, positions, batch=97):
+    """Moves of random games, one by one, until there are that many."""
+    play, checked, seed = game.compiled_random_play(), 0, 0
+    state = game.initial(batch, rng(1))
+    while checked < positions:
+        after, num_moves = play.play(state, batch, seed, plies=1, observe=True)
+        assert num_moves == len(state)
+        assert bool(follows(game, state, after).all())
+        observations = torch.from_numpy(play.observations).view(-1, *game.spec.observation)
+        assert observations.equal(game.observe(state))
+        checked, seed = checked + len(state), seed + 1
+        state = after[~after.done]
+        if 2 * len(state) < batch:
+            state = type(state).cat([state, game.initial(batch - len(state), rng(seed))])
+
+
+@pytest.mark.parametrize("game", quick(GAMES, *GAMES[:4]), ids=name)
+def test_moves_and_observations_are_those_of_the_batched_rules(game):
+    check_walks(game, 2_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", GAMES, ids=name)
+def test_100_000_moves_and_observations_are_those_of_the_batched_rules(game):
+    check_walks(game, 100_000, batch=2_000)
+
+
+def test_tictactoe_ends_as_often_as_theory_says():
+    final, num_moves = TICTACTOE.compiled_random_play().play(
+        TICTACTOE.initial(200_000, rng(0)), 64, 3
+    )
+    lead = final.score[:, 0]
+    assert bool(final.done.all())
+    assert num_moves == int(final.turn.sum())
+    rates = [float((lead == sign).double().mean()) for sign in (1, -1, 0)]
+    assert rates == pytest.approx([0.5849, 0.2881, 0.1270], abs=0.004)  # over 3.5 standard errors
+
+
+@pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048], ids=name)
+def test_legal_moves_and_new_tiles_have_their_probabilities(game):
+    count, state = 40_000, half_played(game)
+    after, _ = game.compiled_random_play().play(state[torch.zeros(count).long()], 64, 1, plies=1)
+    total = 0.0
+    for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
+        probability, outcomes = game.chance_outcomes(game.apply_action(state, action[None]))
+        for chance, row in zip(probability[0].tolist(), range(len(outcomes)), strict=True):
+            expected = chance / int(game.legal_action_mask(state).sum())
+            rate = float(is_same(after, outcomes[[row] * count]).double().mean()) if chance else 0.0
+            assert rate == pytest.approx(expected, abs=4.5 * (expected / count) ** 0.5)
+            total += rate
+    assert total == pytest.approx(1)
+
+
+def half_played(game):
+    """A position with illegal moves, and moves of different results."""
+    if game is GAME_2048:
+        return game.from_exponents(
+            torch.tensor([[[1, 2, 1, 2], [3, 1, 2, 1], [1, 2, 1, 4], [5, 0, 0, 0]]])
+        )
+    if game is TICTACTOE:
+        return game.parse("X . O\n. . .\nX . O")
+    state = game.initial(1, rng(0))
+    for column in (2, 2, 2, 2, 2, 2, 5):
+        state = game.apply_action(state, torch.tensor([column]))
+    return state
+
+
+def test_2048_scores_as_the_batched_play():
+    play, batched = GAME_2048.compiled_random_play(), Random(GAME_2048)
+    final, _ = play.play(GAME_2048.initial(20_000, rng(0)), 64, 3)
+    other = play_games(GAME_2048, [batched], 2_000, rng(1)).state
+    for first, second in ((final.score, other.score), (final.turn, other.turn)):
+        means = first.double().mean(), second.double().mean()
+        error = (first.double().var() / len(first) + second.double().var() / len(second)).sqrt()
+        assert abs(means[0] - means[1]) < 4 * error
+
+
+@pytest.mark.parametrize("game", quick(GAMES, *GAMES[:3]), ids=name)
+def test_equal_seeds_give_equal_games_also_with_observations(game):
+    play = game.compiled_random_play()
+    start = game.initial(200, rng(0))
+    before = game.initial(200, rng(0))
+    first, num_moves = play.play(start, 32, 7)
+    second, _ = play.play(start, 32, 7, observe=True)
+    assert bool(is_same(start, before).all())  # the positions given do not change
+    assert bool(is_same(first, second).all())
+    assert not bool(is_same(first, play.play(start, 32, 8)[0]).all())
+    assert num_moves == int(first.turn.sum())
+    assert bool(game.is_valid(first).all() if game.spec.seats == 2 else first.done.all())
+
+
+@pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048], ids=name)
+def test_finished_games_do_not_change_and_plies_are_limited(game):
+    play, start = game.compiled_random_play(), game.initial(90, rng(0))
+    middle, num_moves = play.play(start, 7, 1, plies=6)
+    assert num_moves == int(middle.turn.sum())
+    assert bool(((middle.turn == 6) | middle.done).all())
+    last, _ = play.play(middle, 200, 2)
+    assert bool(last.done.all())
+    assert bool(is_same(middle, last)[middle.done].all())
+    assert play.play(last, 5, 3)[1] == 0
+    assert len(play.play(last[:0], 5, 3)[0]) == 0
+
+
+def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
+    def found(game, players, games=100_000, batch=64):
+        return find_random_play(game, players, games, batch, torch.device("cpu"))
+
+    player = Random(TICTACTOE, observe=True)
+    assert found(TICTACTOE, [player]) is not None
+    assert found(TICTACTOE, [player, Random(TICTACTOE)]) is not None
+    assert found(TICTACTOE, [player], games=1000) is None
+    assert found(TICTACTOE, [player], batch=100_000) is None
+    assert found(TICTACTOE, [player, WinOrBlock(TICTACTOE)]) is None
+    assert found(Game2048(5, 5), [Random(Game2048(5, 5))]) is None
+    changed = type("Changed", (KInARow,), {})(3, 3, 3, False)
+    assert found(changed, [player]) is None  # its rules may be different
+
+
+@pytest.mark.parametrize("game", [TICTACTOE, GAME_2048], ids=name)
+def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
+    results = []
+    settings = EvaluationSettings(game.compiled_random_play().min_games, batch=500)
+    for threads in (1, 2):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        player = Random(game, observe=True)
+        opponent = player if game.spec.seats == 2 else None
+        results.append(evaluate(game, player, settings, rng(4), opponent))
+    assert bool(is_same(results[0].state, results[1].state).all())
+    assert bool(results[0].state.done.all())
+    assert results[0].num_moves == results[1].num_moves == int(results[0].state.turn.sum())
+
+
+def test_uncompiled_kernels_compute_the_same():
+    code = (
+        "import test_random_play as t, torch;"
+        "[t.check_walks(t.GAMES[n], 60, batch=20) for n in (0, 1, 2, 4, 9, 10)];"
+        "plays = [(t.GAMES[n], t.GAMES[n].compiled_random_play()) for n in (0, 1, 4, 12)];"
+        "states = [play.play(game.initial(9, t.rng(1)), 4, 5)[0] for game, play in plays];"
+        "print([tensor.tolist() for state in states for tensor in vars(state).values()])"
+    )
+    tests = Path(__file__).parents[1]
+    path = f"{tests}:{tests / 'kernels'}:{tests.parent}"
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=120,
+        ).stdout
+        for disabled in ("0", "1")
+    ]
+    assert outputs[0] == outputs[1]
