@@ -40,7 +40,7 @@ class GumbelPlan(NamedTuple):
 
 @jit()
 def mixed_value(prior: Floats, visits: Floats, value_sums: Floats, raw_value: float) -> float:
-    """The value of unvisited actions, for seat 0: appendix D, equation 33."""
+    """The value of unvisited actions, for seat 0 (appendix D of the paper)."""
     total, probability, weighted = 0.0, 0.0, 0.0
     for action in range(len(prior)):
         if visits[action] > 0:
@@ -101,7 +101,8 @@ def best_considered(
 
 @jit()
 def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: Floats) -> int:
-    """argmax_a π'(a) - N(a) / (1 + Σ_b N(b)) with π' = softmax(logits + sigma): equation 14."""
+    """The rule of nodes that are no roots: argmax_a π'(a) - N(a) / (1 + Σ_b N(b)), where π' =
+    softmax(logits + sigma)."""
     top, total, weights = sigma.max(), 0.0, 0.0
     for action in range(len(prior)):
         total += visits[action] + pending[action]
