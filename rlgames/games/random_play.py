@@ -49,9 +49,9 @@ class CompiledRandomPlay(ABC, Generic[S]):
         """Play on from positions [G], `batch` of them side by side; the last positions, and the
         number of moves.
 
-        Each game that ends makes room for the next one. plies: the most moves of each game; None:
-        no limit. observe: compute the observation of each position in which a move is made. Equal
-        seeds, from 0 to 2^63 - 1, give equal games.
+        Each game that ends makes room for the next one. plies: the most moves of each game, at
+        least 1; None: no limit. observe: compute the observation of each position in which a move
+        is made. Equal seeds, from 0 to 2^63 - 1, give equal games.
         """
         size = min(batch, len(state))
         num_observed = size if observe else 0

@@ -154,7 +154,8 @@ def test_equal_seeds_give_equal_games_also_with_observations(game):
     second, _ = play.play(start, 32, 7, observe=True)
     assert bool(is_same(start, before).all())  # the positions given do not change
     assert bool(is_same(first, second).all())
-    assert not bool(is_same(first, play.play(start, 32, 8)[0]).all())
+    if game.spec.actions > 1:
+        assert not bool(is_same(first, play.play(start, 32, 8)[0]).all())
     assert num_moves == int(first.turn.sum())
     assert bool(game.is_valid(first).all() if game.spec.seats == 2 else first.done.all())
 
