@@ -128,12 +128,14 @@ def find_random_play(
     game: Game[Any], players: Sequence[Player], games: int, batch: int, device: torch.device
 ) -> CompiledRandomPlay[Any] | None:
     """The game's kernel, compiled, if all players choose at random and loading it pays: for games
-    in several shards, and at least as many as the kernel asks for."""
+    in several shards, as many as min_games and max_batch of the kernel ask for."""
     all_random = all(type(player) is Random for player in players)
     if device.type != "cpu" or not all_random or games <= BATCHES_PER_SHARD * batch:
         return None
     random_play = game.compiled_random_play()
     if random_play is None or games < random_play.min_games:
+        return None
+    if random_play.max_batch is not None and batch > random_play.max_batch:
         return None
     random_play.play(game.example_state(), 1, 0, observe=observes(players))
     return random_play

@@ -34,10 +34,12 @@ class CompiledRandomPlay(ABC, Generic[S]):
     """Plays games on the CPU, where every legal action is equally likely and chance is the game's.
 
     min_games: fewer take less time than loading the kernel, which the first call of play does.
+    max_batch: more games side by side are played faster without the kernel; None: they are not.
     observations: float32 [batch, O], where the kernel writes the observations of each ply.
     """
 
     min_games: int
+    max_batch: int | None = None
 
     def __init__(self, observation_size: int) -> None:
         self._observation_size = observation_size
@@ -72,6 +74,8 @@ class KInARowRandomPlay(CompiledRandomPlay["KInARowState"]):
     def __init__(self, game: KInARow) -> None:
         super().__init__(2 * game.rows * game.columns)
         self._game = game
+        if game.layout.has_line_table is not None:  # small boards, whose moves are table lookups
+            self.max_batch = 8192
 
     @cached_property
     def _rules(self) -> Any:

@@ -182,6 +182,8 @@ def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
     assert found(TICTACTOE, [player, Random(TICTACTOE)]) is not None
     assert found(TICTACTOE, [player], games=1000) is None
     assert found(TICTACTOE, [player], batch=100_000) is None
+    assert found(TICTACTOE, [player], games=1_000_000, batch=16_384) is None
+    assert found(CONNECT4, [Random(CONNECT4)], games=1_000_000, batch=16_384) is not None
     assert found(TICTACTOE, [player, WinOrBlock(TICTACTOE)]) is None
     assert found(Game2048(5, 5), [Random(Game2048(5, 5))]) is None
     changed = type("Changed", (KInARow,), {})(3, 3, 3, False)
