@@ -1,6 +1,11 @@
 """What many tests build: random generators, small games, policies with their learners, text."""
 
 import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -97,6 +102,25 @@ def check_refused(done: Any, *hints: str) -> str:
     return str(done.stderr)
 
 
+def check_uncompiled(code: str) -> str:
+    """Code prints the same here and in a process where kernels are plain Python; what it prints."""
+    here = io.StringIO()
+    with redirect_stdout(here):
+        exec(code, {})
+    paths = [str(path) for path in (TESTS.parent, TESTS, TESTS / "kernels")]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],  # numpy warns of numbers that wrap around
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == here.getvalue() != ""
+    return done.stdout
+
+
+TESTS = Path(__file__).parent
 MAX_MESSAGE_LENGTH = 1000
 
 

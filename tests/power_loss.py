@@ -13,6 +13,7 @@ import json
 import os
 import random
 import stat
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,10 @@ class Recorder:
         self.watched: dict[str, tuple[int, tuple[int, int]]] = {}
         """A descriptor, which keeps the inode from being used again, with size and time."""
         self.counter = itertools.count()
-        self.open, self.is_busy = os.open, False
+        self.open = os.open
+        self.lock, self.owner = threading.RLock(), 0
+        """Held by the thread that records; what it does for that is not recorded."""
+        os.register_at_fork(after_in_child=self._forked)
 
     def install(self) -> None:
         """Record from now on; called in the process to be recorded. What is there is synced."""
@@ -62,24 +66,29 @@ class Recorder:
 
     def mark(self, **values: Any) -> None:
         """Record that something is promised to be on the disk from now on."""
-        self._look()
-        self._write(op="mark", **values)
+        with self.lock:
+            self._look()
+            self._write(op="mark", **values)
+
+    def _forked(self) -> None:
+        self.lock, self.owner = threading.RLock(), 0
 
     def _recorded(self, name: str, function: Any) -> Any:
         def call(*words: Any, **options: Any) -> Any:
-            if self.is_busy:
+            if self.owner == threading.get_ident():
                 return function(*words, **options)
-            self.is_busy = True
-            try:
-                self._look()
-                before = self._place(words[0], options) if name == "open" else None
-                is_new = before is not None and not os.path.lexists(before)
-                source = self._source(name, words, options)
-                result = function(*words, **options)
-                getattr(self, f"_{name}")(result, is_new, source, words, options)
-                return result
-            finally:
-                self.is_busy = False
+            with self.lock:
+                self.owner = threading.get_ident()
+                try:
+                    self._look()
+                    before = self._place(words[0], options) if name == "open" else None
+                    is_new = before is not None and not os.path.lexists(before)
+                    source = self._source(name, words, options)
+                    result = function(*words, **options)
+                    getattr(self, f"_{name}")(result, is_new, source, words, options)
+                    return result
+                finally:
+                    self.owner = 0
 
         return call
 

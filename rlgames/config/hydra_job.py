@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -132,16 +132,12 @@ class HydraJob:
     @contextmanager
     def applied(self, directory: Path) -> Iterator[None]:
         """A block in which the working directory and the logging are as Hydra's keys say."""
-        before = os.getcwd()
-        with logging_restored():
-            try:
-                if self.is_logged:
-                    self._configure_logging(directory)
-                if self.changes_directory:
-                    os.chdir(directory)
-                yield
-            finally:
-                os.chdir(before)
+        with logging_restored(), contextlib.ExitStack() as stack:
+            if self.is_logged:
+                self._configure_logging(directory)
+            if self.changes_directory:
+                stack.enter_context(contextlib.chdir(directory))
+            yield
 
     def _configure_logging(self, directory: Path) -> None:
         self._set({"runtime": {"output_dir": str(directory.absolute())}})

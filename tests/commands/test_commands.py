@@ -441,7 +441,6 @@ def test_a_sweep_with_a_misfit_starts_nothing(rlgames, tmp_path):
         2,
         [
             (["eval", "player=random", "game=tictactoe", "opponent=run"], "PATH"),
-            (["eval", "player=random", "game=tictactoe", "opponent=null"], "PATH"),
             (["train", "game=tictactoe", "best_by=score"], "best_by=points"),
             (["train", "device=meta"], "cpu"),
             (["train", "=5"], ""),

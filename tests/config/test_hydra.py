@@ -66,12 +66,19 @@ def app(*words):
 def _logging_kept():
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    _enable_loggers()
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    _enable_loggers()
     for name in ("app", "library"):
-        logging.getLogger(name).disabled = False
         logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def _enable_loggers():
+    """All those that a configuration of logging has disabled."""
+    for name in logging.root.manager.loggerDict:
+        logging.getLogger(name).disabled = False
 
 
 @pytest.fixture(autouse=True)
@@ -293,8 +300,6 @@ SWEEPS = [
     ["-m", "sampling=glob(*a*)", "hydra.sweep.dir=many",
      "hydra.sweep.subdir=${hydra.job.override_dirname}"],
     ["-m", "seed=1,2", "hydra.sweeper.max_batch_size=1", "hydra.sweep.dir=many",
-     "hydra.sweep.subdir=${seed}"],
-    ["-m", "hydra.sweeper.params={seed:'3,4'}", "hydra.sweep.dir=many",
      "hydra.sweep.subdir=${seed}"],
     ["--config-dir=own", "experiment=many"],
     ["--config-dir=own", "experiment=many", "seed=7"],

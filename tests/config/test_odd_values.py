@@ -117,7 +117,7 @@ def means(result: Any, key: Key, value: str) -> bool:
         return bool(result == [float(part) for part in text.strip("[]").split(",") if part])
     if isinstance(result, str):
         return result == text
-    if isinstance(result, int) and "e" not in text:
+    if isinstance(result, int) and not {"e", "."} & {*text}:
         return bool(result == int(text))
     return bool(result == float(text))
 

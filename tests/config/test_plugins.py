@@ -413,7 +413,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         ("- mlp", "no policy is called"),
         ("layers: [8]", "no policy is called"),
         ("name: evil", "no policy is called 'evil'"),
-        ("name: mlp\nlayrs: [8]", "did you mean layers?"),
+        ("name: mlp\nlayrs: [8]", "did you mean policy.layers?"),
         ("name: mlp\n_target_: evil", "policy._target_"),
         ("name: mlp\nlayers: ${nowhere}", "'nowhere' not found"),
         ("\n", "no policy is called"),
@@ -426,24 +426,24 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
         assert "--config-dir DIR" in check_refused(typed("train", *words))
 
 
-HYDRAS = """# @package _global_
-hydra:
-  callbacks: {any: {_target_: evil.main}}
-  sweeper: {_target_: evil.main}
-  launcher: {_target_: evil.main}
-  job_logging: {handlers: {any: {class: evil.main}}}
-"""
+HYDRAS = (
+    "callbacks: {any: {_target_: evil.main}}",
+    "sweeper: {_target_: evil.main}",
+    "launcher: {_target_: evil.main}",
+    "job_logging: {handlers: {any: {class: evil.main}}}",
+)
 
 
-@pytest.mark.slow
-def test_options_of_a_folder_have_nothing_imported(typed, tmp_path):
+@pytest.mark.parametrize("settings", HYDRAS)
+def test_options_of_a_folder_have_nothing_imported(settings, typed, tmp_path):
     (tmp_path / "evil.py").write_text(EVIL)
     (tmp_path / "more" / "experiment").mkdir(parents=True)
-    (tmp_path / "more" / "experiment" / "sly.yaml").write_text(HYDRAS)
-    words = ["--config-dir=more", "experiment=sly", "plugins=[mine]", *SMALL]
-    assert "1 of 1 jobs done" in typed("train", "-m", *words, "out=sweep").stdout
-    run = package.train([*words, "out=run"])  # of which Hydra makes nothing
-    assert "evil" not in (run / "config.yaml").read_text()
+    experiment = f"# @package _global_\nhydra:\n  {settings}\n"
+    (tmp_path / "more" / "experiment" / "sly.yaml").write_text(experiment)
+    words = ["--config-dir=more", "experiment=sly", *SMALL, "out=out"]
+    check_refused(typed("train", "-m", *words), "evil.main")
+    assert not (tmp_path / "out").exists()
+    typed("train", *words)  # which needs no sweeper and no launcher
     assert not (tmp_path / "marker").exists()
 
 

@@ -1,13 +1,9 @@
 """Exact counts of layouts against the list of all layouts, and on 10×10."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
+from helpers import check_uncompiled
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.layout_counts import LayoutCounter
@@ -78,17 +74,7 @@ print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6).tolist())
 
 
 def test_uncompiled_kernels_give_the_same_counts():
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", UNCOMPILED],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | extra,
-        ).stdout
-        for extra in ({}, {"NUMBA_DISABLE_JIT": "1"})
-    ]
-    assert printed[0] == printed[1]
+    check_uncompiled(UNCOMPILED)
 
 
 @pytest.mark.parametrize(("steps", "share"), [(10**6, 1.0), (0, 0.0)])

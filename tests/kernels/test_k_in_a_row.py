@@ -1,13 +1,9 @@
 """Kernels of k in a row: the same cells and lines as the batched rules, whatever the board."""
 
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from helpers import rng
+from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.games.k_in_a_row import KInARow, KInARowState
@@ -100,21 +96,9 @@ def test_a_table_returns_what_was_stored_or_nothing(key_bits):
 
 
 def test_the_search_is_plain_python_without_compilation():
-    code = (
+    check_uncompiled(
         "from rlgames.solvers.alphabeta import AlphaBeta\n"
         "for rules in [(4, 4, 3), (6, 7, 4)]:\n"
         "    search = AlphaBeta(*rules, 1 << 12)\n"
         "    print(search.search(0, 0, max_positions=300), search.positions)"
     )
-    printed = set()
-    for environment in ({}, {"NUMBA_DISABLE_JIT": "1"}):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | environment,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        printed.add(done.stdout)
-    assert len(printed) == 1

@@ -1,14 +1,9 @@
 """Packed boards of 2048 slide, grow and have values as the batched ones."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-from helpers import rng
+from helpers import check_uncompiled, rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.policies.ntuple import Ntuple
@@ -115,17 +110,7 @@ def test_packing_is_undone_by_unpacking():
 
 
 def test_uncompiled_kernels_compute_the_same():
-    tests = Path(__file__).parents[1]
-    code = "import test_packed_2048 as t; t.check_slides((2, 4), 20); t.check_values((3, 3), 5, 5)"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=os.environ
-        | {
-            "NUMBA_DISABLE_JIT": "1",
-            "PYTHONPATH": f"{tests}:{tests / 'kernels'}:{tests.parent}",
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
+    check_uncompiled(
+        "import test_packed_2048 as t\n"
+        "t.check_slides((2, 4), 20); t.check_values((3, 3), 5, 5); print('equal')"
     )
-    assert done.returncode == 0, done.stderr

@@ -1,14 +1,11 @@
 """Tree search in kernels does what the rule says, one simulation after the other."""
 
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers import check_uncompiled
 
 from rlgames.search.tree import SearchTree
 
@@ -109,22 +106,8 @@ def test_trees_grow_like_plain_objects(rule):
 
 
 def test_trees_grow_alike_without_compilation():
-    code = (
-        "import warnings; warnings.simplefilter('ignore', RuntimeWarning)\n"
+    check_uncompiled(
         "from test_tree_search import grown\n"
         "tree, _ = grown(2, rounds=10)\n"
         "print(tree.visit_counts[: tree.num_nodes].long().tolist())"
     )
-    printed = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=Path(__file__).parent,
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        ).stdout
-        for disabled in ("0", "1")
-    ]
-    assert printed[0] == printed[1] != ""

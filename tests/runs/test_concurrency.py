@@ -62,7 +62,7 @@ def test_a_run_is_evaluated_while_it_trains_and_saves(checkpoint, tmp_path):
             active.append(Process(tmp_path, *command, "format=json", apart=True))
             started += 1
         ended = active.pop(0).ended(120)
-        assert (ended.returncode, ended.stderr) == (0, "")
+        assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
         evaluated.append(json.loads(ended.stdout)["checkpoint_games"])
     (tmp_path / "hold").unlink()
     code, output = training.wait(60)
@@ -92,7 +92,7 @@ def test_a_sweep_is_reported_while_it_runs(tmp_path):
     statuses = set()
     while read_run(tmp_path / "sweep" / JOBS[-1]).get("status") != "done":
         ended = Process(tmp_path, "report", "sweep", "format=json", apart=True).ended(60)
-        assert (ended.returncode, ended.stderr) == (0, "")
+        assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
         report = json.loads(ended.stdout)
         statuses |= {each["status"] for each in report["runs"]}
     code, output = sweep.wait(120)

@@ -496,7 +496,8 @@ def test_searching_players_need_no_run(rlgames):
     )
     words = ["player=random", "search=mcts", "game=salvo", "board=3", "ships=[2]", "shots=1"]
     report = package.evaluate(None, [*words, "games=all"])
-    assert report["games"] == 12
+    assert report["games"] >= 2000  # a search is random: every layout equally often
+    assert report["games"] % 12 == 0
     assert not report["exact"]
 
 

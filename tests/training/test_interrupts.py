@@ -363,7 +363,7 @@ def test_cannot_save(why, whole, tmp_path):
     if why == "Is a directory":
         (tmp_path / "run/checkpoints/latest.safetensors").rmdir()
         (tmp_path / "kept").rename(tmp_path / "run/checkpoints/latest.safetensors")
-    assert "rlgames resume run" in last
+    assert "rlgames resume run" in last, output
     assert latest(tmp_path).games > 0
     ends_as(whole, tmp_path)
 
