@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -146,9 +147,11 @@ def density(rounds: int) -> str:
     """Exact counts of layouts, by shot of a game on 10×10 with ships of 5, 4, 3, 3 and 2."""
     words = ["game=battleship", "board=10", "ships=[5,4,3,3,2]", "player=density"]
     cfg = load_config("eval", words)
-    first, until_hit, after = [], [], []
+    first: list[float] = []
+    until_hit: list[float] = []
+    after: list[float] = []
     for seed in range(rounds):
-        game = build_game(cfg)
+        game: Any = build_game(cfg)
         player = Density(game, cfg.player.samples, cfg.player.steps)
         rng = torch.Generator().manual_seed(seed)
         state, had_hit = game.initial(1, rng), False

@@ -105,10 +105,13 @@ def check_files(composed: DictConfig, bases: Sequence[DictConfig]) -> None:
 def file_settings(composed: DictConfig, bases: Sequence[DictConfig]) -> Iterator[tuple[str, Any]]:
     """Hydra's keys that a config sets and none of the bases, with their values."""
     before = [dict(_leaves(_plain_node(base))) for base in bases]
+    launcher, *others = (
+        node.hydra.runtime.choices.get("hydra/launcher") for node in (composed, *bases)
+    )
     for key, value in _leaves(_plain_node(composed)):
-        # The launcher's own settings come with its choice.
-        is_set = all(base.get(key, base) != value for base in before)
-        if is_set and not key.startswith("hydra.launcher."):
+        if key.startswith("hydra.launcher.") and launcher not in others:
+            continue  # these settings come with the launcher, which the file chooses
+        if all(base.get(key, base) != value for base in before):
             yield key, value
 
 
