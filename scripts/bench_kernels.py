@@ -77,18 +77,18 @@ def random_access(number: int = 30_000_000) -> float:
 
 
 SECONDS_A_POSITION = 10.0
-FRESH, MIN_STONES = 1000, 8
+NUM_RANDOM, MIN_STONES = 1000, 8
 
 
 def connect4(rounds: int) -> str:
     """How fast positions are solved; each of those of a set with an empty table."""
     generator = random.Random(12345)
-    fresh: list[Board] = []
-    while len(fresh) < FRESH:
-        drawn = random_position(generator, generator.randint(MIN_STONES, 41))
-        if drawn is not None:
-            fresh.append(drawn[1])
-    sets = {f"random, {MIN_STONES} stones or more": fresh, "labeled": labeled_positions()}
+    drawn: list[Board] = []
+    while len(drawn) < NUM_RANDOM:
+        position = random_position(generator, generator.randint(MIN_STONES, 41))
+        if position is not None:
+            drawn.append(position[1])
+    sets = {f"random, {MIN_STONES} stones or more": drawn, "labeled": labeled_positions()}
     body = []
     for name, boards in sets.items():
         solver, seconds, solved = AlphaBeta(ROWS, COLUMNS, LINE), [], 0
@@ -97,8 +97,8 @@ def connect4(rounds: int) -> str:
             begun = time.perf_counter()
             solved += solver.search(*board, SECONDS_A_POSITION).value is not None
             seconds.append(time.perf_counter() - begun)
-        found = [str(len(boards)), str(solved), f"{1000 * statistics.median(seconds):.1f}"]
-        body.append([name, *found, f"{max(seconds):.1f}", short(solver.positions / sum(seconds))])
+        counts = [str(len(boards)), str(solved), f"{1000 * statistics.median(seconds):.1f}"]
+        body.append([name, *counts, f"{max(seconds):.1f}", short(solver.positions / sum(seconds))])
         progress(" ".join(body[-1]))
     head = ["positions", "number", f"solved within {SECONDS_A_POSITION:.0f} s", "median ms"]
     return rows([*head, "longest, s", "positions searched per second"], body)
@@ -106,7 +106,7 @@ def connect4(rounds: int) -> str:
 
 def labeled_positions() -> list[Board]:
     """The positions of connect4_positions.txt."""
-    found: list[Board] = []
+    boards: list[Board] = []
     for line in FILE.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
@@ -115,8 +115,8 @@ def labeled_positions() -> list[Board]:
             after = drop(board, int(column) - 1)
             assert after is not None
             board = after
-        found.append(board)
-    return found
+        boards.append(board)
+    return boards
 
 
 CASES = {
