@@ -28,6 +28,9 @@ COMPILED = {"connect4": 16384}
 """The games that compile=true is tried with, too, and from which batch on. Elsewhere it does not
 pay, and each measurement would compile again."""
 
+KERNEL_GAMES = {"tictactoe": 40_000, "connect4": 40_000, "2048": 4_000}
+"""Evaluations of so many random games use a kernel, which fewer are not worth loading."""
+
 FLEET = ["board=10", "ships=[5,4,3,3,2]", "shots=1"]
 GAMES = {
     "tictactoe": ["game=tictactoe"],
@@ -84,8 +87,8 @@ def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
     settings = [*SETTINGS] if device == "cpu" else [["threads=1"]]
     if device == "cpu" and batch >= COMPILED.get(name, math.inf):
         settings += [[*words, "compile=true"] for words in SETTINGS]
-    games = batch
-    for _ in range(3):  # more games may use a kernel, which is faster, and the second time compiled
+    games = KERNEL_GAMES.get(name, batch) if device == "cpu" else batch
+    for _ in range(3):  # the first time compiles
         results = rlgames.evaluate(None, [*_words(name, batch, games), f"device={device}"])
         games = max(2 * batch, int(SECONDS * results["moves_per_s"] / results["moves"]["mean"]))
         if device == "cpu":

@@ -50,7 +50,9 @@ def in_turn(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, 
 
 
 def ratio(ours: Rounds, peer_results: Rounds) -> str:
-    """The ratio of the medians, and the range of the ratios of one round."""
+    """The ratio of the medians and, of several rounds, the range of the ratios of one round."""
+    if len(ours.values) == 1:
+        return f"{ours.median / peer_results.median:.3g}"
     each = [mine / other for mine, other in zip(ours.values, peer_results.values, strict=True)]
     return f"{ours.median / peer_results.median:.3g} ({min(each):.3g} to {max(each):.3g})"
 
