@@ -86,6 +86,7 @@ def search(
 
 def searching(rounds: int, device: str = "cpu") -> str:
     body = []
+    search(next(iter(NETWORKS.values())), 1, 1, device)  # compiles
     for name, network in NETWORKS.items():
         for trees, threads in TREES[device]:
             results = [search(network, trees, threads, device) for _ in range(rounds)]
