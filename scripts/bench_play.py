@@ -29,7 +29,7 @@ COMPILED = {"connect4": 16384}
 pay, and each measurement would compile again."""
 
 KERNEL_GAMES = {"tictactoe": 40_000, "connect4": 40_000, "2048": 4_000}
-"""Evaluations of so many random games use a kernel, which fewer are not worth loading."""
+"""From this number of games on, random play is compiled."""
 
 FLEET = ["board=10", "ships=[5,4,3,3,2]", "shots=1"]
 GAMES = {
