@@ -183,7 +183,7 @@ def test_a_person_presses_tab(shell, command, folder):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not here")
     lines = {
-        "rlgames trai\tgame=salvo_d\tlearner=td learner.st\tcoh\t": (
+        "rlgames trai\tgame=salvo_d\tlearner=td learner.st\tte\t": (
             "rlgames train game=salvo_duel learner=td learner.step_size=temporal_coherence"
         ),
         "rlgames eval out\tsal\tb\topponent=ex\t": (
