@@ -112,9 +112,12 @@ def means(result: Any, key: Key, value: str) -> bool:
     if key.item.metadata.get("is_text") and value != "null":
         return bool(result == text)
     if value in NAMED:
-        return result in NAMED[value]
+        is_one = isinstance(result, list) and len(result) == 1  # a word where a list is due
+        return result in NAMED[value] or is_one and result[0] in NAMED[value]
     if isinstance(result, list):
-        return bool(result == [float(part) for part in text.strip("[]").split(",") if part])
+        parts = [part for part in text.strip("[]").split(",") if part]
+        is_words = any(isinstance(each, str) for each in result)
+        return bool(result == (parts if is_words else [float(part) for part in parts]))
     if isinstance(result, str):
         return result == text
     if isinstance(result, int) and not {"e", "."} & {*text}:
