@@ -113,7 +113,7 @@ def means(result: Any, key: Key, value: str) -> bool:
         return bool(result == text)
     if value in NAMED:
         is_one = isinstance(result, list) and len(result) == 1  # a word where a list is due
-        return result in NAMED[value] or is_one and result[0] in NAMED[value]
+        return result in NAMED[value] or (is_one and result[0] in NAMED[value])
     if isinstance(result, list):
         parts = [part for part in text.strip("[]").split(",") if part]
         is_words = any(isinstance(each, str) for each in result)
