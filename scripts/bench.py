@@ -51,7 +51,7 @@ PARTS = {
     "search": Part(bench_search.searching, rounds=1, on_gpu=True),
     "connect4": Part(bench_kernels.connect4, rounds=1),
     "belief": Part(bench_kernels.belief, rounds=1),
-    "density": Part(bench_kernels.density, rounds=10),
+    "density": Part(bench_kernels.density, rounds=1),
     "start": Part(bench_start.starting, rounds=3),
     "memory": Part(bench_start.memory, rounds=1),
     "limits": Part(bench_limits.limits, rounds=1),

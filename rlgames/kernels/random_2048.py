@@ -15,7 +15,7 @@ from rlgames.kernels.packed_2048 import (
     next_random,
     slide,
 )
-from rlgames.kernels.random_lines import next_live, sum_bits
+from rlgames.kernels.random_lines import first_games, next_live, sum_bits
 
 U = np.uint64
 
@@ -53,12 +53,8 @@ def play(
     Returns the number of moves and the sum of the bits of all observations.
     """
     rng = np.full(1, seed, np.uint64)
-    game_of_row, moves = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    next_game, live = next_live(games.done, 0), 0
-    while live < size and next_game < len(games.done):
-        game_of_row[live] = next_game
-        live, next_game = live + 1, next_live(games.done, next_game + 1)
-    num_moves, checksum = 0, 0
+    game_of_row, live, next_game = first_games(games.done, size)
+    moves, num_moves, checksum = np.zeros(size, np.int64), 0, 0
     while live > 0:
         if len(observations) > 0:
             checksum += observe(games.boards, rules, game_of_row[:live], observations)

@@ -54,12 +54,8 @@ def play(
     board: Any = np.int64(0)
     for bit in rules.cell_bits:
         board |= bit
-    game_of_row, moves = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    next_game, live = next_live(games.done, 0), 0
-    while live < size and next_game < len(games.done):
-        game_of_row[live] = next_game
-        live, next_game = live + 1, next_live(games.done, next_game + 1)
-    num_moves, checksum = 0, 0
+    game_of_row, live, next_game = first_games(games.done, size)
+    moves, num_moves, checksum = np.zeros(size, np.int64), 0, 0
     while live > 0:
         if len(observations) > 0:
             checksum += observe(games, rules, game_of_row[:live], observations)
@@ -81,6 +77,17 @@ def play(
                 live -= 1
                 game_of_row[row], moves[row] = game_of_row[live], moves[live]
     return num_moves, checksum
+
+
+@jit()
+def first_games(done: Array, size: int) -> tuple[Array, int, int]:
+    """The first games that are not over, int64 [size], how many there are, and the one after
+    them."""
+    game_of_row, live, next_game = np.zeros(size, np.int64), 0, next_live(done, 0)
+    while live < size and next_game < len(done):
+        game_of_row[live] = next_game
+        live, next_game = live + 1, next_live(done, next_game + 1)
+    return game_of_row, live, next_game
 
 
 @jit()
