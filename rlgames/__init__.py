@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlgames.players.player import Agent
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:

@@ -99,7 +99,10 @@ def run_in_fork(function, *arguments):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-@pytest.mark.parametrize("name", ["tutorial", "adding-a-game", "notebook"])
+@pytest.mark.parametrize(
+    "name",
+    ["tutorial", "adding-a-game", "notebook", pytest.param("engine", marks=pytest.mark.slow)],
+)
 def test_code_blocks_run(name, tmp_path):
     assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0
 

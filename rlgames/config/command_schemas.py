@@ -78,6 +78,13 @@ class ShowConfig(FormatConfig, CheckpointConfig, DeviceConfig):
 
 
 @dataclass
+class EngineConfig(CheckpointConfig, DeviceConfig):
+    seed: int | None = key(
+        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
+    )
+
+
+@dataclass
 class ArenaConfig(FormatConfig, RunConfig):
     games: int = key(1000, 1, 10**9, help="games per pair; in a game for one, per player")
 
@@ -241,6 +248,15 @@ _COMMANDS = (
             ShowConfig,
             (GAME, PLAYER, Group("sampling", "stochastic", SAMPLING.help), SEARCH),
         ),
+    ),
+    Command(
+        "engine",
+        "text protocol for other programs",
+        "rlgames engine connect4",
+        function="rlgames.cli.engine:engine_command",
+        printer=None,
+        runs="optional",
+        config=PrimaryConfig("engine", EngineConfig, (GAME, PLAYER, SAMPLING, SEARCH)),
     ),
     Command(
         "arena",

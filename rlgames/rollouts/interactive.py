@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,21 +15,37 @@ from rlgames.rollouts.play import choose_actions
 from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
 
 
-@dataclass(frozen=True)
-class _Ply:
-    """A ply as it is recorded, and the game and the generator before it."""
+class UndoableGame:
+    """One game from a position, and the positions before it.
 
-    state: State
-    generator: Tensor
-    player: int
-    record: PlyRecord
+    A move that is taken back and played again has the same chance, because the generator is taken
+    back too.
+    """
+
+    def __init__(self, game: Game[Any], state: State, rng: torch.Generator) -> None:
+        self.game, self.state, self.rng = game, state, rng
+        self._earlier: list[tuple[State, Tensor]] = []
+
+    def __len__(self) -> int:
+        """The plies that undo can take back."""
+        return len(self._earlier)
+
+    def play(self, action: Tensor) -> None:
+        """Play a legal action, int64 [1], and chance."""
+        self._earlier.append((self.state, self.rng.get_state()))
+        self.state = self.game.step(self.state, action, self.rng)
+
+    def undo(self, plies: int = 1) -> None:
+        """Return to the position before the last plies. Raises IndexError where there are fewer."""
+        self.state, generator = self._earlier[-plies]
+        self.rng.set_state(generator)
+        del self._earlier[-plies:]
 
 
 class InteractiveGame:
     """A game from a position, between players of which the first may raise TakeBack.
 
-    order: the index of the player in each seat. A move that is taken back and played again has the
-    same chance, because the generator is taken back too.
+    order: the index of the player in each seat.
     """
 
     def __init__(
@@ -42,39 +57,38 @@ class InteractiveGame:
         rng: torch.Generator,
     ) -> None:
         self.game, self.players, self.order = game, players, order
-        self.state, self.rng = state, rng
-        self.plies: list[_Ply] = []
+        self.line = UndoableGame(game, state, rng)
+        self.plies: list[tuple[int, PlyRecord]] = []
+        """The index of the player of each ply, and its record."""
 
     def collect(self) -> tuple[Trajectories, FinalStates]:
         """Play to the end and record every move. Raises what the players raise."""
-        while not bool(self.state.done[0]):
+        while not bool(self.line.state.done[0]):
             try:
                 self._play_ply()
             except TakeBack:
                 self.take_back()
-        game_index = torch.zeros(1, dtype=torch.int64, device=self.rng.device)
-        records = [ply.record for ply in self.plies]
-        final = FinalStates(self.state, len(records))
+        game_index = torch.zeros(1, dtype=torch.int64, device=self.line.rng.device)
+        records = [record for _, record in self.plies]
+        final = FinalStates(self.line.state, len(records))
         return build_trajectories(records, game_index, final.score), final
 
     def take_back(self) -> None:
         """Return to the position before the first player's last move, if there is one."""
-        numbers = [number for number, ply in enumerate(self.plies) if ply.player == 0]
+        numbers = [number for number, (player, _) in enumerate(self.plies) if player == 0]
         if numbers:
-            ply = self.plies[numbers[-1]]
-            self.state = ply.state
-            self.rng.set_state(ply.generator)
+            self.line.undo(len(self.plies) - numbers[-1])
             del self.plies[numbers[-1] :]
 
     def _play_ply(self) -> None:
-        before, generator = self.state, self.rng.get_state()
+        before, rng = self.line.state, self.line.rng
         public = self.game.public(before)
         player = self.order[int(before.current_seat[0])]
         index = None
         if len(self.players) > 1:
-            index = torch.tensor([player], device=self.rng.device)
-        decision = choose_actions(self.players, index, public, self.rng)
-        self.state = self.game.step(before, decision.action, self.rng)
-        game_index = torch.zeros(1, dtype=torch.int64, device=self.rng.device)
-        record = PlyRecord(public, decision, game_index, index, self.state)
-        self.plies.append(_Ply(before, generator, player, record))
+            index = torch.tensor([player], device=rng.device)
+        decision = choose_actions(self.players, index, public, rng)
+        self.line.play(decision.action)
+        game_index = torch.zeros(1, dtype=torch.int64, device=rng.device)
+        record = PlyRecord(public, decision, game_index, index, self.line.state)
+        self.plies.append((player, record))
