@@ -13,7 +13,13 @@ from typing import Any
 
 from bench_tools import serve
 
-NAMES = {"tictactoe": "tic_tac_toe", "connect4": "connect_four", "2048": "2048"}
+NAMES = {
+    "tictactoe": "tic_tac_toe",
+    "connect4": "connect_four",
+    "2048": "2048",
+    "othello": "othello",
+    "hex": "hex",
+}
 
 
 @cache

@@ -26,6 +26,7 @@ SMALL_RULES = {
     "salvo": ["board=3", "ships=[2,2]"],
     "salvo_duel": ["board=3", "ships=[2]"],
     "connect4": ["rows=4", "columns=4", "line=3"],
+    "othello": ["board=4"],
     "2048": ["board=2"],
 }
 

@@ -260,3 +260,66 @@ class DuelBook(RuleBook):
         return min(
             len(self.afloat(self.current_seat)), self.area - len(self.shot[self.current_seat])
         )
+
+
+class OthelloBook(RuleBook):
+    """Two seats take turns to place discs that flip others; the last action is passing.
+
+    A disc must flip at least one disc of the other seat: a straight run of them between it and a
+    disc of its own seat. Who cannot, passes; the game is over when neither seat can place a disc.
+    Cells hold None, 0 or 1.
+    """
+
+    seats = 2
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.cells: list[list[int | None]] = [[None] * size for _ in range(size)]
+        middle = size // 2
+        for row, column in ((middle - 1, middle), (middle, middle - 1)):
+            self.cells[row][column] = 0
+            self.cells[row][row] = 1
+
+    def flipped(self, seat, row, column):
+        """The cells whose discs a disc of this seat would flip."""
+        cells: list[tuple[int, int]] = []
+        if self.cells[row][column] is not None:
+            return cells
+        for down in (-1, 0, 1):
+            for right in (-1, 0, 1):
+                run, at = [], (row + down, column + right)
+                while (down or right) and self._holds(at, 1 - seat):
+                    run.append(at)
+                    at = (at[0] + down, at[1] + right)
+                if self._holds(at, seat):
+                    cells += run
+        return cells
+
+    def legal_action_mask(self):
+        if self.done:
+            return []
+        return self._placements(self.current_seat) or [self.size**2]
+
+    def play(self, action, chance=None):
+        self._check(action)
+        seat = self.current_seat
+        if action < self.size**2:
+            row, column = divmod(action, self.size)
+            for cell in [*self.flipped(seat, row, column), (row, column)]:
+                self.cells[cell[0]][cell[1]] = seat
+        self.turn += 1
+        self.current_seat = 1 - seat
+        self.done = not self._placements(0) and not self._placements(1)
+        if self.done:
+            first, second = (sum(line.count(each) for line in self.cells) for each in (0, 1))
+            outcome = float((first > second) - (first < second))
+            self.score = [outcome, -outcome]
+
+    def _placements(self, seat):
+        places = range(self.size**2)
+        return [cell for cell in places if self.flipped(seat, *divmod(cell, self.size))]
+
+    def _holds(self, cell, seat):
+        inside = 0 <= cell[0] < self.size and 0 <= cell[1] < self.size
+        return inside and self.cells[cell[0]][cell[1]] == seat

@@ -142,6 +142,7 @@ _OPTIONS: dict[str, dict[str, str]] = {
     "game": {
         "tictactoe": "ttt noughts_and_crosses",
         "connect4": "connect_four four_in_a_row",
+        "othello": "reversi",
         "battleship": "battleships",
         "2048": "twenty_forty_eight game_2048",
     },

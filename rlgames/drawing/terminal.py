@@ -107,9 +107,15 @@ class BoardView:
             yield Text(self.legend, "dim")
 
     def cell_probabilities(self) -> list[float] | None:
-        """The total probability of the actions that take each cell; None if actions do not take
-        empty cells."""
+        """The total probability of the actions that take each cell; None if some likely action
+        takes no empty cell."""
         if self.action_cells is None or not self.probabilities or not self.boards:
+            return None
+        takes_cell = self.action_cells.any(1).tolist()
+        if any(
+            p >= MIN_PROBABILITY and not takes
+            for p, takes in zip(self.probabilities, takes_cell, strict=True)
+        ):
             return None
         cells: list[float] = (torch.tensor(self.probabilities) @ self.action_cells.float()).tolist()
         pairs = zip(cells, chain(*self.boards[0]), strict=True)

@@ -79,6 +79,19 @@ def _event(text: str) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
+def seat_caption(marks: str, seat: int) -> str:
+    """Which seat is to move, by its mark: "X to move"."""
+    return f"{marks[seat]} to move"
+
+
+def seat_of_caption(marks: str, caption: str) -> int:
+    """The seat that seat_caption names; raises ValueError for any other text."""
+    captions = [seat_caption(marks, seat) for seat in range(len(marks))]
+    if caption.strip() not in captions:
+        raise ValueError(f"the first line is {caption.strip()!r}, not {' or '.join(captions)}")
+    return captions.index(caption.strip())
+
+
 def split(marks: list[str], columns: int) -> Board:
     """Marks in row-major order as a board."""
     return [marks[start : start + columns] for start in range(0, len(marks), columns)]

@@ -169,9 +169,11 @@ class Game(Tables, ABC, Generic[S]):
     def action_symmetries(self) -> Tensor:
         """Int64 [G, A]: on the transformed board action a does what action_symmetries()[g, a]
         did."""
-        if self.spec.has_cell_actions:
-            return self.symmetries()
-        return torch.arange(self.spec.actions)[None]
+        actions = torch.arange(self.spec.actions)
+        if not self.spec.has_cell_actions:
+            return actions[None]
+        cells = self.symmetries()
+        return torch.cat([cells, actions[cells.shape[1] :].expand(len(cells), -1)], 1)
 
     def is_valid(self, state: S) -> Tensor:
         """Bool [B]: whether the rules can play on from positions, public or not, to an end.
@@ -249,9 +251,10 @@ class Game(Tables, ABC, Generic[S]):
     def action_cells(self, state: S, row: int) -> Tensor | None:
         """Bool [A, N]: the cells of the first board that each action takes or shoots at; None where
         actions are not cells."""
-        return (
-            torch.eye(self.spec.actions, dtype=torch.bool) if self.spec.has_cell_actions else None
-        )
+        if not self.spec.has_cell_actions:
+            return None
+        _, rows, columns = self.spec.observation
+        return torch.eye(self.spec.actions, rows * columns, dtype=torch.bool)
 
     def render(self, state: S, row: int, reveal: bool = False) -> str:
         """One position as text: its caption and history, if any, and its boards."""

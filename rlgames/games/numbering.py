@@ -26,6 +26,13 @@ def encode_digits(digits: Tensor, bases: Sequence[int]) -> Tensor:
     return (digits * _weights(tuple(bases)).to(digits.device)).sum(1)
 
 
+def decode_digits(number: Tensor, bases: Sequence[int]) -> Tensor:
+    """Int64 [B, D]: the digits of numbers, int64 [B], that encode_digits made without a hash."""
+    device = number.device
+    digits: Tensor = number[:, None] // _weights(tuple(bases)).to(device)
+    return digits % torch.tensor(bases, device=device)
+
+
 def encode_cells(cells: Tensor) -> Tensor:
     """Int64 [B] from bool [B, N]: a number for a set of cells, as in encode_digits."""
     return encode_digits(cells, [2] * cells.shape[1])

@@ -62,7 +62,7 @@ class Axial(Network):
     ) -> None:
         super().__init__()
         width, rows, columns = game.spec.observation
-        if not game.spec.has_cell_actions or rows != columns:
+        if not game.spec.has_cell_actions or rows != columns or game.spec.actions > rows * columns:
             raise ValueError("policy=axial needs a square board with one action per cell")
         self.activation = ACTIVATIONS[activation]()
         self.layers = nn.ModuleList()

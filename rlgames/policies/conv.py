@@ -20,9 +20,9 @@ from rlgames.policies.policy import (
 class Conv(Network):
     """3×3 convolutions on the observation and two planes of coordinates.
 
-    If every action is a cell, a 1×1 convolution computes the scores from each cell's features plus
-    a linear function of their mean over the board; otherwise a linear layer computes them from all
-    features.
+    If actions are cells, a 1×1 convolution computes the scores from each cell's features plus
+    a linear function of their mean over the board, and a linear layer those of further actions from
+    that mean; otherwise a linear layer computes all scores from all features.
 
     channels: the width of each layer. skip: residual connections between layers of equal width.
     """
@@ -58,6 +58,8 @@ class Conv(Network):
             self.context = make_linear(width, width, init, ACTIVATION_GAINS[activation], rng)
             self.logits: nn.Module = nn.Conv2d(width, 1, 1)
             init_weights(self.logits, init, 0.01, rng)
+            num_others = spec.actions - rows * columns
+            self.others = make_linear(width, num_others, init, 0.01, rng) if num_others else None
         else:
             self.logits = make_linear(width * rows * columns, spec.actions, init, 0.01, rng)
         self.has_value = value
@@ -74,6 +76,8 @@ class Conv(Network):
             features = output + features if has_skip else output
         mean = features.mean((2, 3))
         value = self.value(mean)[:, 0] if self.has_value else None
-        if self.cells:
-            features = self.activation(features + self.context(mean)[:, :, None, None])
-        return self.logits(features.flatten(1) if not self.cells else features).flatten(1), value
+        if not self.cells:
+            return self.logits(features.flatten(1)), value
+        features = self.activation(features + self.context(mean)[:, :, None, None])
+        scores = self.logits(features).flatten(1)
+        return scores if self.others is None else torch.cat([scores, self.others(mean)], 1), value

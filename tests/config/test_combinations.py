@@ -29,6 +29,7 @@ TINY_RULES = {
     "salvo_duel": ["board=3", "ships=[2]"],
     "tictactoe": ["board=2", "line=2"],
     "connect4": ["rows=2", "columns=2", "line=2"],
+    "othello": ["board=4"],
     "2048": ["board=2", "columns=2"],
 }
 TINY_VALUES: dict[str, Any] = {

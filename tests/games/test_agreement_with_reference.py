@@ -9,11 +9,12 @@ import torch
 from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from markers import one_in
-from reference_rules import LinesBook, SlideBook
+from markers import one_in, slow
+from reference_rules import LinesBook, OthelloBook, SlideBook
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.othello import Othello
 
 BATCH = 3
 FOURS = 0.1
@@ -69,13 +70,16 @@ def play_lines(rules, batch, plies):
     """Play batched and by the book; plies: for every ply a number a row to choose by."""
     rows, columns, line, gravity = rules
     game = KInARow(rows, columns, line, gravity, name="lines")
-    actions = columns if gravity else rows * columns
-    assert game.spec.actions == actions
-    books = [LinesBook(*rules) for _ in range(batch)]
-    state = game.initial(batch, rng())
+    assert game.spec.actions == (columns if gravity else rows * columns)
+    return play_stones(game, [LinesBook(*rules) for _ in range(batch)], plies)
+
+
+def play_stones(game, books, plies):
+    """Play a game of two seats' stones batched and by its books; plies as in play_lines."""
+    state = game.initial(len(books), rng())
     compare(game, state, books, stones(books))
     for numbers in plies:
-        chosen = choose(books, numbers, actions)
+        chosen = choose(books, numbers, game.spec.actions)
         state = game.apply_action(state, torch.tensor(chosen))
         for book, action in zip(books, chosen, strict=True):
             if not book.done:
@@ -103,6 +107,20 @@ def test_many_random_games_of_lines_play_by_the_book(rules):
     draw = random.Random(repr(rules))
     plies = [[draw.randrange(1 << 20) for _ in range(200)] for _ in range(rules[0] * rules[1])]
     assert all(book.done for book in play_lines(rules, 200, plies))
+
+
+@pytest.mark.parametrize(("size", "games"), [(4, 200), (6, 20), slow((8, 60))])
+def test_random_games_of_othello_play_by_the_book(size, games):
+    draw = random.Random(size)
+    game = Othello(size)
+    plies = [[draw.randrange(1 << 20) for _ in range(games)] for _ in range(game.spec.max_plies)]
+    books = play_stones(game, [OthelloBook(size) for _ in range(games)], plies)
+    assert all(book.done for book in books)
+    assert any(book.turn % 2 != (sum(map(len, filled(book))) % 2) for book in books)  # a pass
+
+
+def filled(book):
+    return [[cell for cell in row if cell is not None] for row in book.cells]
 
 
 # ---------------------------------------------------------------- sliding tiles

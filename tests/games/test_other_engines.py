@@ -13,6 +13,7 @@ from helpers import rng
 
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.othello import Othello
 
 INSTALL = "the other engines are not installed: pip install -c constraints.txt '.[engines]'"
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -40,7 +41,8 @@ def numbers_for(slid, cell, four):
 
 def stones(theirs, rows, columns):
     """OpenSpiel's board as numbers: 0 empty, 1 the first player's stone, 2 the second's."""
-    letters = [letter for letter in str(theirs) if letter in ".xo"]
+    marks = [word for word in str(theirs).replace("-", ".").split() if set(word) <= {*".xo"}]
+    letters = "".join(marks[-rows * columns :])[-rows * columns :]
     assert len(letters) == rows * columns
     values = [".xo".index(letter) for letter in letters]
     return [values[start : start + columns] for start in range(0, len(values), columns)]
@@ -60,10 +62,15 @@ def stones(theirs, rows, columns):
 def test_lines_agree_with_open_spiel(name, rules, games):
     pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
     rows, columns, line, gravity = rules
+    game = KInARow(rows, columns, line, gravity, name="lines")
+    assert play_with_open_spiel(pyspiel, name, game, games, rows, columns) <= rows * columns
+
+
+def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
+    """Random games move for move in both; the number of plies of the longest."""
     draw = random.Random(name)
     engine = pyspiel.load_game(name)
     theirs = [engine.new_initial_state() for _ in range(games)]
-    game = KInARow(rows, columns, line, gravity, name="lines")
     assert game.spec.actions == engine.num_distinct_actions()
     state = game.initial(games, rng())
     plies = 0
@@ -72,7 +79,7 @@ def test_lines_agree_with_open_spiel(name, rules, games):
         assert game.cells(state).tolist() == [stones(row, rows, columns) for row in theirs]
         assert state.score.tolist() == [row.returns() for row in theirs]
         if state.done.all():
-            break
+            return plies
         chosen = []
         for row, current_seat, legal in zip(
             theirs, state.current_seat.tolist(), allowed(game, state), strict=True
@@ -87,7 +94,11 @@ def test_lines_agree_with_open_spiel(name, rules, games):
         state = game.apply_action(state, torch.tensor(chosen))
         plies += 1
         assert state.turn.tolist() == [row.move_number() for row in theirs]
-    assert plies <= rows * columns
+
+
+def test_othello_agrees_with_open_spiel():
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    assert play_with_open_spiel(pyspiel, "othello", Othello(8), 200, 8, 8) > 60
 
 
 def test_slide_agrees_with_open_spiel():
@@ -186,3 +197,41 @@ def test_slide_agrees_with_pgx():
         state = settled
         moves += 1
     assert state.turn.sum() > 100 * games
+
+
+def test_othello_agrees_with_pgx():
+    jax = pytest.importorskip("jax", reason=INSTALL)
+    pgx = pytest.importorskip("pgx", reason=INSTALL)
+    theirs, step = play_with_pgx(jax, pgx, pgx.make("othello"), Othello(8), 300)
+    passing = torch.full((300,), 64).numpy()
+    for _ in range(2):  # pgx lets both seats pass where nobody can place a disc
+        theirs = step(theirs, passing, None)
+    assert bool(theirs.terminated.all())
+
+
+def play_with_pgx(jax, pgx, engine, game, games):
+    """Random games move for move in both; the last positions of pgx, and its step."""
+
+    def tensor(array):
+        return torch.tensor(jax.device_get(array))
+
+    step = jax.jit(jax.vmap(engine.step, in_axes=(0, 0, None)))
+    theirs = jax.jit(jax.vmap(engine.init))(jax.random.split(jax.random.PRNGKey(0), games))
+    first = tensor(theirs.current_player).long()  # pgx draws the player who moves first
+    state, draw = game.initial(games, rng()), rng(1)
+    while not state.done.all():
+        live = ~state.done
+        legal = game.legal_action_mask(state)
+        assert torch.equal(legal[live], tensor(theirs.legal_action_mask)[live])
+        assert torch.equal((first ^ state.current_seat)[live], tensor(theirs.current_player)[live])
+        planes = tensor(theirs.observation).permute(0, 3, 1, 2)[:, :2].float()
+        assert torch.equal(game.observe(state)[live, :2], planes[live])
+        action = torch.multinomial(legal.double(), 1, generator=draw)[:, 0]
+        state = game.apply_action(state, action)
+        stepped = step(theirs, action.numpy(), None)
+        rewards = tensor(stepped.rewards).gather(1, torch.stack([first, 1 - first], 1))
+        over = live & tensor(stepped.terminated)
+        assert state.done[over].all()
+        assert torch.equal(state.score[over], rewards[over])
+        theirs = stepped
+    return theirs, step

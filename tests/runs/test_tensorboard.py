@@ -35,6 +35,7 @@ GAMES = {
     "salvo_duel": ["board=3", "ships=[2]"],
     "tictactoe": [],
     "connect4": [],
+    "othello": ["board=4"],
     "2048": ["board=3"],
 }
 

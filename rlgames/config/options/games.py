@@ -49,6 +49,12 @@ class Connect4Config:
 
 
 @dataclass
+class OthelloConfig:
+    name: str = "othello"
+    board: int = key(8, 2, 8)
+
+
+@dataclass
 class Game2048Config:
     name: str = "2048"
     board: int = key(4, 1, 8)
@@ -66,5 +72,6 @@ GAMES = {
     "salvo_duel": Part(SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", gym_id="SalvoDuel"),
     "tictactoe": Part(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
     "connect4": Part(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
+    "othello": Part(OthelloConfig, "rlgames.games.othello:othello", gym_id="Othello"),
     "2048": Part(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
 }

@@ -1,0 +1,108 @@
+"""Othello: exact values, symmetry, text, and passing."""
+
+import pytest
+import torch
+from helpers import rng
+
+from rlgames.games.othello import Othello
+from rlgames.games.symmetry import Symmetries
+from rlgames.players.player import Random
+from rlgames.rollouts.play import collect_games
+from rlgames.solvers.graph import Graph
+from rlgames.solvers.optimum import find_optimum
+
+ONLY_O_HAS_A_MOVE = """X to move
+X O O O
+. . . .
+O X . .
+. . . .
+"""
+
+
+class Discs(Othello):
+    """The score is the difference of the discs."""
+
+    def final_score(self, state):
+        return super().final_score(state) * self.lead(state).abs()[:, None]
+
+
+def some_positions(game):
+    """Every ninth position of random games."""
+    moves, _ = collect_games(game, [Random(game)], 30, rng(2))
+    return moves.state[torch.arange(0, len(moves), 9)]
+
+
+def test_the_second_seat_wins_4x4_by_eight_discs():
+    """As published: 3 to 11 discs with the best play (Feinstein 1993 solved 6x6 as 16 to 20)."""
+    optimum = find_optimum(Othello(4), seconds=60)
+    assert optimum is not None
+    assert optimum.value == -1
+    graph = Graph(Discs(4), 60, 2**30)
+    assert graph.solve([None, None]).mean == -8
+
+
+@pytest.mark.parametrize("size", [4, 6, 8])
+def test_turned_positions_have_turned_moves(size):
+    game = Othello(size)
+    symmetries, state = Symmetries(game, "cpu"), some_positions(game)
+    assert symmetries.count == 8
+    for number in range(8):
+        symmetry = torch.full((len(state),), number)
+        cells = game.cells(state).flatten(1)[:, symmetries.cells[number]]
+        twin = game.state_from_cells(cells, state.current_seat)
+        legal = game.legal_action_mask(state)
+        turned = symmetries.transform_action_values(legal, symmetry)
+        assert torch.equal(turned, game.legal_action_mask(twin))
+        action = legal.long().argmax(1)
+        after = game.apply_action(state, action)
+        twin = game.apply_action(twin, symmetries.transform_action(action, symmetry))
+        planes = symmetries.transform_planes(game.observe(after), symmetry)
+        assert torch.equal(planes, game.observe(twin))
+        assert torch.equal(after.score, twin.score)
+
+
+@pytest.mark.parametrize("size", [4, 6])
+def test_keys_restore_positions(size):
+    game = Othello(size)
+    state = some_positions(game)
+    assert game.spec.has_exact_key
+    assert not Othello(8).spec.has_exact_key
+    restored = game.state_from_key(game.key(state))
+    assert torch.equal(restored.own, state.own)
+    assert torch.equal(restored.moves, state.moves)
+    assert game.is_valid(state).all()
+
+
+def test_a_pass_is_legal_only_without_a_move():
+    game = Othello(4)
+    state = game.parse(ONLY_O_HAS_A_MOVE)
+    assert game.legal_action_mask(state)[0].nonzero()[:, 0].tolist() == [16]
+    assert game.action_to_string(state, 0, 16) == "pass"
+    after = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "pass")]))
+    assert game.render(after, 0).splitlines()[0] == "O to move"
+    assert (after.turn - state.turn).tolist() == [1]
+    legal = game.legal_action_mask(after)[0].nonzero()[:, 0].tolist()
+    assert [game.action_to_string(after, 0, action) for action in legal] == ["C3"]
+    with pytest.raises(ValueError, match="the game is not over"):
+        game.parse(ONLY_O_HAS_A_MOVE.replace("X to move", "game over"))
+
+
+def test_positions_say_who_is_to_move_or_that_the_game_is_over():
+    game = Othello(4)
+    over = game.parse("game over\nX X X X\nX X X X\nX X X X\nX X X .")
+    assert over.done.all()
+    assert over.score.tolist() == [[1, -1]]
+    assert game.render(over, 0).startswith("game over\n")
+    for text, reason in [
+        ("Z to move\n" + ". . . .\n" * 4, "X to move or O to move"),
+        ("X to move\n" + ". . . .\n" * 4, "four discs"),
+        ("X to move\n. . .", "rows"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            game.parse(text)
+
+
+@pytest.mark.parametrize("size", [2, 5, 10])
+def test_boards_of_odd_or_extreme_sizes_are_refused(size):
+    with pytest.raises(ValueError, match="even number from 4 to 8"):
+        Othello(size)
