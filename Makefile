@@ -5,7 +5,7 @@ PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
 .PHONY: demo test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength intervals growth storm pictures wheel clean
+	bench bench-peers reproduce strength intervals growth storm pictures site dist clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -83,8 +83,14 @@ pictures: .venv/installed
 	.venv-bench/bin/python -m pip install --quiet -c constraints-bench.txt torch==2.13.0 $(PEERS)
 	touch $@
 
-wheel: .venv/installed
-	$(BIN)/python -m pip wheel --quiet --no-deps -w dist .
+# The source archive, and the wheel that is built from it.
+dist: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+site: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[site]'
+	$(BIN)/python -m mkdocs build --quiet --strict --config-file .mkdocs.yml
 
 clean:
 	rm -rf .venv .venv-bench build dist .coverage* .pytest_cache .mypy_cache .ruff_cache

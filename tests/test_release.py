@@ -1,0 +1,177 @@
+"""What is published: the archives, the README on PyPI, the workflows, and the addresses in them."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rlgames import __version__
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+REPOSITORY = PROJECT["project"]["urls"]["Repository"]
+TIED = re.compile(r"https://(?:github\.com|colab\.research\.google\.com/github)/rlgames/[\w.-]+")
+"""The addresses of the project's own repository."""
+
+WHERE = [
+    *("pyproject.toml", "README.md", "CONTRIBUTING.md", ".mkdocs.yml", "CITATION.cff"),
+    *("docs", "examples", "scripts", ".github"),
+]
+
+
+def files_in(*names):
+    paths = [ROOT / name for name in names]
+    return [
+        path
+        for place in paths
+        for path in ([place] if place.is_file() else sorted(place.rglob("*")))
+        if path.suffix in (".cff", ".ipynb", ".md", ".py", ".toml", ".yml")
+    ]
+
+
+def test_all_files_name_the_same_repository():
+    named = {
+        url.replace("colab.research.google.com/github", "github.com").removesuffix(".git"): path
+        for path in files_in(*WHERE)
+        for url in TIED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {*named} == {REPOSITORY}
+
+
+def test_the_readme_on_pypi_has_absolute_links_to_files_that_there_are():
+    """And it renders as PyPI renders it."""
+    pytest.importorskip("hatch_fancy_pypi_readme")
+    renderer = pytest.importorskip("readme_renderer.markdown")
+    done = subprocess.run(
+        [sys.executable, "-m", "hatch_fancy_pypi_readme"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    html = renderer.render(done.stdout)
+    assert html is not None
+    targets = re.findall(r'(?:href|src)="([^"]+)"', html)
+    assert len(targets) > 20
+    for target in targets:
+        assert re.match(r"https?://|#", target), target
+        if target.startswith(REPOSITORY):
+            file = re.fullmatch(r"/(?:blob|raw)/v[\d.]+/([^#]+)(?:#.*)?", target[len(REPOSITORY) :])
+            assert (ROOT / file[1]).is_file(), target
+    assert html.count("<img") == (ROOT / "README.md").read_text().count("![")
+
+
+def test_the_changelog_begins_with_this_version():
+    versions = re.findall(r"^## \[(.*)\]", (ROOT / "docs" / "changelog.md").read_text(), re.M)
+    assert versions[0] == __version__
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
+def test_workflows_call_targets_that_the_makefile_has(path):
+    text = path.read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["name"]
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {*re.search(r"\.PHONY: (.*?)\n\n", makefile, re.S)[1].replace("\\\n", " ").split()}
+    called = re.findall(r"run: make (.+)", text)
+    assert {target for line in called for target in line.split()} <= targets
+    assert called or "jobs" not in workflow
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """The source archive of the tracked files, and the wheel that is built from it."""
+    pytest.importorskip("build")
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+    words = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.mark.slow
+def test_the_source_archive_holds_what_git_tracks_and_tests_itself(archives, tmp_path):
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    with tarfile.open(archives[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    tracked = {name for name in listed.stdout.splitlines() if not name.startswith("outputs/")}
+    assert tracked - names == set()
+    (source,) = tmp_path.iterdir()
+    tests = ["test_structure.py", "test_pages.py", "test_words.py", "games/test_symmetry.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *(f"tests/{t}" for t in tests)],
+        cwd=source, env=os.environ | {"PYTHONPATH": str(source)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_empty_environment(archives, tmp_path):
+    """Commands in an empty folder; the packages it depends on are those of this environment."""
+    with zipfile.ZipFile(archives[1]) as wheel:
+        names = wheel.namelist()
+        (metadata,) = (name for name in names if name.endswith("METADATA"))
+        described = wheel.read(metadata).decode()
+    assert "rlgames/conf/train.yaml" in names
+    assert "rlgames/agents/connect4.safetensors" in names
+    assert {name.partition("/")[0] for name in names} == {
+        "rlgames",
+        f"rlgames-{__version__}.dist-info",
+    }
+    assert f"Version: {__version__}" in described
+    assert "](docs/" not in described
+    venv, folder = tmp_path / "venv", tmp_path / "empty"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    python = venv / "bin" / "python"
+    (site,) = venv.glob("lib/python*/site-packages")
+    pip = [sys.executable, "-m", "pip", "--quiet", f"--python={python}"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", archives[1]], check=True)
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+    def rlgames(*words, typed=""):
+        return subprocess.run(
+            [venv / "bin" / "rlgames", *words], cwd=folder, env=environment, input=typed,
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+
+    place = subprocess.run(
+        [python, "-c", "import rlgames; print(rlgames.__file__)"],
+        cwd=folder, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert place.stdout.startswith(str(site))
+    assert rlgames("--version").stdout == f"rlgames {__version__}\n"
+    for words, typed, expected in [
+        (["games"], "", "connect4"),
+        (["play", "connect4", "interface=line"], "4\nq\n", "your opponent plays"),
+        (["engine", "connect4"], "genmove b\nquit\n", "= "),
+        (["train", "game=tictactoe", "games=400", "batch=50", "out=run"], "", "exploitability"),
+        (["eval", "run"], "", "won / drawn / lost"),
+        (["report", "run"], "", "tictactoe"),
+    ]:
+        done = rlgames(*words, typed=typed)
+        assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+        assert expected in done.stdout, f"{words}\n{done.stdout}"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    words = ["build", "--quiet", "--strict", "-f", ROOT / ".mkdocs.yml", "-d", tmp_path / "site"]
+    done = subprocess.run([sys.executable, "-m", "mkdocs", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {path.stem for path in (ROOT / "docs").rglob("*.md")} - {"README"}
+    built = {path.parent.name for path in (tmp_path / "site").rglob("index.html")}
+    assert pages <= built
+    reference = (tmp_path / "site" / "reference" / "games" / "index.html").read_text()
+    assert "the legal actions of the seat to move" in reference  # a docstring
