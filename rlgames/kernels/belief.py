@@ -5,6 +5,7 @@ The layout of states, tables and the stack is that of belief_states.py.
 
 import numpy as np
 
+from rlgames.kernels.belief_shots import look_at_cells, value_shot, value_shots
 from rlgames.kernels.belief_states import (
     ALL,
     ALWAYS,
@@ -13,6 +14,7 @@ from rlgames.kernels.belief_states import (
     END,
     EVER,
     OWED,
+    PLACE,
     RESULT,
     SIZE,
     START,
@@ -46,27 +48,6 @@ def move_to_front(
             weights[at], weights[start] = weights[start], weights[at]
             start += 1
     return start
-
-
-@compiled
-def group_by_cell(
-    layouts: Words, weights: Floats, sums: Floats, sets: Words, cell: np.uint64
-) -> None:
-    """Compute the sums and sets of the two results of a shot, for the layouts of a range."""
-    sum_miss, ever_miss, always_miss = 0.0, ZERO, ALL
-    sum_hit, ever_hit, always_hit = 0.0, ZERO, ALL
-    for at in range(layouts.shape[0]):
-        layout, weight = layouts[at], weights[at]
-        is_hit = (layout >> cell) & ONE
-        hit = ~is_hit + ONE  # all bits or none
-        sum_hit += weight if is_hit else 0.0
-        sum_miss += 0.0 if is_hit else weight
-        ever_hit |= layout & hit
-        ever_miss |= layout & ~hit
-        always_hit &= layout | ~hit
-        always_miss &= layout | hit
-    sums[0], sets[0, 0], sets[0, 1] = sum_miss, ever_miss, always_miss
-    sums[1], sets[1, 0], sets[1, 1] = sum_hit, ever_hit, always_hit
 
 
 @compiled
@@ -126,12 +107,20 @@ def turn_cells(ints: Ints, words: Words, depth: int, result: int) -> np.uint64:
 
 @compiled
 def push(
-    problem: Problem, stack: Stack, depth: int, start: int, end: int, result: int, owed: int
+    problem: Problem,
+    table: Table,
+    stack: Stack,
+    depth: int,
+    start: int,
+    end: int,
+    weight: float,
+    ever: np.uint64,
+    always: np.uint64,
+    owed: int,
 ) -> None:
-    """Put the state after a result of the turn that was grouped at this depth of the stack."""
+    """Put the state of a range of layouts, with their weight and sets, at this depth."""
     ints, words, floats, shots = stack.ints, stack.words, stack.floats, problem.shots
     ints[depth, START], ints[depth, END], ints[depth, OWED] = start, end, owed
-    ever, always = problem.sets[result, 0], problem.sets[result, 1]
     words[depth, EVER], words[depth, ALWAYS] = ever, always
     unknown, rest = 0, ever & ~always
     while rest:
@@ -141,34 +130,43 @@ def push(
     size = max(1, shots - owed)
     ints[depth, UNKNOWN], ints[depth, SIZE], ints[depth, RESULT] = unknown, size, 0
     words[depth, TURN] = (ONE << np.uint64(size)) - ONE
-    floats[depth, WEIGHT] = problem.sums[result]
+    floats[depth, WEIGHT] = weight
     floats[depth, TOTAL], floats[depth, BEST] = 0.0, np.inf
+    ints[depth, PLACE] = 0
+    if shots == 1:
+        look_at_cells(problem, table, stack, depth)
 
 
 @compiled
-def push_root(problem: Problem, stack: Stack, shot: np.uint64, hit: np.uint64, owed: int) -> None:
+def push_root(
+    problem: Problem, table: Table, stack: Stack, shot: np.uint64, hit: np.uint64, owed: int
+) -> None:
     """Begin with the state after these shots, which leaves cells unknown."""
-    layouts, weights = problem.layouts, problem.weights
+    layouts, weights, sums, sets = problem.layouts, problem.weights, problem.sums, problem.sets
     end = move_to_front(layouts, weights, 0, layouts.shape[0], shot, hit)
-    group_by_turn(
-        layouts[:end], weights[:end], problem.sums, problem.sets, stack.ints[0, CELLS:], ZERO
-    )
-    push(problem, stack, 0, 0, end, 0, owed)
+    group_by_turn(layouts[:end], weights[:end], sums, sets, stack.ints[0, CELLS:], ZERO)
+    push(problem, table, stack, 0, 0, end, sums[0], sets[0, 0], sets[0, 1], owed)
 
 
 @compiled
-def push_result(problem: Problem, stack: Stack, depth: int) -> None:
-    """Put the next result of the turn at this depth, which was just grouped, above it."""
+def push_result(problem: Problem, table: Table, stack: Stack, depth: int) -> None:
+    """Put the next result of the turn at this depth, which was just valued, above it."""
     ints, words, owed = stack.ints, stack.words, 0
-    result = ints[depth, RESULT]
-    cells = turn_cells(ints, words, depth, (1 << ints[depth, SIZE]) - 1)
-    hits = turn_cells(ints, words, depth, result)
-    if problem.shots > 1:
+    result, start, end = ints[depth, RESULT], ints[depth, START], ints[depth, END]
+    if problem.shots == 1:
+        place = ints[depth, PLACE]
+        cells = ONE << np.uint64(ints[depth, CELLS + place])
+        hits = cells if result else ZERO
+        weight, sets = stack.results.weights[depth, place, result], stack.results.sets[depth, place]
+    else:
+        cells = turn_cells(ints, words, depth, (1 << ints[depth, SIZE]) - 1)
+        hits = turn_cells(ints, words, depth, result)
+        weight, sets = problem.sums[result], problem.sets
         owed = ints[depth, OWED] - problem.shots + ints[depth, SIZE]
-        owed += count_bits(problem.sets[result, 1] & ~words[depth, ALWAYS]) - count_bits(hits)
-    start, end = ints[depth, START], ints[depth, END]
+        owed += count_bits(sets[result, 1] & ~words[depth, ALWAYS]) - count_bits(hits)
     end = move_to_front(problem.layouts, problem.weights, start, end, cells, hits)
-    push(problem, stack, depth + 1, start, end, result, owed)
+    ever, always = sets[result, 0], sets[result, 1]
+    push(problem, table, stack, depth + 1, start, end, weight, ever, always, owed)
 
 
 @compiled
@@ -178,11 +176,7 @@ def value_turn(problem: Problem, table: Table, stack: Stack, depth: int) -> bool
     start, end = ints[depth, START], ints[depth, END]
     layouts, weights = problem.layouts[start:end], problem.weights[start:end]
     turn, before, size = stack.words[depth, TURN], stack.words[depth, ALWAYS], ints[depth, SIZE]
-    if size == 1:
-        cell = np.uint64(ints[depth, CELLS + first_bit(turn)])
-        group_by_cell(layouts, weights, sums, sets, cell)
-    else:
-        group_by_turn(layouts, weights, sums, sets, ints[depth, CELLS:], turn)
+    group_by_turn(layouts, weights, sums, sets, ints[depth, CELLS:], turn)
     total = stack.floats[depth, TOTAL]
     for result in range(ints[depth, RESULT], 1 << size):
         weight, ever, always = sums[result], sets[result, 0], sets[result, 1]
@@ -193,16 +187,15 @@ def value_turn(problem: Problem, table: Table, stack: Stack, depth: int) -> bool
         unknown = count_bits(ever & ~always)
         if unknown == 0:
             total += weight * np.float64((owed + shots - 1) // shots)
-        elif shots > 1 and unknown + owed <= shots:
+        elif unknown + owed <= shots:
             total += weight
         else:
             key = belief_key(problem.numbers, problem.cells, ever, always)
-            # With one shot per turn the table has no certain hits.
-            slot = find_slot(table.keys, table.owed, key, owed if shots > 1 else 0)
+            slot = find_slot(table.keys, table.owed, key, owed)
             if table.keys[slot, 0] == ZERO:
                 ints[depth, RESULT], stack.floats[depth, TOTAL] = result, total
                 return False
-            total += table.values[slot, 1] + (weight * np.float64(owed) if shots == 1 else 0.0)
+            total += table.values[slot, 1]
     stack.floats[depth, TOTAL] = total
     return True
 
@@ -222,13 +215,19 @@ def search(
             return PAUSED, depth
         if table.size[0] >= max_count:
             return FULL, depth
-        work -= ints[depth, END] - ints[depth, START] + (1 << ints[depth, SIZE])
-        if not value_turn(problem, table, stack, depth):
-            push_result(problem, stack, depth)
+        if problem.shots == 1:
+            is_valued = value_shots(table, stack, depth)
+            work -= ints[depth, END] - ints[depth, START] + ints[depth, UNKNOWN]
+        else:
+            work -= ints[depth, END] - ints[depth, START] + (1 << ints[depth, SIZE])
+            is_valued = value_turn(problem, table, stack, depth)
+        if not is_valued:
+            push_result(problem, table, stack, depth)
             depth += 1
             continue
-        floats[depth, BEST] = min(floats[depth, BEST], floats[depth, TOTAL])
-        if not advance(ints, words, floats, depth, problem.shots):
+        if problem.shots > 1:
+            floats[depth, BEST] = min(floats[depth, BEST], floats[depth, TOTAL])
+        if problem.shots == 1 or not advance(ints, words, floats, depth, problem.shots):
             ever, always, owed = words[depth, EVER], words[depth, ALWAYS], ints[depth, OWED]
             key = belief_key(problem.numbers, problem.cells, ever, always)
             slot = find_slot(table.keys, table.owed, key, owed)
@@ -268,8 +267,11 @@ def choose_turn(
     best, best_rank, chosen = np.inf, ZERO, ZERO
     is_open = True
     while is_open:
-        value_turn(problem, table, stack, depth)
-        total = floats[depth, TOTAL]
+        if shots == 1:
+            total, _ = value_shot(table, stack, depth, first_bit(words[depth, TURN]))
+        else:
+            value_turn(problem, table, stack, depth)
+            total = floats[depth, TOTAL]
         # Sums are exact for whole weights; the margin is for fractions.
         if total <= best * (1 + 1e-9):
             cells = turn_cells(ints, words, depth, (1 << ints[depth, SIZE]) - 1)

@@ -55,22 +55,40 @@ class Table(NamedTuple):
     size: Ints
 
 
+class Results(NamedTuple):
+    """The results of a shot, 0 a miss and 1 a hit, at each unknown cell of the states on a stack.
+
+    sets: uint64 [D, N, 2, 2], ever and always. keys: uint64 [D, N, 2], 0 where no cell is unknown.
+    row_keys, values: [D, N, 2], the row of the table where the search for the key begins. weights:
+    [D, N, 2]. charges: [D, N], the turns of certain hits times the weight.
+    """
+
+    sets: Words
+    keys: Words
+    row_keys: Words
+    values: Floats
+    weights: Floats
+    charges: Floats
+
+
 class Stack(NamedTuple):
     """The states between the root and the one that is searched, a row for each.
 
     ints: int64 [D, CELLS + N], the columns below. words: uint64 [D, 3]: ever, always, and the turn,
     as a set of places in the list of unknown cells. floats: [D, 3]: weight, W of the turn's results
-    so far, the least W of a turn.
+    so far, the least W of a turn. results: where a turn has one shot; otherwise without rows.
     """
 
     ints: Ints
     words: Words
     floats: Floats
+    results: Results
 
 
-START, END, UNKNOWN, OWED, SIZE, RESULT, CELLS = range(7)
+START, END, UNKNOWN, OWED, SIZE, RESULT, PLACE, CELLS = range(8)
 """The range of agreeing layouts; how many unknown cells, certain hits, and cells of the turn there
-are; the result of the turn that is next; the unknown cells."""
+are; the result that is next; where a turn has one shot, the place of its cell; the unknown
+cells."""
 EVER, ALWAYS, TURN = range(3)
 WEIGHT, TOTAL, BEST = range(3)
 
@@ -94,14 +112,20 @@ def belief_key(numbers: Words, cells: np.uint64, ever: np.uint64, always: np.uin
 
 
 @compiled
+def first_slot(table_keys: Words, key: np.uint64, owed: np.uint64) -> np.uint64:
+    """The row of a table where the search for a state begins."""
+    mixed = (key ^ (owed * OWED_FACTOR)) * HASH_FACTOR
+    return (mixed ^ (mixed >> np.uint64(32))) & np.uint64(table_keys.shape[0] - 1)
+
+
+@compiled
 def find_slot(
     table_keys: Words, table_owed: NDArray[np.uint8], key: np.uint64, owed: int | np.int64
 ) -> np.int64:
     """The row of a state in a table, or the free row where it belongs."""
     mask = np.uint64(table_keys.shape[0] - 1)
     has_owed = table_owed.shape[0] > 0
-    mixed = (key ^ (np.uint64(owed) * OWED_FACTOR)) * HASH_FACTOR
-    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
+    slot = first_slot(table_keys, key, np.uint64(owed))
     while table_keys[slot, 0] != ZERO:
         if table_keys[slot, 0] == key and (not has_owed or table_owed[slot] == owed):
             break

@@ -33,10 +33,10 @@ class Search:
     def __init__(self, problem: Problem, budget: Budget) -> None:
         self._problem = problem
         self.shots, self.cells = problem.shots, int(problem.cells).bit_count()
-        self._stack = _new_stack(self.cells)
+        self._stack = _new_stack(self.cells, self.shots)
         self._table = _new_table(FIRST_CAPACITY, self.shots)
-        arrays = [each for each in problem if isinstance(each, np.ndarray)]
-        budget.allocate(sum(each.nbytes for each in (*arrays, *self._stack)))
+        parts = (*problem, *self._stack, *self._stack.results)
+        budget.allocate(sum(each.nbytes for each in parts if isinstance(each, np.ndarray)))
         budget.allocate(_size(self._table))
         budget.check()
 
@@ -92,7 +92,7 @@ class Search:
         from rlgames.kernels import belief_states as states
 
         problem, stack = self._problem, self._stack
-        kernel.push_root(problem, stack, np.uint64(shot), np.uint64(hit), owed)
+        kernel.push_root(problem, self._table, stack, np.uint64(shot), np.uint64(hit), owed)
         unknown = int(stack.ints[0, states.UNKNOWN])
         first, last = max(1, self.shots - owed), min(unknown, self.shots)
         results = max(math.comb(unknown, size) << size for size in range(first, last + 1))
@@ -145,13 +145,22 @@ def _size(table: Table) -> int:
     return table.keys.nbytes + table.owed.nbytes
 
 
-def _new_stack(cells: int) -> Stack:
+def _new_stack(cells: int, shots: int) -> Stack:
     """Every turn makes a cell known, so there are at most as many states as cells."""
-    from rlgames.kernels.belief_states import CELLS, Stack
+    from rlgames.kernels.belief_states import CELLS, Results, Stack
 
     rows = cells + 1
+    shape = (rows if shots == 1 else 0, cells)
     return Stack(
         np.zeros((rows, CELLS + cells), np.int64),
         np.zeros((rows, 3), np.uint64),
         np.zeros((rows, 3)),
+        Results(
+            np.zeros((*shape, 2, 2), np.uint64),
+            np.zeros((*shape, 2), np.uint64),
+            np.zeros((*shape, 2), np.uint64),
+            np.zeros((*shape, 2)),
+            np.zeros((*shape, 2)),
+            np.zeros(shape),
+        ),
     )
