@@ -82,7 +82,7 @@ def look_at_cells(problem: Problem, table: Table, stack: Stack, depth: int) -> N
 
 
 @compiled
-def value_shot(table: Table, stack: Stack, depth: int, place: int) -> tuple[float, int]:
+def value_shot(table: Table, stack: Stack, depth: int, place: int | np.int64) -> tuple[float, int]:
     """Add up the results of the shot at the unknown cell at this place. Returns W and -1, or an
     unknown value and the first result that is not valued yet."""
     results = stack.results
