@@ -55,7 +55,7 @@ class Table(NamedTuple):
     size: Ints
 
 
-class Results(NamedTuple):
+class ShotResults(NamedTuple):
     """The results of a shot, 0 a miss and 1 a hit, at each unknown cell of the states on a stack.
 
     sets: uint64 [D, N, 2, 2], ever and always. keys: uint64 [D, N, 2], 0 where no cell is unknown.
@@ -82,7 +82,7 @@ class Stack(NamedTuple):
     ints: Ints
     words: Words
     floats: Floats
-    results: Results
+    results: ShotResults
 
 
 START, END, UNKNOWN, OWED, SIZE, RESULT, PLACE, CELLS = range(8)

@@ -147,7 +147,7 @@ def _size(table: Table) -> int:
 
 def _new_stack(cells: int, shots: int) -> Stack:
     """Every turn makes a cell known, so there are at most as many states as cells."""
-    from rlgames.kernels.belief_states import CELLS, Results, Stack
+    from rlgames.kernels.belief_states import CELLS, ShotResults, Stack
 
     rows = cells + 1
     shape = (rows if shots == 1 else 0, cells)
@@ -155,7 +155,7 @@ def _new_stack(cells: int, shots: int) -> Stack:
         np.zeros((rows, CELLS + cells), np.int64),
         np.zeros((rows, 3), np.uint64),
         np.zeros((rows, 3)),
-        Results(
+        ShotResults(
             np.zeros((*shape, 2, 2), np.uint64),
             np.zeros((*shape, 2), np.uint64),
             np.zeros((*shape, 2), np.uint64),
