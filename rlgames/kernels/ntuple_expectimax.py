@@ -1,6 +1,6 @@
 """Expectimax of n-tuple networks on packed 2048 boards, with a transposition table.
 
-table, network and rows: as in ntuple_td. keys: uint64 [plies · TABLE_SIZE], and means: float64 of
+table and rows: as in ntuple_td. keys: uint64 [plies · TABLE_SIZE], and means: float64 of
 the same size, are the transposition table: boards after a move, 0 for none, and the mean over
 chance that was computed for them, for each number of moves that follow.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.ntuple_values import NUM_ENTRIES, find_entries, sum_entries
+from rlgames.kernels.ntuple_values import CompiledNetwork, value
 from rlgames.kernels.packed_2048 import Array, Bits, count_cells, empty_cells, slide
 
 U = np.uint64
@@ -36,17 +36,13 @@ def mean_score(
     board: Bits,
     plies: Bits,
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     settings: SearchSettings,
-    entries: Array,
     keys: Array,
     means: Array,
 ) -> float:
-    """The mean over new tiles of the best score that `plies` moves reach, 0 where none is legal.
-
-    entries: uint64 [8 T], scratch memory.
-    """
+    """The mean over new tiles of the best score that `plies` moves reach, 0 where none is legal."""
     slot = (board * U(0x9E3779B97F4A7C15)) >> (U(64) - TABLE_BITS)
     slot += (plies - U(1)) * TABLE_SIZE
     if keys[slot] == board:
@@ -70,11 +66,10 @@ def mean_score(
                     continue
                 score = settings.scale * np.float64(points)
                 if plies == U(1):
-                    find_entries(after, network, entries, U(0))
-                    score += np.float64(sum_entries(table, entries, U(0), network[NUM_ENTRIES]))
+                    score += np.float64(value(after, network, table))
                 else:
                     score += settings.discount * mean_score(
-                        after, plies - U(1), table, network, rows, settings, entries, keys, means
+                        after, plies - U(1), table, network, rows, settings, keys, means
                     )
                 if is_over or score > best:
                     best, is_over = score, False
@@ -89,7 +84,7 @@ def search(
     boards: Array,
     plies: Bits,
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     settings: SearchSettings,
     keys: Array,
@@ -100,7 +95,6 @@ def search(
     boards: uint64 [B].
     """
     scores = np.zeros((len(boards), 4), np.float32)
-    entries = np.zeros(len(network), np.uint64)
     for number in range(len(boards)):
         for action in range(U(4)):
             after, points = slide(boards[number], rows, action)
@@ -108,11 +102,10 @@ def search(
                 continue
             score = settings.scale * np.float64(points)
             if plies == U(1):
-                find_entries(after, network, entries, U(0))
-                score += np.float64(sum_entries(table, entries, U(0), network[NUM_ENTRIES]))
+                score += np.float64(value(after, network, table))
             else:
                 score += settings.discount * mean_score(
-                    after, plies - U(1), table, network, rows, settings, entries, keys, means
+                    after, plies - U(1), table, network, rows, settings, keys, means
                 )
             scores[number, action] = score
     return scores

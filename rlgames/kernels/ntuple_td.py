@@ -1,10 +1,10 @@
 """TD learning of n-tuple networks while they play 2048 on packed boards.
 
-Arrays that many functions share: table, float32, the entries; network, uint64, as in ntuple_values;
-rows, uint64, the slide_table. The memory of one thread is in two arrays:
+Arrays that many functions share: table, float32, the entries; rows, uint64, the slide_table. The
+memory of one thread is in two arrays:
 
-    scratch: uint64 [8 + 4 · 8 T]. 0: the state of the random numbers. 1 to 4: the boards after the
-        four actions. From 8 on: the places of their values.
+    scratch: uint64 [5]. 0: the state of the random numbers. 1 to 4: the boards after the four
+        actions.
     scores: float32 [8]. 0 to 3: points and value of the four actions, -inf if illegal. 4 to 7: the
         points alone.
 """
@@ -16,7 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.ntuple_values import NUM_ENTRIES, NUM_TUPLES, find_entries, sum_entries
+from rlgames.kernels.ntuple_values import (
+    CompiledNetwork,
+    find_entries,
+    num_entries,
+    sum_entries,
+    value,
+)
 from rlgames.kernels.packed_2048 import (
     Array,
     Bits,
@@ -28,7 +34,7 @@ from rlgames.kernels.packed_2048 import (
 )
 
 U = np.uint64
-AFTER, ENTRIES, POINTS = U(1), U(8), U(4)
+AFTER, POINTS = U(1), U(4)
 HALF = U(32)
 
 
@@ -54,29 +60,25 @@ class Settings(NamedTuple):
 def best_action(
     board: Bits,
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     scale: np.float32,
     scratch: Array,
     scores: Array,
 ) -> Bits:
     """The first action with the highest score, 4 if none is legal; fills scratch and scores."""
-    size = U(8) * network[NUM_TUPLES]
+    best: Bits = U(4)
+    highest = np.float32(-np.inf)
     for action in range(U(4)):
         after, points = slide(board, rows, action)
         scratch[AFTER + action] = after
         scores[POINTS + action] = points
-        if after != board:
-            find_entries(after, network, scratch, ENTRIES + action * size)
-    best: Bits = U(4)
-    highest = np.float32(-np.inf)
-    for action in range(U(4)):
         scores[action] = np.float32(-np.inf)
-        if scratch[AFTER + action] != board:
-            value = sum_entries(table, scratch, ENTRIES + action * size, network[NUM_ENTRIES])
-            scores[action] = scale * scores[POINTS + action] + value
-            if best == U(4) or scores[action] > highest:
-                best, highest = action, scores[action]
+        if after != board:
+            score = scale * points + value(after, network, table)
+            scores[action] = score
+            if best == U(4) or score > highest:
+                best, highest = action, score
     return best
 
 
@@ -99,7 +101,7 @@ def random_action(board: Bits, scratch: Array) -> Bits:
 def expected_best(
     board: Bits,
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     settings: Settings,
     scratch: Array,
@@ -124,18 +126,12 @@ def expected_best(
 
 @jit(error_model="numpy")
 def correct(
-    table: Array,
-    entries: Array,
-    first: Bits,
-    num: Bits,
-    error: np.float32,
-    lr: np.float32,
-    coherent: bool,
+    table: Array, entries: Array, num: Bits, error: np.float32, lr: np.float32, coherent: bool
 ) -> None:
-    """Move the values at num entries from entries[first] on by their equal parts of an error."""
+    """Move the values at `num` entries by their equal parts of an error."""
     part = error / np.float32(num)
     size = np.abs(part)
-    for at in range(first, first + num):
+    for at in range(num):
         entry, rate = entries[at], lr
         if coherent:
             errors, sizes = table[entry + U(1)], table[entry + U(2)]
@@ -150,22 +146,21 @@ def correct(
 def play(
     board: Bits,
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     settings: Settings,
     scratch: Array,
     scores: Array,
     afterstates: Array,
     points: Array,
-    entries: Array,
 ) -> tuple[Bits, Bits, np.float32]:
     """Play up to settings.plies moves from a board.
 
-    afterstates: uint64 [plies], points: float32 [plies] and entries: uint64 [plies · K] are what
-    the moves led to. Returns the last board, the number of moves, and the score of the best action
-    on the last board, -inf if the game is over.
+    afterstates: uint64 [plies] and points: float32 [plies] are what the moves led to. Returns the
+    last board, the number of moves, and the score of the best action on the last board, -inf if
+    the game is over.
     """
-    ply, size, num = U(0), U(8) * network[NUM_TUPLES], network[NUM_ENTRIES]
+    ply = U(0)
     while True:
         action = best_action(board, table, network, rows, settings.scale, scratch, scores)
         if action == U(4):
@@ -176,8 +171,6 @@ def play(
             action = random_action(board, scratch)
         afterstates[ply] = scratch[AFTER + action]
         points[ply] = scores[POINTS + action]
-        for at in range(num):
-            entries[ply * num + at] = scratch[ENTRIES + action * size + at]
         board = add_tile(scratch[AFTER + action], settings.cells, settings.fours, scratch)
         ply += U(1)
 
@@ -185,7 +178,7 @@ def play(
 @jit()
 def learn_backward(
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     settings: Settings,
     scratch: Array,
@@ -198,23 +191,23 @@ def learn_backward(
 ) -> float:
     """Learn from the first `ply` moves of a window, the last one first.
 
-    next_value: the reward and value that follow the last one. Returns the sum of the sizes of the
-    errors.
+    entries: uint64 [K], memory for the entries of a board. next_value: the reward and value that
+    follow the last one. Returns the sum of the sizes of the errors.
     """
-    total, num, next_reward = 0.0, network[NUM_ENTRIES], np.float32(0)
+    total, num, next_reward = 0.0, num_entries(network), np.float32(0)
     while ply > U(0):
         ply -= U(1)
-        first = ply * num
+        find_entries(afterstates[ply], network, entries, U(0))
         target = next_reward + next_value
         if settings.expected:
             target = expected_best(
                 afterstates[ply], table, network, rows, settings, scratch, scores
             )
-        error = settings.discount * target - sum_entries(table, entries, first, num)
+        error = settings.discount * target - sum_entries(table, entries, num)
         total += np.float64(np.abs(error))
-        correct(table, entries, first, num, error, settings.lr, settings.coherent)
+        correct(table, entries, num, error, settings.lr, settings.coherent)
         next_reward = settings.scale * points[ply]
-        next_value = sum_entries(table, entries, first, num)
+        next_value = sum_entries(table, entries, num)
         if settings.td_lambda > np.float32(0):
             next_value += settings.td_lambda * (settings.discount * target - next_value)
     return total
@@ -223,7 +216,7 @@ def learn_backward(
 @jit()
 def learn_games(
     table: Array,
-    network: Array,
+    network: CompiledNetwork,
     rows: Array,
     settings: Settings,
     boards: Array,
@@ -237,19 +230,19 @@ def learn_games(
     boards: uint64 [B]. score: float32 [B]. turn: int64 [B]. done: bool [B]. All are
     updated. Returns the number of moves and the sum of the sizes of their errors.
     """
-    scratch = np.zeros(U(8) + U(32) * network[NUM_TUPLES], np.uint64)
+    scratch = np.zeros(5, np.uint64)
     scratch[U(0)] = seed
     scores = np.zeros(8, np.float32)
     afterstates = np.empty(settings.plies, np.uint64)
     points = np.empty(settings.plies, np.float32)
-    entries = np.empty(U(settings.plies) * network[NUM_ENTRIES], np.uint64)
+    entries = np.empty(num_entries(network), np.uint64)
     num_moves, total_error = 0, 0.0
     for game in range(len(boards)):
         if done[game]:
             continue
         boards[game], plies, last_score = play(
             *(boards[game], table, network, rows, settings, scratch, scores),
-            *(afterstates, points, entries),
+            *(afterstates, points),
         )
         done[game] = last_score == -np.inf
         next_value = np.float32(0) if done[game] else last_score

@@ -1,39 +1,143 @@
 """Values of packed 2048 boards: sums of table entries.
 
-A network looks each of its T tuples up in the eight views of the board, its rotations and
+A network looks each of its tuples up in the eight views of the board, its rotations and
 reflections. The contents of a tuple are four bits for each of its cells, the first the lowest. They
-are gathered in runs of cells that are consecutive in the view, too: a run is the bits `mask` of the
-view rotated right. A network is one array, uint64:
+are gathered in runs of cells that are consecutive in the view, too: a run is some bits of the view
+rotated right.
 
-    0  values of a cell, 2 to 16; larger exponents count as the last
-    1  numbers per entry of the table, of which the first is the value
-    2  K, the lookups of a board
-    3  T, the tuples
-    4  R, the runs
-    5  bits by which a board with fewer than four columns moves when it is mirrored
-    6  bits by which a board with fewer than four rows moves when it is flipped
-    7  1 for a square board, which has eight symmetries; otherwise each view counts twice
-    8  R times: mask, rotation, 8 times the tuple of the run
-    8 + 3 R  T times: where the tuple's values begin; its lookups, 1, 2, 4 or 8: where several
-             views make one, it has the lowest of their indices; the views, lookup by lookup
-
-Indices of arrays are unsigned: signed ones are slower, as they may count from the end.
+Kernels are compiled for one network each. Where masks and rotations are constants of the code,
+the entries of a board are computed three times as fast as where they are read from an array.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
 import numpy as np
+from numba.core import types
+from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.packed_2048 import Array, Bits, mirror, transpose
 
 U = np.uint64
+NUM_VIEWS = 8
 
 
-RADIX, STRIDE, NUM_ENTRIES, NUM_TUPLES, NUM_RUNS = U(0), U(1), U(2), U(3), U(4)
-MIRROR_SHIFT, FLIP_SHIFT, IS_SQUARE, HEADER = U(5), U(6), U(7), U(8)
-RUN, TUPLE = U(3), U(10)
-"""Numbers for each run and each tuple."""
+class Tuple(NamedTuple):
+    """first: the entry of its contents 0. num_cells: its cells. runs: mask and rotation to the
+    right of each. lookups: for each the views of which the lowest index counts."""
+
+    first: int
+    num_cells: int
+    runs: tuple[tuple[int, int], ...]
+    lookups: tuple[tuple[int, ...], ...]
+
+
+class Network(NamedTuple):
+    """radix: the values of a cell, 2 to 16; larger exponents count as the last. stride: numbers
+    per entry of the table, of which the first is the value."""
+
+    rows: int
+    columns: int
+    radix: int
+    stride: int
+    tuples: tuple[Tuple, ...]
+
+
+class CompiledNetwork:
+    """A network as an argument of kernels, which are compiled for it."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.num_entries = U(sum(len(each.lookups) for each in network.tuples))
+
+    @cached_property
+    def find_entries(self) -> Callable[..., None]:
+        """The function that find_entries stands for."""
+        body = [f"entries[first + U({n})] = {{}}" for n in range(int(self.num_entries))]
+        arguments = ("board", "network", "entries", "first")
+        return self._function("find_entries", arguments, body)
+
+    @cached_property
+    def value(self) -> Callable[..., np.float32]:
+        """The function that value stands for; it adds in the order of sum_entries."""
+        num, grouped = int(self.num_entries), int(self.num_entries) // 4 * 4
+        sums = ["abcd"[n % 4] if n < grouped else "a" for n in range(num)]
+        body = [f"{sum_name} += table[{{}}]" for sum_name in sums]
+        before = ["a = b = c = d = np.float32(0)"]
+        arguments = ("board", "network", "table")
+        return self._function("value", arguments, body, before, ["return (a + b) + (c + d)"])
+
+    def _function(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        body: Sequence[str],
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
+    ) -> Callable[..., Any]:
+        """A function with a line of the body for each lookup, {} in it being the entry."""
+        lines = [*before, *_view_lines(self.network)]
+        statements = iter(body)
+        for each in self.network.tuples:
+            for views in each.lookups:
+                for view in views:
+                    lines += _contents_lines(self.network, each, view)
+                index = f"c{views[0]}"
+                for view in views[1:]:
+                    index = f"min({index}, c{view})"
+                entry = f"{index} * U({self.network.stride}) + U({each.first})"
+                lines.append(next(statements).format(entry))
+        # Numba wants the same annotations as those of the function that it stands for.
+        typed = ", ".join(f"{argument}: Any" for argument in arguments)
+        source = "\n    ".join([f"def {name}({typed}):", *lines, *after])
+        # Only whole numbers of the network are part of the source.
+        scope: dict[str, Any] = {
+            "U": U,
+            "np": np,
+            "mirror": mirror,
+            "flip": flip,
+            "transpose": transpose,
+        }
+        scope["clamp_exponents"] = clamp_exponents
+        exec(compile(source, "<n-tuple network>", "exec"), scope)
+        function: Callable[..., Any] = scope[name]
+        return function
+
+
+def _view_lines(network: Network) -> list[str]:
+    """Statements that set v0 to v7, the views of the board."""
+    across, down = 4 * (4 - network.columns), 16 * (4 - network.rows)
+    lines = []
+    if network.radix < 16:
+        lines.append(f"board = clamp_exponents(board, U({network.radix}))")
+    lines += ["v0 = board", f"v1 = mirror(v0) >> U({across})"]
+    lines += [f"v{view + 2} = flip(v{view}) >> U({down})" for view in range(2)]
+    if network.rows == network.columns:
+        lines += [f"v{view + 4} = transpose(v{view})" for view in range(4)]
+    return lines
+
+
+def _contents_lines(network: Network, each: Tuple, view: int) -> list[str]:
+    """Statements that set c0 to c7 to what the tuple shows in this view, in the network's radix."""
+    name, board = f"c{view}", f"v{view}"
+    runs = []
+    for mask, right in each.runs:
+        rotated = f"{board} >> U({right}) | {board} << U({64 - right})" if right else board
+        runs.append(f"({rotated}) & U({mask})")
+    lines = [f"{name} = {' | '.join(runs)}"]
+    digits, weight = 1, network.radix
+    while digits < each.num_cells and network.radix < 16:
+        # Of every two digits the upper weighs less than in the binary number.
+        mask = sum(((1 << 4 * digits) - 1) << 8 * digits * n for n in range(8 // digits))
+        upper = f"({name} >> U({4 * digits})) & U({mask})"
+        lines.append(f"{name} -= U({16**digits - weight}) * ({upper})")
+        digits, weight = 2 * digits, weight * weight
+    return lines
 
 
 @jit()
@@ -59,101 +163,75 @@ def clamp_exponents(board: Bits, radix: Bits) -> Bits:
     return clamped
 
 
-@jit()
-def in_radix(contents: Bits, radix: Bits) -> Bits:
-    """The number whose digits in this radix are the 16 hexadecimal digits of contents."""
-    weight = radix
-    contents -= (U(16) - weight) * ((contents >> U(4)) & U(0x0F0F0F0F0F0F0F0F))
-    weight *= weight
-    contents -= (U(1 << 8) - weight) * ((contents >> U(8)) & U(0x00FF00FF00FF00FF))
-    weight *= weight
-    contents -= (U(1 << 16) - weight) * ((contents >> U(16)) & U(0x0000FFFF0000FFFF))
-    weight *= weight
-    return contents - (U(1 << 32) - weight) * (contents >> U(32))
+def find_entries(board: Bits, network: CompiledNetwork, entries: Array, first: Bits) -> None:
+    """Write where the board's values are in the flat table, from entries[first] on."""
+    network.find_entries(board, network, entries, first)
+
+
+def value(board: Bits, network: CompiledNetwork, table: Array) -> np.float32:
+    """The value of a board: the sum of its entries."""
+    return network.value(board, network, table)
+
+
+def num_entries(network: CompiledNetwork) -> Bits:
+    """The lookups of a board."""
+    return network.num_entries
 
 
 @jit()
-def find_entries(board: Bits, network: Array, entries: Array, first: Bits) -> None:
-    """Write where the board's K values are in the flat table, from entries[first] on.
-
-    It writes 8 T numbers, of which those after the first K have no meaning.
-    """
-    if network[RADIX] < U(16):
-        board = clamp_exponents(board, network[RADIX])
-    v0, v1 = board, mirror(board) >> network[MIRROR_SHIFT]
-    v2, v3 = flip(v0) >> network[FLIP_SHIFT], flip(v1) >> network[FLIP_SHIFT]
-    v4, v5, v6, v7 = v0, v1, v2, v3
-    if network[IS_SQUARE] == U(1):
-        v4, v5, v6, v7 = transpose(v0), transpose(v1), transpose(v2), transpose(v3)
-    for at in range(first, first + U(8) * network[NUM_TUPLES]):
-        entries[at] = U(0)
-    stop = HEADER + RUN * network[NUM_RUNS]
-    for run in range(HEADER, stop, RUN):
-        mask, right, at = network[run], network[run + U(1)], first + network[run + U(2)]
-        left = (U(64) - right) & U(63)
-        # Written out, as LLVM makes vector instructions of this and not of a loop.
-        entries[at] |= ((v0 >> right) | (v0 << left)) & mask
-        entries[at + U(1)] |= ((v1 >> right) | (v1 << left)) & mask
-        entries[at + U(2)] |= ((v2 >> right) | (v2 << left)) & mask
-        entries[at + U(3)] |= ((v3 >> right) | (v3 << left)) & mask
-        entries[at + U(4)] |= ((v4 >> right) | (v4 << left)) & mask
-        entries[at + U(5)] |= ((v5 >> right) | (v5 << left)) & mask
-        entries[at + U(6)] |= ((v6 >> right) | (v6 << left)) & mask
-        entries[at + U(7)] |= ((v7 >> right) | (v7 << left)) & mask
-    source, radix, stride = first, network[RADIX], network[STRIDE]
-    for at in range(stop, stop + TUPLE * network[NUM_TUPLES], TUPLE):
-        if radix < U(16):
-            for view in range(U(8)):
-                entries[source + view] = in_radix(entries[source + view], radix)
-        offset, num_lookups = network[at], network[at + U(1)]
-        if num_lookups == U(8) and source == first:
-            for lookup in range(U(8)):
-                entries[first + lookup] = entries[first + lookup] * stride + offset
-        else:
-            keep_lowest(network, at, entries, source, num_lookups)
-            for lookup in range(num_lookups):
-                entries[first + lookup] = entries[source + lookup] * stride + offset
-        source += U(8)
-        first += num_lookups
-
-
-@jit()
-def keep_lowest(network: Array, at: Bits, entries: Array, source: Bits, num_lookups: Bits) -> None:
-    """Replace the numbers that a tuple has in the eight views by the lowest of each lookup.
-
-    at: where the network describes the tuple.
-    """
-    views = (
-        entries[source],
-        entries[source + U(1)],
-        entries[source + U(2)],
-        entries[source + U(3)],
-        entries[source + U(4)],
-        entries[source + U(5)],
-        entries[source + U(6)],
-        entries[source + U(7)],
-    )
-    view = at + U(2)
-    for lookup in range(num_lookups):
-        lowest = views[network[view]]
-        for _ in range(U(8) // num_lookups):
-            lowest = min(lowest, views[network[view]])
-            view += U(1)
-        entries[source + lookup] = lowest
-
-
-@jit()
-def sum_entries(table: Array, entries: Array, first: Bits, num: Bits) -> np.float32:
-    """The sum of the values at num entries from entries[first] on, in four parts."""
+def sum_entries(table: Array, entries: Array, num: Bits) -> np.float32:
+    """The sum of the values at `num` entries, in four parts."""
     a, b, c, d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-    at, stop = first, first + num
-    while at + U(4) <= stop:
+    at = U(0)
+    while at + U(4) <= num:
         a += table[entries[at]]
         b += table[entries[at + U(1)]]
         c += table[entries[at + U(2)]]
         d += table[entries[at + U(3)]]
         at += U(4)
-    while at < stop:
+    while at < num:
         a += table[entries[at]]
         at += U(1)
     return (a + b) + (c + d)
+
+
+class _NetworkType(types.Type):
+    """Numba's type of one network: it is part of the signature for which a kernel is compiled."""
+
+    def __init__(self, network: CompiledNetwork) -> None:
+        self.network = network
+        digest = hashlib.sha256(repr(network.network).encode()).hexdigest()
+        super().__init__(f"Network_{digest[:16]}")
+
+
+register_model(_NetworkType)(models.OpaqueModel)
+
+
+@typeof_impl.register(CompiledNetwork)
+def _typeof(network: CompiledNetwork, _context: Any) -> _NetworkType:
+    return _NetworkType(network)
+
+
+@unbox(_NetworkType)  # type: ignore[untyped-decorator]
+def _unbox(_type: _NetworkType, _network: Any, compiler: Any) -> NativeValue:
+    return NativeValue(compiler.context.get_dummy_value())
+
+
+@overload(find_entries)
+def _find_entries(board: Any, network: Any, entries: Any, first: Any) -> Any:
+    return network.network.find_entries
+
+
+@overload(value)
+def _value(board: Any, network: Any, table: Any) -> Any:
+    return network.network.value
+
+
+@overload(num_entries)
+def _num_entries(network: Any) -> Any:
+    num = network.network.num_entries
+
+    def implementation(network: Any) -> Any:
+        return num
+
+    return implementation

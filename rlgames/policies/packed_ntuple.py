@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from rlgames.games.game import Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from rlgames.kernels.ntuple_values import Network
 
 Array = np.ndarray[Any, Any]
 
@@ -38,17 +41,19 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
 class PackedNtuple:
     """A policy and its game for which reason_not_packed is "".
 
-    stride: numbers per value, 1 for policy.values alone. network, rows: arrays, see
+    stride: numbers per value, 1 for policy.values alone. network, rows: see
     kernels/ntuple_values.py and kernels/packed_2048.py. cells: the lowest bit of each cell.
     """
 
     def __init__(self, game: Game[Any], policy: Policy, stride: int) -> None:
+        from rlgames.kernels.ntuple_values import CompiledNetwork
         from rlgames.kernels.packed_2048 import slide_table
 
         assert isinstance(game, Game2048)
         assert isinstance(policy, Ntuple)
         self.game, self.policy = game, policy
-        self.network = _network(game, policy.tuples, policy.num_cell_values, stride)
+        network = _network(game, policy.tuples, policy.num_cell_values, stride)
+        self.network, self.stride = CompiledNetwork(network), stride
         self.rows = slide_table(game.rows, game.columns)
         self._shifts = np.array(
             [_position(game, cell) for cell in range(game.num_cells)], np.uint64
@@ -73,23 +78,18 @@ def _position(game: Game2048, cell: int) -> int:
     return 16 * (cell // game.columns) + 4 * (cell % game.columns)
 
 
-def _network(game: Game2048, tuples: Sequence[Sequence[int]], radix: int, stride: int) -> Array:
-    """The array that kernels/ntuple_values.py describes."""
-    runs: list[int] = []
-    tuple_numbers: list[int] = []
-    offset = num_entries = 0
-    for number, cells in enumerate(tuples):
-        for mask, rotation in _runs([_position(game, cell) for cell in cells]):
-            runs += [mask, rotation, 8 * number]
-        lookups = _views_by_lookup(game, cells)
-        tuple_numbers += [offset * stride, len(lookups)]
-        tuple_numbers += [view for views in lookups for view in views]
-        offset += radix ** len(cells)
-        num_entries += len(lookups)
-    header = [radix, stride, num_entries, len(tuples), len(runs) // 3]
-    header += [4 * (MAX_LENGTH - game.columns), 16 * (MAX_LENGTH - game.rows)]
-    header.append(int(game.rows == game.columns))
-    return np.array(header + runs + tuple_numbers, dtype=np.uint64)
+def _network(game: Game2048, tuples: Sequence[Sequence[int]], radix: int, stride: int) -> Network:
+    """The network as kernels/ntuple_values.py describes it."""
+    from rlgames.kernels.ntuple_values import Network, Tuple
+
+    described: list[Tuple] = []
+    first = 0
+    for cells in tuples:
+        runs = tuple(_runs([_position(game, cell) for cell in cells]))
+        lookups = tuple(tuple(views) for views in _views_by_lookup(game, cells))
+        described.append(Tuple(first * stride, len(cells), runs, lookups))
+        first += radix ** len(cells)
+    return Network(game.rows, game.columns, radix, stride, tuple(described))
 
 
 def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:
@@ -108,7 +108,7 @@ def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
     """The views that show a tuple's cells on the same cells of the board, for each set of these."""
     grid = torch.arange(game.num_cells).view(game.rows, game.columns)
     views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
-    views += [view.T for view in views] if game.rows == game.columns else views
+    views += [view.T for view in views] if game.rows == game.columns else []
     lookups: dict[frozenset[int], list[int]] = {}
     for number, view in enumerate(views):
         shown = frozenset(view.reshape(-1)[list(cells)].tolist())

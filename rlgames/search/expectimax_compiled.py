@@ -43,7 +43,7 @@ class CompiledExpectimax:
         assert isinstance(state, Game2048State)
         values = self.policy.values
         stride = values.stride(0)  # training may keep statistics beside the values
-        if self._packed is None or self._packed.network[1] != stride:
+        if self._packed is None or self._packed.stride != stride:
             self._packed = PackedNtuple(self.game, self.policy, stride)
         packed = self._packed
         table = values.as_strided(((len(values) - 1) * stride + 1,), (1,)).numpy()
