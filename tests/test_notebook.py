@@ -2,6 +2,7 @@
 
 import sys
 
+import notebooks
 import pytest
 import torch
 from helpers import SMALL_TRAINING
@@ -128,6 +129,26 @@ def test_the_progress_of_a_training_in_a_notebook(monkeypatch):
     assert "50 of 100 games" in pages[-1]
     assert "◀ 6" in pages[-1]
     assert pages[-1].startswith("<pre")
+
+
+def test_the_notebook_holds_the_page():
+    assert notebooks.NOTEBOOK.read_text() == notebooks.text(), "run scripts/notebooks.py"
+    cells = [cell for cell in notebooks.notebook()["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) == notebooks.PAGE.read_text().count("```python") + 1
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    client = pytest.importorskip("nbclient").NotebookClient
+    pytest.importorskip("ipykernel")
+    book = nbformat.read(notebooks.NOTEBOOK, 4)
+    nbformat.validate(book)
+    book.cells = [cell for cell in book.cells if "install" not in cell.metadata.get("tags", [])]
+    client(book, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.output_type == "error"]
+    assert (tmp_path / "bonus" / "run.json").exists()
 
 
 @pytest.mark.slow
