@@ -54,6 +54,15 @@ class Reward:
         except NotImplementedError as error:
             raise ValueError(str(error)) from None
 
+    @property
+    def payoffs(self) -> tuple[float, float] | None:
+        """The rewards of a win, and of a draw for the first of two seats, where those of a loss and
+        of the second seat are their negatives and nothing else is paid; else None."""
+        is_zero_sum = self.win == -self.loss and float(self.draws.sum()) == 0
+        if self.scored != "outcome" or self.minus != "nothing" or not is_zero_sum:
+            return None
+        return self.scale * self.win, self.scale * float(self.draws[0])
+
     def rewards(self, trajectories: Trajectories, final_states: FinalStates) -> Tensor:
         """Float32 [M]: the reward of each move. The last move of a turn receives the turn's
         reward; a final term is paid only where the game is over."""

@@ -111,9 +111,10 @@ def build_policy(
     try:
         if issubclass(make, ValueFunction):
             with limit:
-                value_function: Policy = make(
+                value_function: ValueFunction = make(
                     game, score_scale=score_scale, **arguments(config.policy)
                 )
+            value_function.payoffs = reward.payoffs or value_function.payoffs
             return value_function
         with_value = learner.trains_value_head or config.learner.get("baseline") == "value"
         network = _build_network(config, game, make, rng, limit, with_value)

@@ -78,7 +78,8 @@ class KInARowRandomPlay(CompiledRandomPlay["KInARowState"]):
             self.max_batch = 8192
 
     @cached_property
-    def _rules(self) -> Any:
+    def rules(self) -> Any:
+        """Rules of kernels/random_lines.py."""
         from rlgames.kernels.lines import line_argument
         from rlgames.kernels.random_lines import Rules
 
@@ -100,7 +101,7 @@ class KInARowRandomPlay(CompiledRandomPlay["KInARowState"]):
 
         last = _copied(state)
         games = Games(**{name: column.numpy() for name, column in vars(last).items()})
-        return last, play(games, self._rules, size, plies, self.observations, seed)[0]
+        return last, play(games, self.rules, size, plies, self.observations, seed)[0]
 
 
 class Game2048RandomPlay(CompiledRandomPlay["Game2048State"]):

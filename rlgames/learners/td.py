@@ -15,6 +15,9 @@ from rlgames.core.tensor_checks import load_weights
 from rlgames.games.game import State
 from rlgames.learners.learner import Learner, LearnerContext, check_all_finite
 from rlgames.learners.td_compiled import CompiledTd, reason_not_compiled
+from rlgames.learners.td_lines import CompiledLinesTd
+from rlgames.learners.td_minimax import MinimaxTd, check_backup, discount_per_ply
+from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import AfterstateValues, mean_over_chance
 from rlgames.rewards import is_last, reversed_plies, trajectory_id
 from rlgames.rollouts.play import GamePool
@@ -117,9 +120,10 @@ class Td(Learner):
         converge and rare ones learn the rest (the gain of a Kalman filter for independent values).
     backup: "sampled" as above; "expected": the exact mean over chance of the best action's reward
         and value, without noise from chance or from exploration; "every": the same for all legal
-        actions of the states. Both need one seat and reward.scored=score_delta.
+        actions of the states. Both need one seat and reward.scored=score_delta. "minimax": for
+        two seats, see MinimaxTd. None: minimax for n-tuples of two seats, else sampled.
     td_lambda: λ. The target has (1 - λ) · V(s_{t+1}) + λ · γ · (target of s_{t+1}) for V(s_{t+1}),
-        where backup is "sampled": λ = 1 learns from returns.
+        where backup is "sampled" or "minimax": λ = 1 learns from returns.
     frozen_tuples: tuples whose values do not change; the others correct the whole error.
     backend: "numba" plays and learns in a compiled kernel, one game after the other; "torch" learns
         from batches of games; "auto" is "numba" where that is possible (reason_not_compiled).
@@ -142,24 +146,17 @@ class Td(Learner):
         lr: float,
         lr_end: float | None,
         step_size: str,
-        backup: str = "sampled",
+        backup: str | None = None,
         frozen_tuples: Sequence[int] = (),
         td_lambda: float = 0.0,
         backend: str = "torch",
         threads: int = 1,
     ) -> None:
         super().__init__(context)
-        one_seat = self.game.spec.seats == 1
-        if backup != "sampled" and not (one_seat and self.reward.scored == "score_delta"):
-            raise NotImplementedError(
-                f"backup={backup} needs a game with one seat and reward.scored=score_delta"
-            )
-        if backup != "sampled" and td_lambda:
-            raise ValueError(
-                f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
-                f"learner.backup={backup} has none; use learner.backup=sampled"
-            )
-        self.backup, self.frozen_tuples, self.td_lambda = backup, frozen_tuples, td_lambda
+        self.backup = backup = check_backup(context, backup)
+        if backup in ("expected", "every"):
+            self._check_expected(td_lambda)
+        self.frozen_tuples, self.td_lambda = frozen_tuples, td_lambda
         self.lr = Schedule(lr, lr_end)
         self.values = SharedValues(self.policy, step_size)
         self._trained_columns = _trained_columns(self.policy.tuple_of, frozen_tuples)
@@ -173,10 +170,23 @@ class Td(Learner):
                 + (f", which does not fit: {reason}" if reason else "")
             )
         self.learns_while_playing = is_compiled
-        self.compiled: CompiledTd | None = None
+        self.compiled: CompiledTd | CompiledLinesTd | None = None
         if is_compiled:
             table = self.values.interleave(self.policy)
-            self.compiled = CompiledTd(context, table, backup, td_lambda, threads)
+            make = CompiledLinesTd if backup == "minimax" else CompiledTd
+            self.compiled = make(context, table, backup, td_lambda, threads)
+
+    def _check_expected(self, td_lambda: float) -> None:
+        """Raises NotImplementedError and ValueError where targets cannot be means over chance."""
+        if self.game.spec.seats != 1 or self.reward.scored != "score_delta":
+            raise NotImplementedError(
+                f"backup={self.backup} needs a game with one seat and reward.scored=score_delta"
+            )
+        if td_lambda:
+            raise ValueError(
+                f"learner.td_lambda={td_lambda} mixes targets of sampled moves, and "
+                f"learner.backup={self.backup} has none; use learner.backup=sampled"
+            )
 
     def play_and_learn(
         self, pool: GamePool, plies: int | None, progress: float
@@ -197,6 +207,12 @@ class Td(Learner):
         self, trajectories: Trajectories, final_states: FinalStates, progress: float
     ) -> dict[str, float]:
         lr = self.lr.at(progress)
+        if self.backup == "minimax":
+            discount = discount_per_ply(self.reward)
+            assert isinstance(self.policy, Ntuple)
+            minimax = MinimaxTd(self.game, self.policy, self._update, discount, self.td_lambda)
+            total_error = minimax.learn(trajectories, lr)
+            return {"td_error": float(total_error) / len(trajectories), "lr": lr}
         if self.backup == "every":
             legal = self.game.legal_action_mask(trajectories.state)
             trajectories = trajectories.for_all_actions(legal)
@@ -225,12 +241,16 @@ class Td(Learner):
                 next_reward[seat] = reward[ply]
             error = self.reward.discount * target - self.policy.lookup(indices[ply])
             total_error += error.abs().sum()
-            self.values.update(indices[ply][:, self._trained_columns], error, lr)
+            self._update(indices[ply], error, lr)
             next_value[seat] = self.policy.lookup(indices[ply])
             if self.td_lambda:
                 later = self.reward.discount * target - next_value[seat]
                 next_value[seat] += self.td_lambda * later
         return {"td_error": float(total_error) / len(trajectories), "lr": lr}
+
+    def _update(self, indices: Tensor, error: Tensor, lr: float) -> None:
+        """Correct the errors, float32 [B], of values with these feature indices, [B, K]."""
+        self.values.update(indices[:, self._trained_columns], error, lr)
 
     def _bootstrap_value(self, state: State) -> Tensor:
         """Float32 [G]: reward and value of the best move where each game's window ends, 0 where the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Thread
 from typing import Any
@@ -16,6 +16,7 @@ from rlgames.core.schedule import Schedule
 from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048State
 from rlgames.learners.learner import LearnerContext, NonFiniteError
+from rlgames.learners.td_minimax import learns_replies
 from rlgames.policies.packed_ntuple import Array, PackedNtuple, reason_not_packed
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
@@ -26,26 +27,55 @@ def reason_not_compiled(
     context: LearnerContext, step_size: str, backup: str, frozen_tuples: Sequence[int]
 ) -> str:
     """Why CompiledTd cannot learn this, as part of a sentence; "" if it can."""
-    if reason := reason_not_packed(context.game, context.policy):
+    if learns_replies(context.policy):
+        reason = "it runs on the CPU" if context.policy.values.device.type != "cpu" else ""
+    else:
+        reason = reason_not_packed(context.game, context.policy)
+    if reason:
         return reason
     if step_size == "counts" or backup == "every":
         return f"it has no learner.step_size={step_size} with learner.backup={backup}"
     if frozen_tuples:
         return "it has no learner.frozen_tuples"
-    if _epsilon(context.sampling) is None:
+    if epsilon_schedule(context.sampling) is None:
         return "it plays by sampling=argmax or epsilon_greedy with sampling.ties=first"
+    if learns_replies(context.policy):
+        return ""
     if context.reward.scored != "score_delta" or context.reward.minus != "nothing":
         return "it learns from reward=score alone"
     return ""
 
 
-def _epsilon(sampling: Sampling) -> Schedule | None:
+def epsilon_schedule(sampling: Sampling) -> Schedule | None:
     """The fraction of random moves of a sampling rule; None if it is none that is compiled."""
     if isinstance(sampling, Argmax) and sampling.deterministic:
         return Schedule(0.0)
     if isinstance(sampling, EpsilonGreedy) and sampling.greedy.deterministic:
         return sampling.epsilon
     return None
+
+
+def learn_in_threads(
+    learn: Callable[..., tuple[int, float]], columns: tuple[Array, ...], seeds: Array
+) -> list[tuple[int, float]]:
+    """Call learn once for each seed, in a thread of its own, with a part of the rows of each column
+    and the seed; what each call returns."""
+    num_threads = len(seeds)
+    parts = zip(*(np.array_split(column, num_threads) for column in columns), strict=True)
+    results: list[tuple[int, float]] = [(0, 0.0)] * num_threads
+
+    def run(number: int, part: tuple[Array, ...]) -> None:
+        results[number] = learn(*part, seeds[number])
+
+    if num_threads == 1:
+        run(0, columns)
+        return results
+    threads = [Thread(target=run, args=item) for item in enumerate(parts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
 
 
 class CompiledTd:
@@ -63,7 +93,7 @@ class CompiledTd:
     ) -> None:
         self.game, self.policy, self.reward = context.game, context.policy, context.reward
         self.backup, self.td_lambda, self.threads = backup, td_lambda, threads
-        epsilon = _epsilon(context.sampling)
+        epsilon = epsilon_schedule(context.sampling)
         assert epsilon is not None
         self.epsilon, self.stride = epsilon, table.shape[1]
         self._table: Array = table.numpy().reshape(-1)
@@ -73,6 +103,8 @@ class CompiledTd:
         self, pool: GamePool, plies: int | None, lr: float, progress: float
     ) -> tuple[FinalStates, float]:
         """Play and learn as Learner.play_and_learn; also the sum of the sizes of the errors."""
+        from rlgames.kernels.ntuple_td import learn_games
+
         packed = self._packed = self._packed or PackedNtuple(self.game, self.policy, self.stride)
         settings = self._settings(packed, plies, lr, progress)
         size = (self.threads,)
@@ -85,7 +117,12 @@ class CompiledTd:
             boards, score = packed.pack(state.tiles), state.score[:, 0].numpy().copy()
             turn, done = state.turn.numpy().copy(), state.done.numpy().copy()
             shared = (self._table, packed.network, packed.rows, settings)
-            results = self._learn(shared, seeds, (boards, score, turn, done))
+            columns = (boards, score, turn, done)
+
+            def learn(*part_and_seed: Any) -> tuple[int, float]:
+                return learn_games(*shared, *part_and_seed)
+
+            results = learn_in_threads(learn, columns, seeds)
             total_error = sum(error for _, error in results)
             last_state = replace(
                 state,
@@ -100,28 +137,6 @@ class CompiledTd:
         if not math.isfinite(total_error):
             raise NonFiniteError("a value is not a finite number; a smaller lr may help")
         return final_states, total_error
-
-    def _learn(
-        self, shared: tuple[Any, ...], seeds: Array, columns: tuple[Array, ...]
-    ) -> list[tuple[int, float]]:
-        """Play and learn in each thread on its part of the rows; their moves and errors."""
-        from rlgames.kernels.ntuple_td import learn_games
-
-        parts = zip(*(np.array_split(column, self.threads) for column in columns), strict=True)
-        results: list[tuple[int, float]] = [(0, 0.0)] * self.threads
-
-        def learn(number: int, part: tuple[Any, ...]) -> None:
-            results[number] = learn_games(*(*shared, *part, seeds[number]))
-
-        if self.threads == 1:
-            learn(0, columns)
-            return results
-        threads = [Thread(target=learn, args=item) for item in enumerate(parts)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return results
 
     def _settings(self, packed: PackedNtuple, plies: int | None, lr: float, progress: float) -> Any:
         from rlgames.kernels.ntuple_td import Settings

@@ -1,4 +1,4 @@
-"""N-tuple networks: values of 2048 boards as sums of table entries."""
+"""N-tuple networks: values of boards as sums of table entries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.policies import line_tuples
 from rlgames.policies.policy import AfterstateValues
 
 MAX_TABLE_SIZE = 200_000_000
 
 MAX_CONTENTS = 2**53
 """Contents of one tuple: up to here float64 represents every integer."""
+
+MAX_VALUE = 0.999
+"""Of a game of k in a row in progress, as a part of a win. So no move is preferred to a win."""
 
 DEFAULT_SHAPES = ((3, 3), (4, 2))
 """Default tuples: the numbers of cells in a row and in the row below, aligned on the left."""
@@ -31,13 +36,20 @@ class Ntuple(AfterstateValues):
     symmetries put a tuple on the same cells, one of these lookups counts: the one with the lowest
     index of the content.
 
+    In k in a row every symmetry that reads other cells, or the same ones in another order, is a
+    lookup, and the values after moves of the second seat have tables of their own, which follow
+    those of the first (Thill, Koch and Konen 2012). Wins and draws have the value of their reward;
+    other values count as at most MAX_VALUE of a win, and no less than of a loss.
+
     tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
-        all positions on the board, or the whole board if it has at most six cells.
-    num_cell_values: distinct exponents; larger tiles count as the last.
+        all positions on the board, or the whole board if it has at most six cells; in k in a row
+        those of rlgames.policies.line_tuples.
+    num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
+        with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
     table_size: the most values per tuple. A tuple with more possible contents gets a HashedTable,
-        which allocates values as they are first updated. None: no limit.
-    Raises ValueError for other games than 2048, cells off the board and tables that are too large.
+        which allocates values as they are first updated. None: no limit. In 2048 only.
+    Raises ValueError for other games, cells off the board and tables that are too large.
     """
 
     def __init__(
@@ -50,12 +62,20 @@ class Ntuple(AfterstateValues):
         table_size: int | None = None,
     ) -> None:
         super().__init__(score_scale)
-        if not isinstance(game, Game2048):
-            raise ValueError(f"policy=ntuple has tuples of 2048 boards, not of {game.spec.name}")
-        symmetries = game.symmetries()
-        tuples = default_tuples(game.rows, game.columns, symmetries) if tuples is None else tuples
+        if not isinstance(game, Game2048 | KInARow):
+            raise ValueError(
+                "policy=ntuple has tuples of boards of 2048 and of k in a row, not of "
+                f"{game.spec.name}"
+            )
+        self.has_lines = isinstance(game, KInARow)
+        symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
-        _check_tuples(tuples, self.num_cell_values, table_size, game.num_cells)
+        if isinstance(game, KInARow):
+            self.num_cell_values = line_tuples.cell_values(game, num_cell_values, table_size)
+            tuples = line_tuples.default_tuples(game) if tuples is None else tuples
+        if tuples is None:
+            tuples = default_tuples(game.rows, game.columns, symmetries)
+        _check_tuples(tuples, self.num_cell_values, table_size, num_cells)
         self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
         max_size = max(sizes)
@@ -64,12 +84,14 @@ class Ntuple(AfterstateValues):
         self.met = nn.ModuleDict(tables)
         for number in hashed:
             sizes[number] = self._hashed_table(number).missing_slot + 1
-        self._make_lookups([symmetries[:, cells] for cells in tuples], game.num_cells, max_size)
+        self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells, max_size)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets: Tensor
         self.register_buffer("_offsets", offsets[self.tuple_of].int(), persistent=False)
         self._init_entry = init_value / len(self.tuple_of)
-        self.register_buffer("values", torch.full((sum(sizes),), self._init_entry))
+        self.seat_offset = sum(sizes) if self.has_lines else 0
+        num_values = sum(sizes) + self.seat_offset
+        self.register_buffer("values", torch.full((num_values,), self._init_entry))
         columns = enumerate(self.tuple_of.tolist())
         self._hashed_columns = [(column, number) for column, number in columns if number in hashed]
 
@@ -77,12 +99,14 @@ class Ntuple(AfterstateValues):
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
 
         A lookup is a tuple on a set of cells. Lookups are grouped by their number of orientations,
-        that is of symmetries that put the tuple on these cells. placements: for each tuple int64
-        [G, n], its cells under each symmetry. max_size: the largest number of contents of a tuple.
+        that is of symmetries that put the tuple on these cells; in k in a row each has one.
+        placements: for each tuple int64 [G, n], its cells under each symmetry. max_size: the
+        largest number of contents of a tuple.
         """
         groups: dict[int, list[tuple[int, Tensor]]] = {}
         for number, cells in enumerate(placements):
-            for strides in _lookup_strides(cells, self.num_cell_values, num_cells):
+            by_order = self.has_lines
+            for strides in _lookup_strides(cells, self.num_cell_values, num_cells, by_order):
                 groups.setdefault(len(strides), []).append((number, strides))
         ordered = sorted(groups.items())
         self._groups = [(orientations, len(lookups)) for orientations, lookups in ordered]
@@ -98,16 +122,16 @@ class Ntuple(AfterstateValues):
 
     def feature_indices(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Int32 [B, K]: the index of the value of each lookup."""
-        contents = self._contents(afterstate)
+        contents = self._contents(game, afterstate)
         indices = contents.int()
         for column, number in self._hashed_columns:
             indices[:, column] = self._hashed_table(number).lookup(contents[:, column].long())
-        return indices + self._offsets
+        return indices + self._offsets_after(afterstate)
 
     def allocate(
         self, game: Game[Any], afterstate: Any, frozen: Collection[int] = ()
     ) -> tuple[Tensor, Tensor]:
-        contents = self._contents(afterstate)
+        contents = self._contents(game, afterstate)
         indices = contents.int()
         new_indices = [torch.empty(0, dtype=torch.int64, device=indices.device)]
         for column, number in self._hashed_columns:
@@ -119,16 +143,52 @@ class Ntuple(AfterstateValues):
                 new_indices.append(self._offsets[column] + new_slots)
         new_index = torch.cat(new_indices)
         self.values.index_fill_(0, new_index, self._init_entry)
-        return indices + self._offsets, new_index
+        return indices + self._offsets_after(afterstate), new_index
+
+    def value(self, game: Game[Any], state: State) -> Tensor:
+        value = super().value(game, state)
+        if not self.has_lines:
+            return value
+        win, draw = self.payoffs
+        seat = 1 - state.current_seat
+        final = torch.where(seat == 0, draw, -draw)
+        final[state.score.gather(1, seat[:, None])[:, 0] > 0] = win
+        return torch.where(state.done, final, self.clamp(value))
+
+    @property
+    def max_value(self) -> float:
+        """The largest value of a game in progress, less than that of a win."""
+        return MAX_VALUE * self.payoffs[0]
+
+    def clamp(self, value: Tensor) -> Tensor:
+        """Values of games in progress, between those of a loss and of a win."""
+        return value.clamp(-self.max_value, self.max_value)
+
+    def lookups(self) -> list[tuple[list[int], int]]:
+        """In k in a row the cells of each of the K lookups, and where its values begin."""
+        lengths = [len(self.tuples[number]) for number in self.tuple_of.tolist()]
+        rows = zip(self._strides.T.argsort(), lengths, self._offsets.tolist(), strict=True)
+        return [(cells[-length:].tolist(), offset) for cells, length, offset in rows]
+
+    def _offsets_after(self, afterstate: Any) -> Tensor:
+        """Int32 [K] or [B, K]: where the values of each lookup begin."""
+        if not self.has_lines:
+            return self._offsets
+        seat: Tensor = 1 - afterstate.current_seat[:, None].int()
+        return self._offsets + self.seat_offset * seat
 
     def _hashed_table(self, number: int) -> HashedTable:
         table = self.met[str(number)]
         assert isinstance(table, HashedTable)
         return table
 
-    def _contents(self, afterstate: Any) -> Tensor:
+    def _contents(self, game: Game[Any], afterstate: Any) -> Tensor:
         """Float32 or float64 [B, K]: the index of the cells' contents in each lookup."""
-        tiles = afterstate.tiles.clamp(max=self.num_cell_values - 1).to(self._strides.dtype)
+        if isinstance(game, KInARow):
+            tiles = line_tuples.digits(game, afterstate, self.num_cell_values)
+        else:
+            tiles = afterstate.tiles.clamp(max=self.num_cell_values - 1)
+        tiles = tiles.to(self._strides.dtype)
         widths = [orientations * lookups for orientations, lookups in self._groups]
         groups = (tiles @ self._strides).split(widths, 1)
         # A minimum of columns is ten times as fast as amin.
@@ -197,12 +257,19 @@ class HashedTable(nn.Module):
         return ((content * -7046029254386353131) >> 24) % len(self.keys)
 
 
-def _lookup_strides(placements: Tensor, num_cell_values: int, num_cells: int) -> list[Tensor]:
+def _lookup_strides(
+    placements: Tensor, num_cell_values: int, num_cells: int, by_order: bool
+) -> list[Tensor]:
     """For each set of cells that a tuple is placed on, float64 [orientations, num_cells]: the
-    factor of each cell's exponent in the index of the contents. placements: int64 [G, n]."""
+    factor of each cell's value in the index of the contents. placements: int64 [G, n]. by_order:
+    each order of the same cells counts as a set of its own."""
+    if by_order:
+        placements = placements.unique(dim=0)
     powers = num_cell_values ** torch.arange(placements.shape[1], dtype=torch.float64)
     strides = torch.zeros(len(placements), num_cells, dtype=torch.float64)
     strides.scatter_(1, placements, powers.expand(placements.shape))
+    if by_order:
+        return list(strides.split(1))
     _, cell_set = placements.sort(1)[0].unique(dim=0, return_inverse=True)
     return [strides[cell_set == number] for number in range(int(cell_set.max()) + 1)]
 

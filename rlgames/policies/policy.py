@@ -61,6 +61,10 @@ class ValueFunction(Policy):
 
     has_value = False
 
+    payoffs: tuple[float, float] = (1.0, 0.0)
+    """The rewards of a win, and of a draw for the first of two seats. A loss and the draw of the
+    second seat have their negatives."""
+
     def __init__(self, score_scale: float) -> None:
         super().__init__()
         self.score_scale = score_scale

@@ -91,7 +91,8 @@ class Collector:
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
-        self.learner_plays = learner.learns_while_playing and not cfg.demos_per_batch
+        plays_alone = len(self.players) == 1 and not cfg.demos_per_batch
+        self.learner_plays = learner.learns_while_playing and plays_alone
         self.demonstrations: Demonstrations | None = None
         self._held_out: Trajectories | None = None
         if cfg.demonstrations:
@@ -117,7 +118,7 @@ class Collector:
         return self.games_to_play(num_games, rng).collect(self.cfg.window)
 
     def games_to_play(self, num_games: int, rng: torch.Generator) -> GamePool:
-        """The games of the next batch in a game for one: those in progress, with window=, else new
+        """The games of the next batch of the agent alone: those in progress, with window=, else new
         ones."""
         if not self.cfg.window:
             initial = self._initial_states()

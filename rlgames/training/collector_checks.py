@@ -28,6 +28,12 @@ def check_collector(cfg: DictConfig, agent: Agent, learner: Learner, split: Spli
             "learner.backend=numba plays and learns without it",
             "leave learner.backend= out",
         )
+    if cfg.opponent.name != "self" and cfg.learner.get("backend") == "numba":
+        raise ConfigError(
+            f"opponent={cfg.opponent.name} needs the batched learner, and learner.backend=numba "
+            "plays both seats itself",
+            "leave learner.backend= out",
+        )
     if split is not None and cfg.demonstrations:
         raise ConfigError(
             "holdout= and demonstrations= cannot be combined",

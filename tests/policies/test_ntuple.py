@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_learner, rng
+from helpers import make_game, make_learner, rng
 from markers import one_in
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_learner, build_policy, build_sampling
 from rlgames.games.game_2048 import Game2048
-from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.td import SharedValues
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple, default_tuples
@@ -185,8 +184,8 @@ def test_invalid_ntuple_configs_are_rejected(words, error):
 
 
 def test_ntuple_rejects_other_games():
-    with pytest.raises(ValueError, match="not of tictactoe"):
-        Ntuple(KInARow(3, 3, 3, False, "tictactoe"), 1.0, None, 16, 0.0)
+    with pytest.raises(ValueError, match="not of salvo"):
+        Ntuple(make_game("game=salvo"), 1.0, None, 16, 0.0)
 
 
 def test_score_deltas_are_scaled_like_the_reward():

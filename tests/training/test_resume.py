@@ -54,6 +54,13 @@ LEARNERS = {
             ["2048"],
         ),
         (["policy=ntuple", "sampling=argmax", "window=4", "learner.backend=torch"], ["2048"]),
+        (
+            [
+                *["policy=ntuple", "sampling=epsilon_greedy", "learner.td_lambda=0.9"],
+                "learner.step_size=temporal_coherence",
+            ],
+            ["tictactoe", "connect4"],
+        ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],

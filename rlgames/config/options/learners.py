@@ -47,7 +47,7 @@ class TdConfig:
     name: str = "td"
     lr_end: float | None = key(None, 0, 100)
     step_size: str = key("constant", of=("constant", "temporal_coherence", "counts"))
-    backup: str = key("sampled", of=("sampled", "expected", "every"))
+    backup: str | None = key(None, of=("sampled", "expected", "every", "minimax"))
     td_lambda: float = key(0.0, 0, 1)
     frozen_tuples: list[int] = key([], 0, 10_000)
     backend: str = key("auto", of=("auto", "torch", "numba"))

@@ -1,0 +1,328 @@
+"""N-tuple networks of k in a row, and TD learning of them while they play both seats.
+
+The value of a board right after a move belongs to the seat that moved, and each seat has its own
+tables. A cell is 0 empty, 1 with a stone of the first seat, 2 with one of the second, or 3 empty
+where a stone can fall. The contents of a tuple are the digits of a number, whose place in the table
+changes with every stone by the same amount wherever the other stones lie. So a board's places are
+sums over its stones, and a move changes those of the tuples that contain its cell or the one above:
+
+    network.starts: int64 [65]. Bit b of a board has the changes starts[b] to starts[b + 1] - 1.
+    network.lookups: uint64 [C], the lookup that changes, of K lookups of a board.
+    network.deltas: uint64 [2 · C], what a stone of the first seat adds to its place in the table,
+        modulo 2^64; from C on, a stone of the second seat.
+    network.empty: uint64 [K], the places of the empty board after a move of the first seat. Those
+        after a move of the second seat come network.half later.
+    network.tuples: uint64 [T + 1]. Tuple t has the lookups tuples[t] to tuples[t + 1] - 1.
+
+The numbers of one thread are in the array scratch, uint64: 0 the state of its random numbers, and
+from 1 on the K places of the board for the first seat. scores: float32 [actions], the values of
+moves for the seat that makes them, -inf for illegal ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.lines import has_line
+from rlgames.kernels.ntuple_values import sum_entries
+from rlgames.kernels.packed_2048 import Array, next_random
+from rlgames.kernels.random_lines import Games, Rules
+from rlgames.kernels.words import count_bits
+
+Bits: TypeAlias = Any
+"""np.int64, a set of stones or a seat; numba infers more of it than mypy can."""
+
+U = np.uint64
+PLACES = U(1)
+HALF = U(32)
+
+
+class Network(NamedTuple):
+    """Where the values of boards are, see above."""
+
+    starts: Array
+    lookups: Array
+    deltas: Array
+    empty: Array
+    half: np.uint64
+    tuples: Array
+
+
+class Settings(NamedTuple):
+    """epsilon: the probability of a random move in units of 2^-32. win, draws: the values of a won
+    and of a drawn game, by the seat that moved last. discount: for each ply. largest: bounds the
+    values of games in progress, from below and above. coherent: as in ntuple_td."""
+
+    epsilon: np.uint64
+    lr: np.float32
+    discount: np.float32
+    td_lambda: np.float32
+    win: np.float32
+    draws: Array
+    largest: np.float32
+    coherent: bool
+
+
+@jit()
+def clamp(value: np.float32, largest: np.float32) -> np.float32:
+    """The value of a game in progress, which is never quite won or lost."""
+    return min(max(value, -largest), largest)
+
+
+@jit()
+def stone_of(occupied: Bits, action: int, rules: Rules) -> Bits:
+    """The bit of the stone that an action sets, 0 for an illegal action."""
+    if rules.columns == 0:
+        bit = rules.cell_bits[action]
+        return np.int64(0) if bit & occupied else np.int64(bit)
+    # Adding the bottom bit carries over the stones, into the spare bit of a full column.
+    pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
+    return np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
+
+
+@jit()
+def is_won(stones: Bits, rules: Rules) -> bool:
+    if len(rules.line_table) > 0:
+        return bool(rules.line_table[stones])
+    return has_line(stones, rules.line, rules.stride)
+
+
+@jit()
+def add_stone(stone: Bits, seat: Bits, network: Network, places: Array, first: np.uint64) -> None:
+    """Add a stone of a seat to the board whose K places begin at places[first]."""
+    bit = count_bits(U(stone) - U(1))
+    owner = len(network.lookups) * seat
+    for change in range(network.starts[bit], network.starts[bit + 1]):
+        places[first + network.lookups[change]] += network.deltas[owner + change]
+
+
+@jit()
+def find_places(
+    own: Bits, occupied: Bits, seat: Bits, network: Network, places: Array, first: np.uint64
+) -> None:
+    """Write the K places of a board, for the first seat, from places[first] on.
+
+    own: the stones of `seat`.
+    """
+    for lookup in range(U(len(network.empty))):
+        places[first + lookup] = network.empty[lookup]
+    rest = occupied
+    while rest:
+        stone = rest & -rest
+        rest ^= stone
+        add_stone(stone, seat if own & stone else 1 - seat, network, places, first)
+
+
+@jit()
+def score_moves(
+    own: Bits,
+    occupied: Bits,
+    board: Bits,
+    seat: Bits,
+    table: Array,
+    network: Network,
+    rules: Rules,
+    settings: Settings,
+    scratch: Array,
+    scores: Array,
+) -> int:
+    """Fill scores; the first action with the highest one. board: all cells.
+
+    scratch has the places of the board.
+    """
+    half = network.half * U(seat)
+    total, num_lookups = np.float32(0), U(len(network.empty))
+    for lookup in range(num_lookups):
+        total += table[scratch[PLACES + lookup] + half]
+    owner = len(network.lookups) * seat
+    best, highest = 0, np.float32(-np.inf)
+    for action in range(len(scores)):
+        stone = stone_of(occupied, action, rules)
+        score = np.float32(-np.inf)
+        if stone:
+            if is_won(own | stone, rules):
+                score = settings.win
+            elif occupied | stone == board:
+                score = settings.draws[seat]
+            else:
+                bit, value = count_bits(U(stone) - U(1)), total
+                for change in range(network.starts[bit], network.starts[bit + 1]):
+                    place = scratch[PLACES + network.lookups[change]] + half
+                    value += table[place + network.deltas[owner + change]] - table[place]
+                score = clamp(value, settings.largest)
+        scores[action] = score
+        if score > highest:
+            best, highest = action, score
+    return best
+
+
+@jit()
+def random_action(scores: Array, scratch: Array) -> int:
+    """A uniformly random legal action."""
+    num_legal = 0
+    for action in range(len(scores)):
+        num_legal += scores[action] > -np.inf
+    chosen = np.int64(((next_random(scratch) >> HALF) * U(num_legal)) >> HALF)
+    for action in range(len(scores)):
+        if scores[action] > -np.inf:
+            if chosen == 0:
+                return action
+            chosen -= 1
+    return 0
+
+
+@jit()
+def play(
+    games: Games,
+    game: int,
+    board: Bits,
+    table: Array,
+    network: Network,
+    rules: Rules,
+    settings: Settings,
+    scratch: Array,
+    scores: Array,
+    best_score: Array,
+    is_best: Array,
+    entries: Array,
+) -> int:
+    """Play a game to its end; the number of moves.
+
+    best_score, is_best: [plies], the value of the best move, and whether it was made. entries:
+        uint64 [plies · K], the places of the boards that the moves led to.
+    """
+    own: Bits = np.int64(games.own[game])
+    occupied: Bits = np.int64(games.occupied[game])
+    seat: Bits = np.int64(games.current_seat[game])
+    num, ply, won = U(len(network.empty)), 0, False
+    find_places(own, occupied, seat, network, scratch, PLACES)
+    while not won and occupied != board:
+        best = score_moves(
+            *(own, occupied, board, seat, table, network, rules, settings, scratch, scores)
+        )
+        action = best
+        if settings.epsilon > U(0) and (next_random(scratch) >> HALF) < settings.epsilon:
+            action = random_action(scores, scratch)
+        best_score[ply] = scores[best]
+        is_best[ply] = scores[action] == scores[best]
+        stone = stone_of(occupied, action, rules)
+        add_stone(stone, seat, network, scratch, PLACES)
+        for lookup in range(num):
+            entries[U(ply) * num + lookup] = scratch[PLACES + lookup] + network.half * U(seat)
+        won = is_won(own | stone, rules)
+        own, occupied, seat = own ^ occupied, occupied | stone, 1 - seat
+        ply += 1
+    games.own[game], games.occupied[game] = own, occupied
+    games.current_seat[game], games.done[game] = seat, True
+    games.turn[game] += ply
+    if won:
+        games.score[game, seat] -= np.float32(1)
+        games.score[game, 1 - seat] += np.float32(1)
+    return ply
+
+
+@jit(error_model="numpy")
+def correct(
+    table: Array,
+    network: Network,
+    entries: Array,
+    first: np.uint64,
+    error: np.float32,
+    lr: np.float32,
+    coherent: bool,
+) -> None:
+    """Move the values at K entries from entries[first] on by their equal parts of an error.
+
+    A value that several lookups of a tuple read takes all their parts: n of them move it by
+    1 - (1 - rate)^n of one, as n moves towards the same target would.
+    """
+    part = error / np.float32(len(network.empty))
+    size = np.abs(part)
+    for number in range(U(len(network.tuples) - 1)):
+        start, stop = first + network.tuples[number], first + network.tuples[number + U(1)]
+        for at in range(start, stop):
+            entry, count = entries[at], 1
+            for other in range(at + U(1), stop):
+                count += entries[other] == entry
+            is_repeated = False
+            for other in range(start, at):
+                is_repeated |= entries[other] == entry
+            if is_repeated:
+                continue
+            rate = lr
+            if coherent:
+                errors, sizes = table[entry + U(1)], table[entry + U(2)]
+                if sizes > np.float32(0):
+                    rate = lr * (np.abs(errors) / sizes)
+                table[entry + U(1)] = errors + part
+                table[entry + U(2)] = sizes + size
+            moved = rate
+            for _ in range(count - 1):
+                moved += rate * (np.float32(1) - moved)
+            table[entry] += moved * part
+
+
+@jit()
+def learn_backward(
+    table: Array,
+    network: Network,
+    settings: Settings,
+    best_score: Array,
+    is_best: Array,
+    entries: Array,
+    plies: int,
+) -> float:
+    """Learn from a finished game of some plies, the last board that was not final first.
+
+    Returns the sum of the sizes of the errors.
+    """
+    total, reply, num = 0.0, best_score[plies - 1], U(len(network.empty))
+    for ply in range(plies - 2, -1, -1):
+        if not is_best[ply + 1]:
+            reply = best_score[ply + 1]
+        first = U(ply) * num
+        target = -settings.discount * reply
+        error = target - sum_entries(table, entries, first, num)
+        total += np.float64(np.abs(error))
+        correct(table, network, entries, first, error, settings.lr, settings.coherent)
+        value = clamp(sum_entries(table, entries, first, num), settings.largest)
+        reply = value + settings.td_lambda * (target - value)
+    return total
+
+
+@jit()
+def learn_games(
+    table: Array,
+    network: Network,
+    rules: Rules,
+    settings: Settings,
+    games: Games,
+    seed: np.uint64,
+) -> tuple[int, float]:
+    """Play each game to its end, and learn from it before the next one.
+
+    Returns the number of moves and the sum of the sizes of the errors.
+    """
+    num, plies = U(len(network.empty)), len(rules.cell_bits)
+    board: Bits = np.int64(0)
+    for bit in rules.cell_bits:
+        board |= bit
+    scratch = np.zeros(PLACES + num, np.uint64)
+    scratch[U(0)] = seed
+    scores = np.empty(plies if rules.columns == 0 else rules.columns, np.float32)
+    best_score, is_best = np.empty(plies, np.float32), np.empty(plies, np.bool_)
+    entries = np.empty(U(plies) * num, np.uint64)
+    num_moves, total_error = 0, 0.0
+    for game in range(len(games.done)):
+        if games.done[game]:
+            continue
+        moves = play(
+            *(games, game, board, table, network, rules, settings, scratch, scores),
+            *(best_score, is_best, entries),
+        )
+        num_moves += moves
+        total_error += learn_backward(table, network, settings, best_score, is_best, entries, moves)
+    return num_moves, total_error

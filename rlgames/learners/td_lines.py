@@ -1,0 +1,89 @@
+"""TD learning of n-tuple networks of k in a row in a compiled kernel that plays both seats."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.learners.learner import LearnerContext, NonFiniteError
+from rlgames.learners.td_compiled import epsilon_schedule, learn_in_threads
+from rlgames.learners.td_minimax import discount_per_ply
+from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.packed_lines import Array, make_network, make_rules
+from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.trajectories import FinalStates
+
+
+class CompiledLinesTd:
+    """Plays games to their ends and learns from each before the next one; otherwise as CompiledTd.
+
+    backup: "minimax".
+    """
+
+    def __init__(
+        self, context: LearnerContext, table: Tensor, backup: str, td_lambda: float, threads: int
+    ) -> None:
+        assert isinstance(context.game, KInARow)
+        assert isinstance(context.policy, Ntuple)
+        assert backup == "minimax"
+        self.game, self.policy, self.reward = context.game, context.policy, context.reward
+        self.td_lambda, self.threads, self.stride = td_lambda, threads, table.shape[1]
+        epsilon = epsilon_schedule(context.sampling)
+        assert epsilon is not None
+        self.epsilon = epsilon
+        self._table: Array = table.numpy().reshape(-1)
+        self._network: Any = None
+        self._rules: Any = None
+
+    def play_and_learn(
+        self, pool: GamePool, plies: int | None, lr: float, progress: float
+    ) -> tuple[FinalStates, float]:
+        """Play and learn as Learner.play_and_learn; also the sum of the sizes of the errors."""
+        from rlgames.kernels.ntuple_lines import learn_games
+        from rlgames.kernels.random_lines import Games
+
+        assert plies is None
+        self._network = self._network or make_network(self.game, self.policy, self.stride)
+        self._rules = self._rules or make_rules(self.game)
+        settings = self._settings(lr, progress)
+        size = (self.threads,)
+        seeds = torch.randint(1 << 62, size, generator=pool.rng).numpy().astype(np.uint64)
+        total_error = 0.0
+
+        def learn(*part_and_seed: Any) -> tuple[int, float]:
+            *columns, seed = part_and_seed
+            games = Games(*columns)
+            return learn_games(self._table, self._network, self._rules, settings, games, seed)
+
+        def play(state: Any) -> tuple[Any, int]:
+            nonlocal total_error
+            last = type(state)(**{name: column.clone() for name, column in vars(state).items()})
+            columns = tuple(getattr(last, name).numpy() for name in Games._fields)
+            results = learn_in_threads(learn, columns, seeds)
+            total_error = sum(error for _, error in results)
+            return last, sum(num_moves for num_moves, _ in results)
+
+        final_states = pool.play_window(play, plies)
+        if not math.isfinite(total_error):
+            raise NonFiniteError("a value is not a finite number; a smaller lr may help")
+        return final_states, total_error
+
+    def _settings(self, lr: float, progress: float) -> Any:
+        from rlgames.kernels.ntuple_lines import Settings
+
+        win, draw = self.policy.payoffs
+        return Settings(
+            epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
+            lr=np.float32(lr),
+            discount=np.float32(discount_per_ply(self.reward)),
+            td_lambda=np.float32(self.td_lambda),
+            win=np.float32(win),
+            draws=np.array([draw, -draw], np.float32),
+            largest=np.float32(self.policy.max_value),
+            coherent=self.stride > 1,
+        )

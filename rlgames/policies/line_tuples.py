@@ -1,0 +1,71 @@
+"""Cells and tuples of n-tuple networks for k in a row."""
+
+from __future__ import annotations
+
+import random
+
+from torch import Tensor
+
+from rlgames.games.k_in_a_row import KInARow, KInARowState
+
+OPEN = 3
+"""The value of an empty cell where a stone can fall."""
+
+NUM_TUPLES, MAX_LENGTH = 70, 8
+"""The number and the length of default tuples (Thill, Koch and Konen 2012)."""
+
+
+def cell_values(game: KInARow, num_cell_values: int, table_size: int | None) -> int:
+    """The number of values of a cell. Raises ValueError for settings that only 2048 has."""
+    if num_cell_values < OPEN:
+        raise ValueError(
+            f"policy.num_cell_values={num_cell_values} does not tell empty cells and the stones of "
+            f"two seats apart; use {OPEN} or more"
+        )
+    if table_size is not None:
+        raise ValueError(
+            f"policy.table_size={table_size} hashes tuples of 2048 boards, not of {game.spec.name}"
+        )
+    return min(num_cell_values, OPEN + 1) if game.gravity else OPEN
+
+
+def digits(game: KInARow, state: KInARowState, num_cell_values: int) -> Tensor:
+    """Int64 [B, cells], in row-major order from the top: 0 empty, 1 and 2 with a stone of the first
+    or the second seat, OPEN if there are that many values."""
+    cells = game.cells(state).flatten(1)
+    if num_cell_values <= OPEN:
+        return cells
+    is_open = game.layout.contains(game.layout.lowest_empty_cells(state.occupied).sum(1))
+    return cells + OPEN * is_open
+
+
+def default_tuples(game: KInARow) -> list[list[int]]:
+    """NUM_TUPLES random walks over neighboring cells, the same at each call; or all cells of a
+    board with at most nine."""
+    num_cells = game.rows * game.columns
+    if num_cells <= MAX_LENGTH + 1:
+        return [list(range(num_cells))]
+    symmetries, generator = game.symmetries(), random.Random(0)
+    tuples: dict[frozenset[int], list[int]] = {}
+    for _ in range(100 * NUM_TUPLES):  # small boards may have fewer
+        cells = _walk(game, MAX_LENGTH, generator)
+        canonical = min(sorted(view) for view in symmetries[:, cells].tolist())
+        tuples.setdefault(frozenset(canonical), canonical)
+        if len(tuples) == NUM_TUPLES:
+            break
+    return list(tuples.values())
+
+
+def _walk(game: KInARow, length: int, generator: random.Random) -> list[int]:
+    """Distinct cells that a walk over neighbors meets."""
+
+    def below(limit: int) -> int:
+        return int(generator.random() * limit)
+
+    row, column = below(game.rows), below(game.columns)
+    cells = {row * game.columns + column}
+    while len(cells) < length:
+        row = min(max(row + below(3) - 1, 0), game.rows - 1)
+        column = min(max(column + below(3) - 1, 0), game.columns - 1)
+        cells.add(row * game.columns + column)
+    return sorted(cells)

@@ -1,0 +1,138 @@
+"""N-tuple networks of k in a row: what they add up, wins and draws, and the default tuples."""
+
+import pytest
+import torch
+from helpers import rng
+
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Random
+from rlgames.policies.line_tuples import default_tuples
+from rlgames.policies.ntuple import Ntuple
+from rlgames.rollouts.play import collect_games
+
+BOARDS = {
+    "connect4": (KInARow(6, 7, 4, True), [[0, 8, 16, 24], [3, 10, 17, 4], [35, 36, 41], [38]]),
+    "upright": (KInARow(5, 4, 3, True), [[0, 1, 2, 3], [16, 5]]),
+    "tictactoe": (KInARow(3, 3, 3, False), [[0, 1, 2], [4], [8, 5, 1], [0, 4, 8]]),
+    "5x5": (KInARow(5, 5, 4, False), [[0, 1, 2, 7], [12, 13]]),
+}
+
+
+def filled(game, tuples, num_cell_values=16):
+    """A network whose values are small whole numbers, so that sums are exact in any order."""
+    policy = Ntuple(game, 0.0, tuples, num_cell_values, 0.0)
+    policy.values.copy_(torch.randint(-50, 50, policy.values.shape, generator=rng(5)).float())
+    policy.payoffs = 10_000.0, 5.0
+    return policy
+
+
+def positions(game, count=200):
+    """Positions after moves of random games, final ones included."""
+    moves, _ = collect_games(game, [Random(game)], count // 5, rng(2))
+    return game.apply_action(moves.state, moves.action)[:count]
+
+
+def views(game):
+    """The cells of the board as the drawing and each of its reflections and rotations show them."""
+    grid = torch.arange(game.rows * game.columns).view(game.rows, game.columns)
+    if game.gravity:
+        return [grid, grid.flip(1)]
+    turned = [grid, grid.flip(0), grid.flip(1), grid.flip(0, 1)]
+    return turned + [view.T for view in turned]
+
+
+@pytest.mark.parametrize("num_cell_values", [3, 16])
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_in_progress_is_worth_what_its_tuples_hold_in_every_view(name, num_cell_values):
+    """Against reading the drawn board view by view; each order of the same cells counts once."""
+    game, tuples = BOARDS[name]
+    policy, state = filled(game, tuples, num_cell_values), positions(game)
+    radix = 4 if game.gravity and num_cell_values > 3 else 3
+    actual = policy.value(game, state).tolist()
+    for row in (~state.done).nonzero()[:, 0].tolist():
+        marks = "".join("".join(line) for line in game.boards(state, row)[0])
+        values = [".XO".index(mark) for mark in marks]
+        if radix == 4:
+            for column in range(game.columns):
+                pile = [n for n, mark in enumerate(marks) if n % game.columns == column]
+                empty = [n for n in pile if marks[n] == "."]
+                if empty:
+                    values[empty[-1]] = 3
+        stones = len(marks.replace(".", ""))
+        total = 0.0
+        first = 0 if stones % 2 else sum(radix ** len(each) for each in tuples)
+        for each in tuples:
+            for cells in {tuple(view.flatten()[each].tolist()) for view in views(game)}:
+                number = sum(values[cell] * radix**n for n, cell in enumerate(cells))
+                total += float(policy.values[first + number])
+            first += radix ** len(each)
+        assert actual[row] == total
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_mirrored_boards_have_equal_values(name):
+    game, tuples = BOARDS[name]
+    policy, state = filled(game, tuples), positions(game)
+    live = ~state.done
+    own, taken = (game.layout.contains(each) for each in (state.own, state.occupied))
+    for view in views(game):
+        order = view.flatten()
+        bits = game.layout.cell_bits
+        sides = [(side[:, order] * bits).sum(1).to(bits.dtype) for side in (own, taken)]
+        mirrored = game.state_from_stones(*sides)
+        assert policy.value(game, mirrored)[live].equal(policy.value(game, state)[live])
+
+
+def test_a_win_is_worth_its_reward_and_nothing_in_progress_is_worth_as_much():
+    game, tuples = BOARDS["tictactoe"]
+    policy = filled(game, tuples)
+    policy.values.fill_(1e9)
+    state = game.parse_all(["X X .\nO O .\n. . ."])
+    scores, _ = policy.scores(game, state)
+    assert scores[0].argmax() == 2
+    assert scores[0, 2] == 10_000.0
+    assert scores[0, [5, 6]].tolist() == pytest.approx([9_990.0, 9_990.0])
+    last = game.parse_all(["X X O\nO O X\nX O ."])  # the first seat draws
+    assert policy.scores(game, last)[0][0, 8] == 5.0
+    assert policy.best(game, last).tolist() == [5.0]
+
+
+def test_default_tuples_are_distinct_walks_and_the_same_at_each_call():
+    game, _ = BOARDS["connect4"]
+    tuples = default_tuples(game)
+    assert tuples == default_tuples(game)
+    assert [len(set(each)) for each in tuples] == [8] * 70
+    mirror = torch.arange(42).view(6, 7).flip(1).flatten()
+    sides = [frozenset((frozenset(t), frozenset(mirror[t].tolist()))) for t in tuples]
+    assert len(set(sides)) == 70
+    for each in tuples:  # every cell is next to another one
+        rows_columns = [divmod(cell, 7) for cell in each]
+        for row, column in rows_columns:
+            distances = [max(abs(row - r), abs(column - c)) for r, c in rows_columns]
+            assert sorted(distances)[1] == 1
+    assert default_tuples(BOARDS["tictactoe"][0]) == [list(range(9))]
+    assert all(len(each) == 8 for each in default_tuples(KInARow(2, 5, 3, True)))
+    assert all(max(each) < 12 for each in default_tuples(KInARow(1, 12, 3, True)))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["policy.num_cell_values=2"], "use 3 or more"),
+        (["policy.table_size=100"], "hashes tuples of 2048"),
+        (["policy.tuples=[[0,42]]"], "from 0 to 41"),
+        (["learner.backup=sampled"], "use learner.backup=minimax"),
+        (["reward.loss=-0.5"], "sum to zero"),
+        (["reward.draws=[1,0]"], "sum to zero"),
+        (["policy=table", "rows=3", "columns=3", "line=3", "learner.backup=minimax"], "ntuple"),
+    ],
+)
+def test_what_does_not_fit_is_refused(words, error):
+    base = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td"]
+    cfg = load_config("train", [*base, *words])
+    game = build_game(cfg)
+    with pytest.raises(ConfigError, match=error):
+        build_learner(cfg, game, build_policy(cfg, game, rng()), build_sampling(cfg), rng())
