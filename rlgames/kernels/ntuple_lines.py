@@ -27,7 +27,6 @@ import numpy as np
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.lines import has_line
-from rlgames.kernels.ntuple_values import sum_entries
 from rlgames.kernels.packed_2048 import Array, next_random
 from rlgames.kernels.random_lines import Games, Rules
 from rlgames.kernels.words import count_bits
@@ -266,6 +265,15 @@ def correct(
 
 
 @jit()
+def sum_values(table: Array, entries: Array, first: np.uint64, num: np.uint64) -> np.float32:
+    """The sum of the values at `num` entries from entries[first] on."""
+    total = np.float32(0)
+    for at in range(first, first + num):
+        total += table[entries[at]]
+    return total
+
+
+@jit()
 def learn_backward(
     table: Array,
     network: Network,
@@ -285,10 +293,10 @@ def learn_backward(
             reply = best_score[ply + 1]
         first = U(ply) * num
         target = -settings.discount * reply
-        error = target - sum_entries(table, entries, first, num)
+        error = target - sum_values(table, entries, first, num)
         total += np.float64(np.abs(error))
         correct(table, network, entries, first, error, settings.lr, settings.coherent)
-        value = clamp(sum_entries(table, entries, first, num), settings.largest)
+        value = clamp(sum_values(table, entries, first, num), settings.largest)
         reply = value + settings.td_lambda * (target - value)
     return total
 
