@@ -24,7 +24,7 @@ from rlgames.config.catalogue import (
 from rlgames.config.command import SWEEP_FLAGS, Command
 from rlgames.config.command_schemas import COMMANDS, LAUNCHERS, TEXT_KEYS
 from rlgames.config.plugins import load_plugins
-from rlgames.config.registry import SHARED_GROUPS, TRAINING_ONLY_PLAYERS
+from rlgames.config.registry import LIST_GROUPS, SHARED_GROUPS, TRAINING_ONLY_PLAYERS
 from rlgames.core.errors import ConfigError, nearest
 
 SCRIPTS = {
@@ -179,7 +179,8 @@ def _values(command: Command, words: list[str], name: str, value: str) -> Iterat
         return
     if name in TEXT_KEYS:
         yield from _files(value)
-    if name == "plugins" or key.kind.startswith("a list of"):
+    is_list = name in LIST_GROUPS and value.startswith("[")
+    if name == "plugins" or key.kind.startswith("a list of") or is_list:
         items = [path.stem for path in Path().glob("*.py")] if name == "plugins" else key.choices
         match = re.match(r"\[(?:[^\]]*,)?", value)
         head = match[0] if match else "["

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
+from rlgames.config.registry import options_of
 from rlgames.core.text import json_text, printable
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.training.eval_metrics import EvaluationResult
@@ -53,12 +55,14 @@ def print_result(result: TrainingResult) -> None:
     print(printable(f"{result.seconds:.1f} s, in {result.directory}"))
 
 
-def print_next_commands(run: Path, modules: list[str]) -> None:
+def print_next_commands(run: Path, modules: list[str], loggers: Iterable[str]) -> None:
     """The commands that people type next for a run that needs these plugins."""
     commands = [command_for_run(name, run, modules) for name in ("eval", "play")]
-    commands.append(shlex.join(["tensorboard", "--logdir", str(run)]))
-    for lead, command in zip(("next: ", *["      "] * 2), commands, strict=True):
-        print(printable(lead + command))
+    viewers = [options_of("logger")[name].viewer for name in loggers]
+    for viewer in filter(None, viewers):
+        commands.append(shlex.join(str(run) if word == "RUN" else word for word in viewer))
+    for number, command in enumerate(commands):
+        print(printable(("      " if number else "next: ") + command))
 
 
 def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:

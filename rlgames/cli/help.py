@@ -20,11 +20,12 @@ from rlgames.config.catalogue import (
     groups_of,
     keys_of,
     keys_of_command,
+    option_names,
     options,
 )
 from rlgames.config.command import Command
 from rlgames.config.command_schemas import LAUNCHERS
-from rlgames.config.registry import REGISTRY, SHARED_GROUPS
+from rlgames.config.registry import LIST_GROUPS, REGISTRY, SHARED_GROUPS
 from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.core.text import columns
 
@@ -125,6 +126,8 @@ def _explained(command: Command, words: Sequence[str]) -> list[list[str]]:
             raise unknown_key(name, list(known))
         if name in groups and equals and value != "null":
             whole, parts = value.strip("'\""), value.split(",")
+            if name in LIST_GROUPS:
+                parts = option_names(value)
             several = parts if {*parts} <= {*known[name].choices} else [whole]
             sections += [_option(command, name, option, known[name]) for option in several]
         elif name in groups:

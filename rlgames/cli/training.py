@@ -88,5 +88,5 @@ def _run(cfg: DictConfig, training: Callable[[Callback | None], TrainingResult |
         return report_error(to_user_error(error), False, 3)
     assert result is not None
     print_result(result)
-    print_next_commands(result.directory, list(cfg.plugins))
+    print_next_commands(result.directory, list(cfg.plugins), map(str, cfg.logger))
     return 0

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames.config import plugins
 from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.compose import load_config
+from rlgames.config.registry import LIST_GROUPS
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
 from rlgames.core.untrusted import sanitized
@@ -85,6 +86,8 @@ def drop_training_overrides(command: str, overrides: list[str], trained: DictCon
             remaining.append(text)
             continue
         node = trained.game.get(name) if is_game_key else OmegaConf.select(trained, name)
+        if top in LIST_GROUPS:
+            continue  # where it was logged says nothing about the agent
         current = node.get("name") if isinstance(node, DictConfig) else node
         if str(current) != value:
             wrong.append(f"{text} differs from the trained {name}={sanitized(current, 100)}")

@@ -18,7 +18,12 @@ import yaml
 
 from rlgames.config.command import Group
 from rlgames.config.command_schemas import COMMANDS, CONFIGS
-from rlgames.config.registry import REGISTRY, SHARED_GROUPS, TRAINING_ONLY_PLAYERS
+from rlgames.config.registry import (
+    LIST_GROUPS,
+    REGISTRY,
+    SHARED_GROUPS,
+    TRAINING_ONLY_PLAYERS,
+)
 from rlgames.config.schema import POSITIVE, defaults
 from rlgames.core.untrusted import YAML_LOADER
 
@@ -92,8 +97,23 @@ def description(group: str, name: str) -> str:
     return next(comments, "#")[1:].strip()
 
 
+def option_names(text: str) -> list[str]:
+    """The options that a value names, typed as one name or as a list, as in [tensorboard,csv]."""
+    return [name.strip("'\" ") for name in text.strip("[]").split(",") if name.strip("'\" ")]
+
+
 def keys_of(group: str, option: str) -> list[Key]:
-    """The keys of an option, with the prefix of the group (or of a key that holds a player)."""
+    """The keys of an option, with the prefix of the group (or of a key that holds a player).
+
+    Where a group can hold several options, option may be a list of them, as it is typed.
+    """
+    if group in LIST_GROUPS:
+        names = option_names(option)
+        return [key for name in names for key in _keys_of(group, name, f"{group}.{name}.")]
+    return _keys_of(group, option, "" if group == "game" else f"{group}.")
+
+
+def _keys_of(group: str, option: str, prefix: str) -> list[Key]:
     folder = SHARED_GROUPS.get(group, group)
     node, explanations = option_values(folder, option), _explanations(folder, option)
     name = str(node.get("name", option))
@@ -106,7 +126,6 @@ def keys_of(group: str, option: str) -> list[Key]:
         | _explanations(folder, name)
         | explanations
     )
-    prefix = "" if group == "game" else f"{group}."
     keys = _keys(part.schema, node, explanations, prefix)
     return [key for key in keys if key.name != f"{prefix}name"]
 

@@ -16,7 +16,7 @@ from rlgames.config.catalogue import kind_of, range_in_words
 from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.legacy_defaults import with_legacy_defaults
 from rlgames.config.plugins import plugins_override
-from rlgames.config.registry import options_of, schema_of
+from rlgames.config.registry import LIST_GROUPS, options_of, schema_of
 from rlgames.config.schema import defaults
 from rlgames.config.suggestions import unknown_key, unknown_value
 from rlgames.core.errors import ConfigError, UnknownPart, nearest
@@ -38,24 +38,46 @@ def check_config(command: str, config: DictConfig) -> DictConfig:
     result: dict[str, Any] = {}
     for group in CONFIGS[command].group_names:
         node = config.get(group)
-        if node is None:
-            continue
-        name = str(node.get("name") if isinstance(node, DictConfig) else node)
-        try:
-            schema = schema_of(group, name)
-        except KeyError:
-            known = list(options_of(group))
-            raise UnknownPart(f"no {group} is called {name!r}", nearest(name, known)) from None
-        if not isinstance(node, DictConfig):
-            raise ConfigError(f"{group} has no keys, not even its name")
-        result[group] = values = defaults(schema) | typed_values(schema, node, group)
-        if missing := [key for key, value in values.items() if value == MISSING]:
-            raise ConfigError(f"{group}.name={name} needs {group}.{missing[0]}=")
+        if group in LIST_GROUPS:
+            result[group] = {} if node is None else _check_options(group, node)
+        elif node is not None:
+            result[group] = _check_option(group, group, node)
     schema = CONFIGS[command].schema
     names = {*config}  # also of missing values, which `in config` leaves out
     own = [item.name for item in fields(schema) if item.name in names]
     result.update(typed_values(schema, config, "", own))
     return OmegaConf.create(result)
+
+
+def _check_options(group: str, node: Any) -> dict[str, Any]:
+    """The checked keys of each option that a config names of a group of LIST_GROUPS."""
+    if not isinstance(node, DictConfig):
+        raise ConfigError(f"{group} names no options with their keys")
+    result = {}
+    for name in map(str, node):
+        result[name] = _check_option(group, f"{group}.{name}", node[name])
+        if result[name]["name"] != name:
+            raise ConfigError(f"{group}.{name}.name={result[name]['name']} is another option")
+    return result
+
+
+def _check_option(group: str, prefix: str, node: Any) -> dict[str, Any]:
+    """The checked keys of an option, defaults included; prefix: before its keys as they are typed.
+
+    Raises ConfigError, UnknownPart where no option has this name.
+    """
+    name = str(node.get("name") if isinstance(node, DictConfig) else node)
+    try:
+        schema = schema_of(group, name)
+    except KeyError:
+        known = list(options_of(group))
+        raise UnknownPart(f"no {group} is called {name!r}", nearest(name, known)) from None
+    if not isinstance(node, DictConfig):
+        raise ConfigError(f"{prefix} has no keys, not even its name")
+    values = defaults(schema) | typed_values(schema, node, prefix)
+    if missing := [key for key, value in values.items() if value == MISSING]:
+        raise ConfigError(f"{prefix}.name={name} needs {prefix}.{missing[0]}=")
+    return values
 
 
 def typed_values(

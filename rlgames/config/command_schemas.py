@@ -168,6 +168,7 @@ TRAIN = PrimaryConfig(
         Group("eval_opponent", "random", "player in the other seat in evaluations"),
         Group("teacher", help="player that learner=behavior_cloning imitates"),
         SEARCH,
+        Group("logger", "tensorboard", "where metrics and pictures go, as in [tensorboard,csv]"),
     ),
     presets=Group("experiment", help="preset; null: the one named after the game, if any"),
 )

@@ -33,7 +33,7 @@ from rlgames.config.hydra_keys import check_files, check_typed, is_hydra_word
 from rlgames.config.overrides import hydra_words, parse_overrides
 from rlgames.config.plugins import load_plugins
 from rlgames.config.primary import Primary, split_primary
-from rlgames.config.registry import SHARED_GROUPS
+from rlgames.config.registry import LIST_GROUPS, SHARED_GROUPS
 from rlgames.config.schema import defaults
 from rlgames.config.suggestions import unknown_key
 from rlgames.core.errors import ConfigError
@@ -82,6 +82,8 @@ def add_option(group: str, name: str, schema: type) -> None:
                 raise ValueError(f"{group}={name} cannot have the key {key}: commands have it")
         inside = {"name": name} | {key: f"${{{key}}}" for key in own}
         node, package = own | {"game": inside}, "_global_"
+    elif group in LIST_GROUPS:
+        package = f"{group}.{name}"
     if option_file(group, name) is None:  # Hydra would match the two, and warn
         ConfigStore.instance().store(name, node, group, package)
 
@@ -227,6 +229,11 @@ def _drop_settings_of_other_options(
     for group in CONFIGS[command].group_names:
         if any(re.fullmatch(rf"~(\w+@)?{group}", word) for word in words) and group in config:
             config[group] = None  # a preset may have set keys of it
+        if group in LIST_GROUPS:
+            if config.get(group) is not None:
+                nodes = config[group].items()
+                config[group] = {name: node for name, node in nodes if "name" in node}
+            continue
         typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
         if not has_preset or not typed_in or group == "game" or config.get(group) is None:
             continue
@@ -309,6 +316,8 @@ def _explained(
     for key, node in ((str(key), node) for key, node in known.items()):
         if isinstance(node, DictConfig):
             names += [key + "." + str(inner) for inner in node]
+            if key in LIST_GROUPS:
+                names += [f"{key}.{inner!s}.{leaf}" for inner in node for leaf in node[inner]]
     for text in wrong:
         typed = text.split("=")[0].split("@")[-1]
         if typed not in names and not is_hydra_word(text):

@@ -22,6 +22,7 @@ LEGACY_TRAIN_DEFAULTS: dict[str, Any] = {
     "batch": 256,
     "lr": 0.001,
     "log_every": 500,
+    "logger": {"tensorboard": {"name": "tensorboard"}},
 }
 """The same for keys at the top of a training's config."""
 

@@ -16,7 +16,7 @@ from rlgames.config.catalogue import conf_dir, options, quoted, valid_options
 from rlgames.config.command import Group
 from rlgames.config.command_schemas import CONFIGS
 from rlgames.config.hydra_keys import is_hydra_word
-from rlgames.config.registry import PLAYER_KEYS, REGISTRY, SHARED_GROUPS
+from rlgames.config.registry import LIST_GROUPS, PLAYER_KEYS, REGISTRY, SHARED_GROUPS
 from rlgames.config.suggestions import unknown_option
 from rlgames.config.synonyms import option_synonym
 from rlgames.core.errors import ConfigError, nearest
@@ -60,7 +60,7 @@ def _nullable_groups(command: str) -> set[str]:
     """The groups that a config need not have."""
     config = CONFIGS[command]
     groups = [*config.groups, *([config.presets] if config.presets else [])]
-    return {group.name for group in groups if group.default is None}
+    return {group.name for group in groups if group.default is None or group.name in LIST_GROUPS}
 
 
 def _removal(word: str, command: str) -> str:
@@ -71,6 +71,8 @@ def _removal(word: str, command: str) -> str:
         raise ConfigError(f"{word}: {name} cannot be removed", hint)
     if name == "experiment":  # for composing, which knows the preset of the game
         return "experiment=null"
+    if name in LIST_GROUPS:
+        return f"{name}=[]"
     group = SHARED_GROUPS.get(name, name)
     return f"~{group}" if group == name else f"~{group}@{name}"
 
@@ -127,6 +129,15 @@ def _parsed(parser: OverridesParser, word: str) -> Override:
         ) from None
 
 
+def _check_options(group: str, value: Any) -> None:
+    """Raises ConfigError unless a value names an option of the group, or a list of them where it
+    can."""
+    is_list = isinstance(value, list) and group in LIST_GROUPS
+    for name in map(str, value if is_list else [value]):
+        if name not in options(group) and name != "None":
+            raise unknown_option(group, sanitized(name, 100), options(group))
+
+
 class _Options:
     """The options that glob() may name: those that can be typed."""
 
@@ -151,7 +162,5 @@ def parse_overrides(words: list[str]) -> list[Override]:
         if name == "config" and override.is_sweep_override():
             raise ConfigError(f"{line} names several configs", "write one")
         if name in groups and not override.is_sweep_override():
-            value = str(override.value())
-            if value not in options(name) and value != "None":
-                raise unknown_option(name, value, options(name))
+            _check_options(name, override.value())
     return parsed

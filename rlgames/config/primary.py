@@ -21,7 +21,7 @@ from rlgames.config import catalogue
 from rlgames.config.catalogue import options
 from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.overrides import parse_overrides
-from rlgames.config.registry import SHARED_GROUPS
+from rlgames.config.registry import LIST_GROUPS, SHARED_GROUPS
 from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.core.errors import ConfigError, nearest_directory
 from rlgames.core.untrusted import is_plain_yaml, sanitized
@@ -111,7 +111,15 @@ def _preset(path: Path, node: DictConfig) -> DictConfig:
     for group in TRAIN.group_names:
         folder = SHARED_GROUPS.get(group, group)
         key = folder if folder == group else f"{folder}@{group}"
+        is_list = group in LIST_GROUPS
+        if is_list and group not in values:
+            continue  # the config is of a version without this group
         part = values.pop(group, None)
+        if is_list:
+            names, keys = _options_of_list(group, part)
+            defaults.append({f"override /{key}": names})
+            settings |= {group: keys} if keys else {}
+            continue
         if part is None:
             defaults.append({f"override /{key}": None})
             continue
@@ -133,6 +141,23 @@ def _preset(path: Path, node: DictConfig) -> DictConfig:
         if key not in TRAIN.key_names:
             raise unknown_key(key, names)
     return OmegaConf.create({"defaults": defaults, **settings, **values})
+
+
+def _options_of_list(group: str, part: Any) -> tuple[list[str], dict[str, Any]]:
+    """The options that a config names of a group of LIST_GROUPS, and the keys of each."""
+    if isinstance(part, str):
+        part = [part]
+    names = [sanitized(name, 100) for name in part or ()]
+    for name in names:
+        if name not in options(group):
+            raise unknown_option(group, name, options(group))
+    nodes = part if isinstance(part, dict) else {}
+    keys = {
+        str(name): {key: each for key, each in node.items() if key != "name"}
+        for name, node in nodes.items()
+        if isinstance(node, dict)
+    }
+    return names, keys
 
 
 def _texts(tree: Any) -> Iterator[str]:

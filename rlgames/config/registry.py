@@ -10,6 +10,7 @@ from typing import Any
 
 from rlgames.config.options.games import GAMES
 from rlgames.config.options.learners import LEARNERS
+from rlgames.config.options.loggers import LOGGERS
 from rlgames.config.options.players import PLAYERS
 from rlgames.config.options.policies import POLICIES
 from rlgames.config.options.rewards import REWARDS
@@ -26,6 +27,7 @@ REGISTRY: dict[str, dict[str, Part]] = {
     "player": PLAYERS,
     "search": SEARCHES,
     "hparams_search": HPARAMS_SEARCHES,
+    "logger": LOGGERS,
 }
 
 PLAYER_KEYS = ("player", "opponent", "eval_opponent", "teacher")
@@ -33,6 +35,10 @@ PLAYER_KEYS = ("player", "opponent", "eval_opponent", "teacher")
 
 SHARED_GROUPS = {**dict.fromkeys(PLAYER_KEYS, "player"), "opponent_search": "search"}
 """The group whose options a key has, where that is not the group of its own name."""
+
+LIST_GROUPS = ("logger",)
+"""Groups of which a config may name several options, or none. Such a group holds a node of keys for
+each option, as in logger.csv.name."""
 
 TRAINING_ONLY_PLAYERS = tuple(name for name, part in PLAYERS.items() if part.training_only)
 

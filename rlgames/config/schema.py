@@ -57,6 +57,8 @@ class Part:
     is_quick: this player moves at once, so that a training may measure random play against it
         before its first game.
     gym_id: the game's name among Gymnasium's environments.
+    extra: the package that this logger needs, which the extra of the same name installs.
+    viewer: the command that shows what this logger wrote, with RUN for the run's directory.
     """
 
     schema: type
@@ -64,6 +66,8 @@ class Part:
     training_only: bool = False
     is_quick: bool = False
     gym_id: str | None = None
+    extra: str | None = None
+    viewer: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """The class or function itself."""

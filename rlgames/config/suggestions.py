@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rlgames.config.registry import group_of
+from rlgames.config.registry import LIST_GROUPS, group_of, options_of
 from rlgames.config.renamed import RENAMED_KEYS, RENAMED_OPTIONS, RENAMED_VALUES
 from rlgames.config.synonyms import key_synonyms, option_synonym, options_with
 from rlgames.core.errors import ConfigError, nearest
@@ -15,7 +15,7 @@ def unknown_key(name: str, names: Sequence[str], hint: str = "") -> ConfigError:
     new_name = _present_key(name)
     if new_name in names:
         return ConfigError(f"{name} is now {new_name}", f"write {new_name}=")
-    if synonym := _synonym_hint(name, names):
+    if synonym := _synonym_hint(name, names) or _unchosen_option(name, names):
         return ConfigError(f"no key is called {name!r} here", synonym)
     suggestion = nearest(name, list(names))
     if hint and not suggestion.startswith("did you mean"):
@@ -53,6 +53,16 @@ def _synonym_hint(name: str, names: Sequence[str]) -> str:
         options = options_with(synonym.key) if dot and group in names else []
         if options:
             return f"{synonym.key} is a key of {group}={' or '.join(options)}"
+    return ""
+
+
+def _unchosen_option(name: str, names: Sequence[str]) -> str:
+    """What to write for a key of an option that was not chosen, of a group that can hold several;
+    empty for any other."""
+    group, _, rest = name.partition(".")
+    option = rest.partition(".")[0]
+    if group in LIST_GROUPS and option in options_of(group) and f"{group}.{option}" not in names:
+        return f"it is a key of {group}={option}, which is not chosen"
     return ""
 
 

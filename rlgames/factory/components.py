@@ -28,6 +28,7 @@ from rlgames.policies.afterstate_network import AfterstateNetwork
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward
+from rlgames.runs.loggers.logger import Logger
 from rlgames.sampling import Argmax, Sampling
 from rlgames.search.mcts import Mcts
 from rlgames.search.self_play import SearchSelfPlay
@@ -40,6 +41,7 @@ KINDS: dict[str, type] = {
     "learner": Learner,
     "player": Player,
     "search": Player,
+    "logger": Logger,
 }
 """The base class of the parts of each group that takes parts of one's own."""
 

@@ -18,7 +18,10 @@ from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import read_run
 
-NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
+NEW_FILES = (
+    *("config.yaml", "run.json", "metrics.jsonl", "train.log"),
+    *("metrics.csv", "results.csv"),
+)
 """The files that a new run creates beside its checkpoints and pictures."""
 
 SWEEP_FILES = ("sweep.json", "stop", "multirun.yaml", "optuna.db")

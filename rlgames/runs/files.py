@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from rlgames.config.command_schemas import TRAIN
+from rlgames.config.registry import LIST_GROUPS
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import YAML_LOADER, checked_int, is_plain_yaml, parse_json
@@ -129,7 +130,8 @@ def last_metrics(directory: Path) -> dict[str, float]:
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a run, except `out`, by the names that users type.
+    """The settings of a run by the names that users type, except `out` and `logger`, which change
+    nothing in it.
 
     The choice of a group has the group's name; it is None for a group without a choice, so that all
     runs have the same names.
@@ -144,8 +146,11 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
                 flat[str(name)] = leaf
             else:
                 flat[key if name == "game" else f"{name}.{key}"] = leaf
-    flat.pop("out", None)
-    return flat
+    return {
+        name: value
+        for name, value in flat.items()
+        if name.partition(".")[0] not in ("out", *LIST_GROUPS)
+    }
 
 
 def follows_from_option(name: str, settings: Iterable[dict[str, Any]]) -> bool:

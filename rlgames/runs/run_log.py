@@ -11,10 +11,9 @@ import platform
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import remove_leftovers
+from rlgames.runs.checkpoint import BEST, remove_leftovers
 from rlgames.runs.directory import (
     DirectoryLock,
     check_new_run,
@@ -33,46 +32,22 @@ from rlgames.runs.directory import (
 from rlgames.runs.event_file import remove_events
 from rlgames.runs.files import load_run, metric_lines
 from rlgames.runs.hyperparameters import listed_settings
+from rlgames.runs.loggers.logger import (
+    Loggers,
+    ResumePoint,
+    RunResults,
+    RunStart,
+    build_loggers,
+    valid_run_ids,
+)
 from rlgames.runs.provenance import provenance, timestamp
-from rlgames.runs.tensorboard import TensorBoardLogger
 
 MAX_REPEATED_LINES = 100
-"""Lines of the last checkpoint's games that TensorBoard is sent again when a run resumes."""
+"""Lines of the last checkpoint's games that loggers are given when a run resumes."""
 
 
 RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
 """The fields of run.json that a run has when it is done; `results` is about its best checkpoint."""
-
-
-class ResumePoint(NamedTuple):
-    """Where a run resumes: games played, and lines of metrics.jsonl that belong to them.
-
-    num_events: TensorBoard's events that belong to them; None: unknown, in checkpoints of earlier
-    versions. is_changed: the run resumes with another config.
-    """
-
-    games: int
-    num_lines: int
-    num_events: int | None = None
-    is_changed: bool = False
-
-
-@dataclass(frozen=True)
-class RunResults:
-    """The final evaluations of a run that is done.
-
-    best, final: the metrics of the checkpoint that was selected and of the final network.
-    best_games: games played before the best checkpoint was saved. is_exact: all ways the games can
-    go were played. references: random and optimal play, as far as known. opponent_statistics: of
-    the opponent's play against the best checkpoint, see Player.statistics.
-    """
-
-    best: dict[str, float]
-    final: dict[str, float]
-    best_games: int
-    is_exact: bool
-    references: dict[str, float]
-    opponent_statistics: dict[str, float]
 
 
 class RunLog:
@@ -112,55 +87,47 @@ class RunLog:
             self._metrics = storage.open_to_append(directory, "metrics.jsonl")
             self.logger, self._handler = _open_logger(directory)
             self._random: float | None = None
-            first_games = resume_point.games
-            num_events = resume_point.num_events
-            self._tensorboard = TensorBoardLogger(
-                directory, first_games, self._warn, interrupts, num_events
-            )
-            self._has_references = bool(num_events)
+            self._metric = ""
+            self._has_references = bool(resume_point.num_events)
             self._cannot_draw = False
-            if not num_events or resume_point.is_changed:
-                self._tensorboard.text(first_games, "config", yaml)
-                self._tensorboard.hyperparameters(listed)
-            # TensorBoard forgets them with what came after.
-            for line in repeated if num_events is None else ():
-                metrics = {name: value for name, value in line.items() if name != "games"}
-                self._tensorboard.scalars(first_games, metrics)
+            self._loggers = Loggers(build_loggers(config), self._warn, interrupts)
+            start = RunStart(directory, config, yaml, listed, resume_point, repeated)
+            self._start_loggers(start)
         except BaseException:
             remove_new_directories(created)
             self._lock.release()
             raise
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
-        """Write a line of metrics.jsonl, and the same metrics to TensorBoard."""
+        """Write a line of metrics.jsonl, and the same metrics to the loggers."""
         with storage.errors_name(self.directory / "metrics.jsonl"):
             self._metrics.write(json.dumps({"games": games, **metrics}).encode() + b"\n")
             self._metrics.flush()
         self.num_lines += 1
-        self._tensorboard.scalars(games, metrics)
+        self._loggers.scalars(games, metrics)
         if self._random is not None and any(name.startswith("eval/") for name in metrics):
-            self._tensorboard.reference("random", self._random, (games,))
+            self._log_reference(games, "random", self._random)
 
     def set_references(self, games: int, metric: str, best_by: str, random: float | None) -> None:
         """Record the metric of the game, the one that selects the best checkpoint, and what random
         play reaches, which is drawn beside the metric."""
         self._run |= {"figure": metric, "best_by": best_by}
         self._write_run()
-        self._tensorboard.layout(metric, best_by, write=not self._has_references)
-        self._random = random
+        self._loggers.layout(metric, best_by)
+        self._metric, self._random = metric, random
         if random is not None and not self._has_references:
-            self._tensorboard.reference("random", random, (games,))
+            self._log_reference(games, "random", random)
 
     def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        """A histogram in TensorBoard."""
-        self._tensorboard.histogram(games, name, values)
+        """A histogram for the loggers."""
+        self._loggers.histogram(games, name, values)
 
     def image(self, games: int, name: str, encoded: bytes) -> None:
-        """A PNG or a GIF, in TensorBoard and, only the latest, as pictures/NAME.
+        """A PNG or a GIF for the loggers and, only the latest, as pictures/NAME.
 
         If that cannot be written, this is reported once, and there are no more of them.
         """
-        self._tensorboard.image(games, name, encoded)
+        self._loggers.image(games, name, encoded)
         suffix = "gif" if encoded.startswith(b"GIF") else "png"
         name = f"pictures/{name.replace('/', '_')}.{suffix}"
         if self._cannot_draw:
@@ -177,11 +144,11 @@ class RunLog:
     @property
     def num_events(self) -> int:
         """TensorBoard's events, of all processes of the run."""
-        return self._tensorboard.num_events
+        return self._loggers.num_events
 
     def flush(self) -> None:
-        """Force metrics and events to the disk."""
-        self._tensorboard.sync()
+        """Force metrics and what loggers wrote to the disk."""
+        self._loggers.sync()
         with storage.errors_name(self.directory / "metrics.jsonl"):
             storage.sync_file(self._metrics)
 
@@ -195,7 +162,7 @@ class RunLog:
         if results is not None:
             self._write_results(games, results)
             self.flush()  # before run.json counts on it
-        self._tensorboard.close()
+        self._loggers.close(status)
         ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
         self._run |= ending
         self._write_run()
@@ -208,6 +175,17 @@ class RunLog:
         self.logger.removeHandler(self._handler)
         self._handler.close()
         self._lock.release()
+
+    def _start_loggers(self, start: RunStart) -> None:
+        """Start the loggers, and note the ids of the run in their trackers."""
+        self._loggers.start(start, valid_run_ids(self._run.get("trackers")))
+        if self._loggers.run_ids:
+            self._run["trackers"] = self._loggers.run_ids
+            self._write_run()
+
+    def _log_reference(self, games: int, name: str, value: float) -> None:
+        """A point of a flat line in the chart of the game's metric."""
+        self._loggers.reference(games, f"reference/{self._metric}/{name}", value)
 
     def _claim(self, config: dict[str, Any], yaml: str, resumed_at: ResumePoint | None) -> None:
         """Make the directory that of this run and process."""
@@ -240,8 +218,9 @@ class RunLog:
         for name, value in results.references.items():
             # TensorBoard forgets those points of a line that come after its newest one.
             if name != "random" or self._random is None:
-                self._tensorboard.reference(name, value, (0, games))
-        self._tensorboard.results(games, results.best)
+                self._log_reference(0, name, value)
+                self._log_reference(games, name, value)
+        self._loggers.results(games, results, self.directory / "checkpoints" / BEST)
         self._run |= {
             "results": results.best | results.references,
             "final_results": results.final,

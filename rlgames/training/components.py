@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
+from rlgames.config.checks import to_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
@@ -31,6 +32,7 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.loggers.logger import check_loggers
 from rlgames.training.collector import Collector
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 
@@ -58,6 +60,7 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
 
     Raises ConfigError where the components do not fit together.
     """
+    check_loggers(to_plain(cfg))
     device = build_device(cfg)
     game = build_game(cfg).to(device)
     # Whatever can be refused is refused before a large network is made, which takes long.

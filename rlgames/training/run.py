@@ -28,7 +28,8 @@ from rlgames.runs.directory import (
     remove_new_directories,
 )
 from rlgames.runs.files import read_metrics
-from rlgames.runs.run_log import ResumePoint, RunLog, RunResults
+from rlgames.runs.loggers.logger import ResumePoint, RunResults
+from rlgames.runs.run_log import RunLog
 from rlgames.training.callbacks import Callback, CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.components import build_components

@@ -140,7 +140,8 @@ def test_help_shows_every_key_of_an_option(group, option):
     values = catalogue.option_values(group, option)
     for item in fields(registry.REGISTRY[group][option].schema):
         if item.name != "name":
-            key = item.name if group == "game" else f"{typed}.{item.name}"
+            prefix = f"{typed}.{option}" if group in registry.LIST_GROUPS else typed
+            key = item.name if group == "game" else f"{prefix}.{item.name}"
             default, told = explained(text, key)
             assert default == catalogue.as_typed(values[item.name])
             assert all(str(choice) in told for choice in item.metadata.get("of", ()))
@@ -248,7 +249,10 @@ def test_an_experiment_is_listed_with_its_settings(name):
     now = catalogue.chosen_options("train", [f"experiment={name}"])
     assert now["experiment"] == name
     for group in command_schemas.TRAIN.group_names:
-        assert now.get(group) == (cfg[group].name if cfg.get(group) else None)
+        if group in registry.LIST_GROUPS:
+            assert catalogue.option_names(now[group]) == [*cfg[group]]
+        else:
+            assert now.get(group) == (cfg[group].name if cfg.get(group) else None)
     for key, value in catalogue.experiment_overrides(name).items():
         if "." in key:
             group, inner = key.split(".")

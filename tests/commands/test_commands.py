@@ -16,6 +16,7 @@ from rlgames.config.catalogue import options
 from rlgames.config.checks import from_plain, to_plain
 from rlgames.config.command_schemas import TRAIN
 from rlgames.config.compose import load_config
+from rlgames.config.registry import LIST_GROUPS
 from rlgames.core.errors import ConfigError
 from rlgames.sweeps import jobs
 
@@ -210,7 +211,7 @@ def every_file():
     """For every option of every group the words that it needs; two that need each other once."""
     found: dict[Any, Any] = {}
     for group in TRAIN.group_names:
-        for option in options(group):
+        for option in options(group) if group not in LIST_GROUPS else ():  # test_loggers.py
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
             if option not in ("expectimax", "dedieu_amar"):  # they count no visits to learn from
                 found.setdefault(frozenset(words), words)

@@ -28,7 +28,8 @@ from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint
 from rlgames.runs.directory import check_new_run, lock_directory
 from rlgames.runs.files import read_run
 from rlgames.runs.hyperparameters import MANIFEST
-from rlgames.runs.run_log import ResumePoint, RunLog
+from rlgames.runs.loggers.logger import ResumePoint
+from rlgames.runs.run_log import RunLog
 from rlgames.sweeps.sweep import Sweep
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.collector import Collector

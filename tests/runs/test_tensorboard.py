@@ -25,7 +25,8 @@ from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
-from rlgames.runs.tensorboard import TensorBoardLogger
+from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
+from rlgames.runs.loggers.tensorboard import TensorBoardLogger
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training import game_images
 
@@ -40,16 +41,21 @@ GAMES = {
 }
 
 
+def start_of_run(directory, games=0):
+    """That of a run which resumes after this many games and does not know its events."""
+    return RunStart(directory, {}, "", {}, ResumePoint(games, 0))
+
+
 @pytest.mark.parametrize("numbers", [(99, 1000), (1000, 99)])
 def test_resumed_within_a_second(tmp_path, monkeypatch, numbers):
     """TensorBoard reads first what was written first, whatever the number of the process."""
     for first, number in zip((0, 30), numbers, strict=True):
         monkeypatch.setattr(os, "getpid", lambda number=number: number)
-        with Interrupts() as interrupts:
-            charts = TensorBoardLogger(tmp_path, first, pytest.fail, interrupts)
-            for games in range(first, first + 50, 10):
-                charts.scalars(games, {"train/loss": first})
-            charts.close()
+        charts = TensorBoardLogger()
+        charts.start(start_of_run(tmp_path, first))
+        for games in range(first, first + 50, 10):
+            charts.scalars(games, {"train/loss": first})
+        charts.close("done")
     found = EventAccumulator(str(tmp_path))
     found.Reload()
     shown = [(event.step, event.value) for event in found.Scalars("train/loss")]
@@ -58,21 +64,23 @@ def test_resumed_within_a_second(tmp_path, monkeypatch, numbers):
 
 def test_logging_starts_no_thread_and_patches_nothing(tmp_path):
     before = threading.excepthook, threading.active_count()
-    with Interrupts() as interrupts:
-        logger = TensorBoardLogger(tmp_path, 0, pytest.fail, interrupts)
-        logger.scalars(0, {"train/loss": 1.0})
-        assert (threading.excepthook, threading.active_count()) == before
-        logger.close()
+    logger = TensorBoardLogger()
+    logger.start(start_of_run(tmp_path))
+    logger.scalars(0, {"train/loss": 1.0})
+    assert (threading.excepthook, threading.active_count()) == before
+    logger.close("done")
 
 
 def test_an_error_is_reported_once_and_ends_logging(tmp_path):
     warnings: list[str] = []
     with Interrupts() as interrupts:
-        logger = TensorBoardLogger(tmp_path / "missing", 0, warnings.append, interrupts)
-        logger.scalars(0, {"train/loss": 1.0})
-        logger.close()
+        loggers = Loggers({"tensorboard": TensorBoardLogger()}, warnings.append, interrupts)
+        loggers.start(start_of_run(tmp_path / "missing"), {})
+        loggers.scalars(0, {"train/loss": 1.0})
+        loggers.close("done")
     (warning,) = warnings
-    assert "TensorBoard's file cannot be written" in warning
+    assert "logger=tensorboard failed" in warning
+    assert "the run continues without it" in warning
 
 
 class Plain(KInARow):

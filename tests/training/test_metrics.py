@@ -50,7 +50,8 @@ def logged(run):
     """The names of all that TensorBoard shows of a run, but what plugins keep for themselves."""
     events = EventAccumulator(str(run)).Reload()
     names = {name for part in ("scalars", "images", "histograms") for name in events.Tags()[part]}
-    return names | {"config"} if "config/text_summary" in events.Tags()["tensors"] else names
+    texts = {"config", "results"}
+    return names | {name for name in texts if f"{name}/text_summary" in events.Tags()["tensors"]}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""Loggers: where the config, metrics, pictures and results of a run go."""

@@ -1,0 +1,242 @@
+"""The contract of loggers, and the loggers of a run as one that never fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlgames.config.registry import load_part, options_of
+from rlgames.core.errors import ConfigError
+from rlgames.core.signals import Interrupts
+from rlgames.core.untrusted import sanitized
+
+MAX_REASON_LENGTH = 300
+"""Characters of a library's error that a warning repeats."""
+
+ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""A tracker's ids of runs; run.json, which holds them, may come from a stranger."""
+
+
+class ResumePoint(NamedTuple):
+    """Where a run resumes: games played, and lines of metrics.jsonl that belong to them.
+
+    num_events: TensorBoard's events that belong to them; None: unknown, in checkpoints of earlier
+    versions. is_changed: the run resumes with another config.
+    """
+
+    games: int
+    num_lines: int
+    num_events: int | None = None
+    is_changed: bool = False
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """The final evaluations of a run that is done.
+
+    best, final: the metrics of the checkpoint that was selected and of the final network.
+    best_games: games played before the best checkpoint was saved. is_exact: all ways the games can
+    go were played. references: random and optimal play, as far as known. opponent_statistics: of
+    the opponent's play against the best checkpoint, see Player.statistics.
+    """
+
+    best: dict[str, float]
+    final: dict[str, float]
+    best_games: int
+    is_exact: bool
+    references: dict[str, float]
+    opponent_statistics: dict[str, float]
+
+    @property
+    def table(self) -> list[tuple[str, float | None, float | None]]:
+        """Each metric, and its values for the best and for the final network; None: not measured.
+        References have one value, in the first column."""
+        best = self.best | {f"reference {name}": value for name, value in self.references.items()}
+        names = dict.fromkeys((*best, *self.final))
+        return [(name, best.get(name), self.final.get(name)) for name in names]
+
+
+TABLE_COLUMNS = ("metric", "best checkpoint", "final network")
+"""The columns of RunResults.table."""
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """What a logger is given when a process of a run starts.
+
+    config: plain; yaml: the same as text. settings: those that distinguish the run from others.
+    resume_point: where it resumes; of 0 games for a new run. repeated: lines of metrics.jsonl that
+    were logged at the games of the resume point. run_id: the run's id in this tracker, from an
+    earlier process of the run; None without one.
+    """
+
+    directory: Path
+    config: dict[str, Any]
+    yaml: str
+    settings: dict[str, Any]
+    resume_point: ResumePoint = ResumePoint(0, 0)
+    repeated: list[dict[str, float]] = field(default_factory=list)
+    run_id: str | None = None
+
+
+class Logger:
+    """Where a run is logged. Each method may raise; the run then continues without the logger.
+
+    A logger is made with the keys of its option. start is called first, close or abandon last.
+    num_events: those of the run that a checkpoint counts, see ResumePoint. run_id: the run's id in
+    the tracker once it is started, given back to start when the run resumes; None without any.
+    """
+
+    num_events = 0
+    run_id: str | None = None
+
+    def start(self, run: RunStart) -> None:
+        """Create or continue the run in the tracker, and log its config."""
+
+    def scalars(self, games: int, metrics: dict[str, float]) -> None:
+        """Metrics by name after this many games."""
+
+    def reference(self, games: int, name: str, value: float) -> None:
+        """A point of the flat line of random or optimal play, named reference/METRIC/PLAYER."""
+        self.scalars(games, {name: value})
+
+    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
+        """The distribution of values [count]."""
+
+    def image(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG or a GIF."""
+
+    def layout(self, metric: str, best_by: str) -> None:
+        """The metric of the game, and the one that selects the best checkpoint, to chart first."""
+
+    def results(self, games: int, results: RunResults) -> None:
+        """The final evaluations of a run that is done."""
+
+    def artifact(self, path: Path) -> None:
+        """The best checkpoint of a run that is done."""
+
+    def sync(self) -> None:
+        """Force what was logged to the disk."""
+
+    def close(self, status: str) -> None:
+        """The run ends: "done", "interrupted" or "failed"."""
+
+    def abandon(self) -> None:
+        """Let go of everything at once, writing nothing more."""
+
+
+class Loggers:
+    """The loggers of a run: each gets everything, and one that fails is reported once, by warn,
+    and left out from then on.
+
+    interrupts: a second signal may have torn a record; nothing is logged after it.
+    """
+
+    def __init__(
+        self, loggers: Mapping[str, Logger], warn: Callable[[str], None], interrupts: Interrupts
+    ) -> None:
+        self._loggers, self._warn, self._interrupts = dict(loggers), warn, interrupts
+
+    @property
+    def num_events(self) -> int:
+        return sum(logger.num_events for logger in self._loggers.values())
+
+    @property
+    def run_ids(self) -> dict[str, str]:
+        """The ids of the run in the trackers that have any, by the name of the logger."""
+        ids = {name: logger.run_id for name, logger in self._loggers.items()}
+        return {name: run_id for name, run_id in ids.items() if run_id is not None}
+
+    def start(self, run: RunStart, run_ids: Mapping[str, str]) -> None:
+        """run_ids: of earlier processes, by the name of the logger."""
+        for name in [*self._loggers]:
+            self._guard(name, methodcaller("start", replace(run, run_id=run_ids.get(name))))
+
+    def scalars(self, games: int, metrics: dict[str, float]) -> None:
+        self._each(lambda logger: logger.scalars(games, metrics))
+
+    def reference(self, games: int, name: str, value: float) -> None:
+        self._each(lambda logger: logger.reference(games, name, value))
+
+    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
+        self._each(lambda logger: logger.histogram(games, name, values))
+
+    def image(self, games: int, name: str, encoded: bytes) -> None:
+        self._each(lambda logger: logger.image(games, name, encoded))
+
+    def layout(self, metric: str, best_by: str) -> None:
+        self._each(lambda logger: logger.layout(metric, best_by))
+
+    def results(self, games: int, results: RunResults, checkpoint: Path) -> None:
+        self._each(lambda logger: logger.results(games, results))
+        self._each(lambda logger: logger.artifact(checkpoint))
+
+    def sync(self) -> None:
+        self._each(lambda logger: logger.sync())
+
+    def close(self, status: str) -> None:
+        self._each(lambda logger: logger.close(status))
+        self._loggers.clear()
+
+    def _each(self, call: Callable[[Logger], None]) -> None:
+        for name in [*self._loggers]:
+            self._guard(name, call)
+
+    def _guard(self, name: str, call: Callable[[Logger], None]) -> None:
+        if self._interrupts.twice:
+            return
+        try:
+            with self._interrupts.shielded():
+                call(self._loggers[name])
+        except Exception as error:
+            logger = self._loggers[name]
+            self._loggers[name] = _Failed(logger.num_events, logger.run_id)
+            reason = sanitized(error, MAX_REASON_LENGTH) or type(error).__name__
+            self._warn(f"logger={name} failed ({reason}); the run continues without it")
+            logger.abandon()
+
+
+class _Failed(Logger):
+    """Takes the place of a logger that has failed."""
+
+    def __init__(self, num_events: int, run_id: str | None) -> None:
+        self.num_events, self.run_id = num_events, run_id
+
+
+def check_loggers(config: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a logger whose package is not installed. config: of a training."""
+    for name in config["logger"]:
+        extra = options_of("logger")[name].extra
+        if extra is not None and find_spec(extra) is None:
+            raise ConfigError(
+                f"logger={name} needs {extra}, which is not installed",
+                f"pip install 'rlgames[{extra}]'",
+            )
+
+
+def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:
+    """The loggers that a training's plain config names. Raises ConfigError as check_loggers."""
+    check_loggers(config)
+    loggers = {}
+    for name, node in config["logger"].items():
+        keys = {key: value for key, value in node.items() if key != "name"}
+        loggers[name] = load_part("logger", name)(**keys)
+    return loggers
+
+
+def valid_run_ids(trackers: Any) -> dict[str, str]:
+    """The ids in run.json's field `trackers`, untrusted: those that have the form of ids."""
+    nodes = trackers.items() if isinstance(trackers, dict) else ()
+    return {
+        str(name): run_id
+        for name, run_id in nodes
+        if isinstance(run_id, str) and ID_PATTERN.fullmatch(run_id)
+    }

@@ -1,0 +1,129 @@
+"""Logs to TensorBoard."""
+
+from __future__ import annotations
+
+import operator
+from itertools import accumulate, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tensorboard.compat.proto.summary_pb2 import Summary
+from torch.utils.tensorboard import summary as summaries
+
+from rlgames.runs.event_file import EventFile, count_events, cut_events
+from rlgames.runs.loggers.logger import TABLE_COLUMNS, Logger, RunResults, RunStart
+
+MAX_EXACT_INTEGER = 2**53
+"""TensorBoard stores numbers as doubles."""
+
+_POSITIVE_EDGES = list(accumulate(repeat(1.1, 773), operator.mul, initial=1e-12))
+HISTOGRAM_EDGES = [*(-edge for edge in reversed(_POSITIVE_EDGES)), 0.0, *_POSITIVE_EDGES]
+"""Those of TensorBoard's own writers: 1e-12 to 1e20, each 10 % above the last."""
+
+
+class TensorBoardLogger(Logger):
+    """TensorBoard's event file in the run directory.
+
+    num_events: those in all files of the run. Events of earlier processes that do not belong to
+    the run are removed; where their number is unknown, TensorBoard forgets those from the games of
+    the resume point on.
+    """
+
+    def __init__(self) -> None:
+        self._is_laid_out = False
+        self._end_of_session: Any = None
+        self._file: EventFile | None = None
+
+    def start(self, run: RunStart) -> None:
+        games, _, kept_events, is_changed = run.resume_point
+        if kept_events is None:
+            self.num_events = count_events(run.directory)
+            self._file = EventFile(run.directory, games)
+        else:
+            self.num_events = kept_events
+            cut_events(run.directory, kept_events)
+            self._file = EventFile(run.directory, games + 1)
+        self._is_laid_out = bool(kept_events)
+        if not kept_events or is_changed:
+            self.text(games, "config", run.yaml)
+            self._hyperparameters(run.settings)
+        # TensorBoard forgets them with what came after.
+        for line in run.repeated if kept_events is None else ():
+            self.scalars(games, {name: value for name, value in line.items() if name != "games"})
+
+    def scalars(self, games: int, metrics: dict[str, float]) -> None:
+        self._add(games, [summaries.scalar(*item) for item in metrics.items()])
+
+    def text(self, games: int, name: str, text: str) -> None:
+        """Text, shown as it is and in a fixed width."""
+        indented = "    " + text.replace("\n", "\n    ")
+        self._add(games, [summaries.text(name, indented)])
+
+    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
+        self._add(games, [summaries.histogram(name, values, HISTOGRAM_EDGES)])
+
+    def image(self, games: int, name: str, encoded: bytes) -> None:
+        """A PNG, or a GIF, which TensorBoard plays."""
+        image = Summary.Image(encoded_image_string=encoded)
+        self._add(games, [Summary(value=[Summary.Value(tag=name, image=image)])])
+
+    def layout(self, metric: str, best_by: str) -> None:
+        """A page with a chart of the game's metric and its references, and one of best_by, unless
+        an earlier process of the run has written it."""
+        if self._is_laid_out:
+            return
+        charts = {metric: ["Multiline", [f"^eval/{metric}$", f"^reference/{metric}/"]]}
+        if best_by != metric:
+            charts[best_by] = ["Multiline", [f"^eval/{best_by}$"]]
+        page = {"greedy play, random play and the optimum": charts}
+        self._add(None, [summaries.custom_scalars(page)])
+
+    def results(self, games: int, results: RunResults) -> None:
+        """The metrics of the best checkpoint, for the list of runs, and all results as a table."""
+        self.scalars(games, {f"best/{name}": value for name, value in results.best.items()})
+        rows = [TABLE_COLUMNS, ("---", "---:", "---:"), *results.table]
+        lines = ("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
+        self._add(games, [summaries.text("results", "\n".join(lines))])
+        self._add(None, [self._end_of_session])
+
+    def sync(self) -> None:
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self, status: str) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def abandon(self) -> None:
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
+
+    def _hyperparameters(self, settings: dict[str, Any]) -> None:
+        """Settings by name, which TensorBoard lists beside all scalars of each run."""
+        values = {name: _exact(value) for name, value in settings.items()}
+        _, start, self._end_of_session = summaries.hparams(values, {})
+        self._add(None, [start])
+
+    def _add(self, games: int | None, events: list[Any]) -> None:
+        """Write summaries and hand them to the system."""
+        assert self._file is not None
+        for summary in events:
+            self._file.add(summary, games)
+            self.num_events += 1
+        self._file.flush()
+
+
+def _cell(value: str | float | None) -> str:
+    """A value of a table in Markdown."""
+    return "" if value is None else value if isinstance(value, str) else f"{value:.6g}"
+
+
+def _exact(value: Any) -> bool | int | float | str:
+    """A value as TensorBoard stores it, as text if it would lose digits."""
+    if not isinstance(value, bool | int | float | str):
+        return str(value)
+    is_exact = not isinstance(value, int) or abs(value) < MAX_EXACT_INTEGER
+    return value if is_exact else str(value)

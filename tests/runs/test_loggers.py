@@ -1,0 +1,366 @@
+"""Loggers: what they get, what a failure of one costs, and the real libraries."""
+
+import csv
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import SMALL_TRAINING
+from processes import metrics_without_times
+
+import rlgames as package
+from rlgames.commands.resume import load_resumable
+from rlgames.config.checks import from_plain, to_plain, to_yaml
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.signals import Interrupts
+from rlgames.runs.files import read_metrics, read_run
+from rlgames.runs.loggers import logger as loggers_module
+from rlgames.runs.loggers.logger import Logger, Loggers, RunResults, RunStart, valid_run_ids
+from rlgames.training.run import resume
+
+WORDS = [*SMALL_TRAINING, "log_every=10", "eval_every=10", "solve_seconds=0"]
+RESULTS = RunResults({"turns": 5.0}, {"turns": 6.0}, 10, False, {"random": 9.0}, {})
+TABLE = [("turns", 5.0, 6.0), ("reference random", 9.0, None)]
+
+
+def train(directory, *words):
+    return package.train([*WORDS, *words, f"out={directory}"])
+
+
+def resumed(directory):
+    cfg, checkpoint, lock = load_resumable(directory, ["games=40"])
+    resume(directory, cfg, checkpoint, lock)
+
+
+def loggers_of(*words):
+    return to_plain(load_config("train", list(words)))["logger"]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], ["tensorboard"]),
+        (["logger=csv"], ["csv"]),
+        (["logger=[tensorboard,csv]"], ["tensorboard", "csv"]),
+        (["experiment=connect4", "logger=[csv]"], ["csv"]),
+        (["logger=null"], []),
+        (["logger=[]"], []),
+        (["~logger"], []),
+    ],
+)
+def test_one_logger_several_or_none_can_be_chosen(words, names):
+    assert [*loggers_of(*words)] == names
+
+
+def test_each_logger_has_its_own_keys():
+    words = ["logger=[wandb,mlflow]", "logger.wandb.mode=offline", "logger.mlflow.experiment=mine"]
+    chosen = loggers_of(*words)
+    assert chosen["wandb"]["mode"] == "offline"
+    assert chosen["mlflow"] == {"name": "mlflow", "experiment": "mine", "checkpoint": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["logger=cvs"], "did you mean csv"),
+        (["logger=[csv,tensorbord]"], "did you mean tensorboard"),
+        (["logger.wandb.project=mine"], "logger=wandb, which is not chosen"),
+        (["logger=wandb", "logger.wandb.mod=offline"], "did you mean logger.wandb.mode"),
+        (["logger=wandb", "logger.wandb.mode=of"], "logger.wandb.mode=of is not a choice"),
+        (["learner=[ppo,dqn]"], "no learner is called"),
+        (["logger=csv", "logger.csv.name=wandb"], "is another option"),
+    ],
+)
+def test_a_wrong_logger_or_key_gets_the_nearest_name(words, hint):
+    with pytest.raises(ConfigError) as error:
+        load_config("train", words)
+    assert hint in f"{error.value.error}; {error.value.hint}"
+
+
+def test_a_config_of_a_version_without_loggers_has_tensorboard():
+    config = to_plain(load_config("train", ["logger=csv"]))
+    assert [*from_plain(config).logger] == ["csv"]
+    del config["logger"]
+    assert [*from_plain(config).logger] == ["tensorboard"]
+    assert [*from_plain(config | {"logger": {}}).logger] == []
+
+
+@pytest.mark.parametrize("node", ["csv", ["csv"], {"csv": "csv"}, {"csv": {"name": "ttt"}}, 3])
+def test_a_checkpoint_that_names_no_proper_loggers_is_refused(node):
+    config = to_plain(load_config("train", [])) | {"logger": node}
+    with pytest.raises(ConfigError, match="logger"):
+        from_plain(config)
+
+
+def test_a_config_from_a_file_has_its_loggers_or_those_that_are_typed(tmp_path):
+    words = ["logger=[wandb,csv]", "logger.wandb.mode=offline"]
+    config = load_config("train", words)
+    file = tmp_path / "config.yaml"
+    file.write_text(to_yaml(config))
+    assert loggers_of(f"config={file}") == to_plain(config)["logger"]
+    assert loggers_of(f"config={file}", "logger=csv") == {"csv": {"name": "csv"}}
+    assert loggers_of(f"config={file}", "logger=null") == {}
+    file.write_text(to_yaml(load_config("train", ["logger=null"])))
+    assert loggers_of(f"config={file}") == {}
+    for text in ("logger: csv", "logger: [csv]"):
+        file.write_text(f"game:\n  name: tictactoe\n{text}\n")
+        assert loggers_of(f"config={file}") == {"csv": {"name": "csv"}}
+
+
+def test_a_missing_package_is_named_with_its_extra_before_anything_is_written(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(loggers_module, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError) as error:
+        train(tmp_path / "run", "logger=[csv,mlflow]")
+    assert error.value.error == "logger=mlflow needs mlflow, which is not installed"
+    assert error.value.hint == "pip install 'rlgames[mlflow]'"
+    assert not (tmp_path / "run").exists()
+
+
+class Recorder(Logger):
+    """Writes down what it is given; fails in one method."""
+
+    def __init__(self, failing=""):
+        self.calls = []
+        for name in CONTRACT:
+            setattr(self, name, self._method(name, name == failing))
+
+    def _method(self, name, fails):
+        def call(*arguments):
+            self.calls.append(name)
+            if fails:
+                raise RuntimeError("the server\nis gone")
+
+        return call
+
+
+CONTRACT = ("start", "scalars", "reference", "histogram", "image", "layout", "results", "artifact")
+CONTRACT += ("sync", "close")
+
+
+def use_all(loggers, directory):
+    loggers.start(RunStart(directory, {}, "", {}), {})
+    loggers.scalars(10, {"train/loss": 1.0})
+    loggers.reference(10, "reference/turns/random", 2.0)
+    loggers.histogram(10, "games/turns", [1.0])
+    loggers.image(10, "values", b"GIF")
+    loggers.layout("turns", "turns")
+    loggers.results(10, RESULTS, directory)
+    loggers.sync()
+    loggers.close("done")
+
+
+@pytest.mark.parametrize("failing", CONTRACT)
+def test_a_logger_that_fails_is_reported_once_and_costs_the_others_nothing(failing, tmp_path):
+    bad, good = Recorder(failing), Recorder()
+    warnings: list[str] = []
+    with Interrupts() as interrupts:
+        use_all(Loggers({"bad": bad, "good": good}, warnings.append, interrupts), tmp_path)
+    assert good.calls == [*CONTRACT]
+    assert bad.calls == [*CONTRACT[: CONTRACT.index(failing) + 1]]
+    (warning,) = warnings
+    assert warning.startswith("logger=bad failed (the server")
+    assert "\n" not in warning
+
+
+def test_ids_of_trackers_in_a_strangers_file_are_ids():
+    strange = {"wandb": "../../x", "mlflow": 3, "trackio": "a" * 65, "good": "a_B-3"}
+    assert valid_run_ids(strange) == {"good": "a_B-3"}
+    assert valid_run_ids(["wandb"]) == {}
+
+
+def rows_of(run, name="metrics.csv"):
+    with open(run / name, newline="") as file:
+        return [{key: value for key, value in row.items() if value} for row in csv.DictReader(file)]
+
+
+def test_csv_files_hold_the_metrics_and_the_results(tmp_path):
+    run = train(tmp_path / "run", "logger=csv")
+    for _ in range(2):  # a resumed run continues its file
+        lines = read_metrics(run / "metrics.jsonl")
+        assert [{k: float(v) for k, v in row.items()} for row in rows_of(run)] == lines
+        results = rows_of(run, "results.csv")
+        best = {row["metric"]: float(row["best checkpoint"]) for row in results}
+        final = {r["metric"]: float(r["final network"]) for r in results if "final network" in r}
+        outcome = read_run(run)
+        assert {k.removeprefix("reference "): v for k, v in best.items()} == outcome["results"]
+        assert final == outcome["final_results"]
+        resumed(run)
+    assert not [*run.glob("events*")]
+
+
+def test_loggers_change_nothing_in_a_run(tmp_path):
+    runs = [train(tmp_path / name, f"logger={name}") for name in ("csv", "tensorboard", "null")]
+    first, *others = map(metrics_without_times, runs)
+    assert all(other == first for other in others)
+
+
+def needs(package_name):
+    missing = util.find_spec(package_name) is None
+    return pytest.mark.skipif(missing, reason=f"{package_name} is not installed")
+
+
+def interrupted(directory, *words):
+    """A run that was trained for a part of its games, and resumed."""
+    train(directory, *words)
+    first = dict(read_run(directory)["trackers"])
+    resumed(directory)
+    assert read_run(directory)["trackers"] == first
+    return first
+
+
+def wandb_records(file):
+    """The records of a run of W&B that was logged offline: LevelDB's log format after 7 bytes."""
+    from wandb.proto import wandb_internal_pb2
+
+    data, position, record = file.read_bytes(), 7, b""
+    while position + 7 <= len(data):
+        left_in_block = 32768 - position % 32768
+        if left_in_block < 7:
+            position += left_in_block
+            continue
+        length, kind = (
+            int.from_bytes(data[position + 4 : position + 6], "little"),
+            data[position + 6],
+        )
+        record += data[position + 7 : position + 7 + length]
+        position += 7 + length
+        if kind in (1, 4):  # whole, or the last part
+            yield wandb_internal_pb2.Record.FromString(record)
+            record = b""
+
+
+@pytest.mark.slow
+@needs("wandb")
+def test_wandb_has_a_run_and_its_resumption_offline(tmp_path):
+    run = tmp_path / "run"
+    run_id = interrupted(run, "logger=wandb", "logger.wandb.mode=offline")["wandb"]
+    files = sorted(run.glob(f"wandb/offline-run-*/run-{run_id}.wandb"))
+    assert len(files) == 2
+    losses: list[Any] = []
+    config: dict[str, Any] = {}
+    artifacts: dict[str, list[str]] = {}
+    names: set[str] = set()
+    for record in (record for file in files for record in wandb_records(file)):
+        if record.HasField("run"):
+            assert record.run.run_id == run_id
+            config |= {u.key: json.loads(u.value_json) for u in record.run.config.update if u.key}
+        items = {
+            "/".join([item.key, *item.nested_key]).strip("/"): json.loads(item.value_json)
+            for item in record.history.item
+        }
+        names |= {*items}
+        if "train/loss" in items:
+            losses.append((items["games"], items["train/loss"]))
+        if record.HasField("artifact"):
+            entries = record.artifact.manifest.contents
+            artifacts[record.artifact.name] = [entry.path for entry in entries]
+    lines = read_metrics(run / "metrics.jsonl")
+    assert losses == [(row["games"], row["train/loss"]) for row in lines if "train/loss" in row]
+    assert config["lr"] == 0.002
+    assert {"results/_type", "games/turns/_type", "game/animation/_type"} <= names
+    assert artifacts[f"checkpoint-{run_id}"] == ["best.safetensors"]
+
+
+def free_port():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def fetched(url, seconds=90):
+    """What a server answers, once it has started."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+@pytest.mark.slow
+@needs("mlflow")
+def test_mlflow_has_a_run_and_its_resumption_and_shows_them(tmp_path, monkeypatch):
+    from mlflow import MlflowClient
+
+    store = f"sqlite:///{tmp_path}/store.db"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
+    run = tmp_path / "run"
+    run_id = interrupted(run, "logger=mlflow", "logger.mlflow.experiment=mine")["mlflow"]
+    client = MlflowClient(store)
+    logged = client.get_run(run_id)
+    assert logged.info.status == "FINISHED"
+    assert logged.data.params["learner"] == "ppo"
+    points = client.get_metric_history(run_id, "train/loss")
+    lines = [line for line in read_metrics(run / "metrics.jsonl") if "train/loss" in line]
+    assert [(point.step, point.value) for point in points] == [
+        (line["games"], line["train/loss"]) for line in lines
+    ]
+    names = {file.path for file in client.list_artifacts(run_id)}
+    assert {"config.yaml", "results.json", "images", "checkpoints", "pictures"} <= names
+    saved = client.download_artifacts(run_id, "checkpoints/best.safetensors", str(tmp_path))
+    checkpoint = run / "checkpoints/best.safetensors"
+    assert Path(saved).read_bytes() == checkpoint.read_bytes()
+    port = free_port()
+    words = ["-m", "mlflow", "ui", "--port", str(port), "--backend-store-uri", store]
+    with subprocess.Popen([sys.executable, *words, "--workers", "1"]) as server:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            assert "<title>MLflow</title>" in fetched(address)
+            answer = json.loads(fetched(f"{address}/api/2.0/mlflow/runs/get?run_id={run_id}"))
+            assert answer["run"]["info"]["run_name"] == "run"
+        finally:
+            server.terminate()
+
+
+@pytest.mark.slow
+@needs("mlflow")
+def test_a_server_that_cannot_be_reached_stops_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    run = train(tmp_path / "run", "logger=[mlflow,csv]")
+    assert capsys.readouterr().err.count("logger=mlflow failed") == 1
+    assert read_run(run)["status"] == "done"
+    assert len(rows_of(run)) == len(read_metrics(run / "metrics.jsonl"))
+
+
+@pytest.mark.slow
+@needs("trackio")
+def test_trackio_has_a_run_and_its_resumption(tmp_path):
+    """In processes of their own: trackio reads the place of its database when it is imported."""
+    for words in (["train", *WORDS, "logger=trackio", "out=run"], ["resume", "run", "games=40"]):
+        subprocess.run(
+            [sys.executable, "-m", "rlgames", *words],
+            cwd=tmp_path,
+            env=os.environ | {"TRACKIO_DIR": str(tmp_path / "trackio")},
+            check=True,
+        )
+    run_id = read_run(tmp_path / "run")["trackers"]["trackio"]
+    with sqlite3.connect(tmp_path / "trackio/rlgames.db") as database:
+        rows = database.execute("select run_name, step, metrics from metrics").fetchall()
+        configs = database.execute("select config from configs").fetchall()
+        artifacts = database.execute("select name, type from artifacts").fetchall()
+    logged = [(step, json.loads(metrics)) for name, step, metrics in rows if name == run_id]
+    assert len(logged) == len(rows)
+    losses = [(step, metrics["train/loss"]) for step, metrics in logged if "train/loss" in metrics]
+    lines = read_metrics(tmp_path / "run/metrics.jsonl")
+    assert losses == [(row["games"], row["train/loss"]) for row in lines if "train/loss" in row]
+    assert {"results", "game/animation", "games/turns"} <= {name for _, m in logged for name in m}
+    assert json.loads(configs[0][0])["learner"] == "ppo"
+    assert artifacts == [(f"checkpoint-{run_id}", "model")]
