@@ -68,3 +68,11 @@ def restore_generator(generator: torch.Generator, state: Tensor) -> bool:
             raise ValueError("invalid generator state")
     generator.set_state(state)
     return True
+
+
+def cpu_generator(rng: torch.Generator) -> torch.Generator:
+    """The generator, or one seeded by it on the CPU, where hidden information is sampled."""
+    if rng.device.type == "cpu":
+        return rng
+    seed = torch.randint(2**62, (1,), generator=rng, device=rng.device)
+    return make_generator(int(seed), "hidden")

@@ -101,18 +101,23 @@ def next_live(done: Array, game: int) -> int:
 @jit()
 def observe(games: Games, rules: Rules, game_of_row: Array, observations: Array) -> int:
     """Write the observations of the rows' games; the sum of their bits as numbers of 32 bits."""
-    cells = len(rules.cell_bits)
     for row in range(len(game_of_row)):
         own = np.int64(games.own[game_of_row[row]])
         other = np.int64(games.occupied[game_of_row[row]]) ^ own
-        # Two loops with one array each: the compiler turns them into vector instructions.
-        planes = observations[row]
-        for cell in range(cells):
-            planes[cell] = np.float32(1) if own & rules.cell_bits[cell] else np.float32(0)
-        planes = planes[cells:]
-        for cell in range(cells):
-            planes[cell] = np.float32(1) if other & rules.cell_bits[cell] else np.float32(0)
+        write_planes(rules, own, other, observations[row])
     return sum_bits(observations[: len(game_of_row)])
+
+
+@jit()
+def write_planes(rules: Rules, own: Any, other: Any, planes: Array) -> None:
+    """Write the stones of both seats as planes, float32 [2 * cells]."""
+    cells = len(rules.cell_bits)
+    # Two loops with one array each: the compiler turns them into vector instructions.
+    for cell in range(cells):
+        planes[cell] = np.float32(1) if own & rules.cell_bits[cell] else np.float32(0)
+    planes = planes[cells:]
+    for cell in range(cells):
+        planes[cell] = np.float32(1) if other & rules.cell_bits[cell] else np.float32(0)
 
 
 @jit()
@@ -134,9 +139,15 @@ def drop_stone(games: Games, rules: Rules, game: int, board: int, rng: Array) ->
     else:
         stone = random_empty_cell(occupied ^ board, rng)
     games.own[game], games.occupied[game] = own ^ occupied, occupied | stone
+    return makes_line(own | stone, rules)
+
+
+@jit()
+def makes_line(stones: int, rules: Rules) -> bool:
+    """Whether stones contain a whole line."""
     if len(rules.line_table) > 0:
-        return bool(rules.line_table[own | stone])
-    return has_line(own | stone, rules.line, rules.stride)
+        return bool(rules.line_table[stones])
+    return has_line(stones, rules.line, rules.stride)
 
 
 @jit()

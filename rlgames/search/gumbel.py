@@ -89,3 +89,13 @@ def plan_roots(
     table = torch.tensor([considered_visits(number, simulations) for number in numbers.tolist()])
     tree.plan_roots(root_value, scores, table, sequence, c_visit, c_scale)
     return sorted(set().union(*(phase_ends(number, simulations) for number in numbers.tolist())))
+
+
+def batch_sizes(ends: list[int], num_parallel: int) -> Iterator[int]:
+    """The sizes of batches of at most num_parallel simulations, none of them across an end."""
+    num_done = 0
+    for end in ends:
+        while num_done < end:
+            size = min(num_parallel, end - num_done)
+            yield size
+            num_done += size

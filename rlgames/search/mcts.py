@@ -11,19 +11,20 @@ Letters in shapes: T trees, W simulations side by side in each tree, S = T · W,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rlgames.core.rng import make_generator
+from rlgames.core.rng import cpu_generator
 from rlgames.games.game import Game, State
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic
+from rlgames.search.compiled_lines import LineSearch
 from rlgames.search.exploration import add_dirichlet_noise
-from rlgames.search.gumbel import plan_roots
+from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
@@ -138,6 +139,8 @@ class Mcts(Player):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
+        is_line_game = type(game) is KInARow and settings.leaf == "value"
+        self._compiles_moves = is_line_game and not settings.fixed_depth
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """The action that the search takes, see SearchResult."""
@@ -152,6 +155,8 @@ class Mcts(Player):
         """The result at live positions [T]."""
         nodes = self._max_nodes
         size = max(1, MAX_NODE_ACTIONS // (nodes * (self.game.spec.actions + NODE_OVERHEAD)))
+        if len(state) <= size:
+            return self._search(state, rng)
         parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
         columns = ("visits", "q", "policy", "action")
         return SearchResult(
@@ -171,7 +176,13 @@ class Mcts(Player):
             phase_ends = self._plan_roots(tree, roots, root_value, rng)
         low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
         bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
-        for num_parallel in _batch_sizes(phase_ends, settings.num_parallel):
+        lines = None
+        if self._compiles(roots):
+            lines = LineSearch(self.game, self.player, settings, tree, roots, low_high)
+        for num_parallel in batch_sizes(phase_ends, settings.num_parallel):
+            if lines is not None:
+                lines.simulate(num_parallel)
+                continue
             value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
             if settings.q_scale or self.utility.value == "outcome":
                 continue
@@ -186,10 +197,14 @@ class Mcts(Player):
             return SearchResult(visits, q, policy.to(device), action.to(device))
         return SearchResult(visits, q, visits / visits.sum(1, keepdim=True), (visits + q).argmax(1))
 
+    def _compiles(self, roots: State) -> bool:
+        """Whether a kernel makes the moves of simulations."""
+        return self._compiles_moves and roots.done.device.type == "cpu"
+
     def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
         """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
         of these for the seats to move, or 0."""
-        stored = roots if self._keeps_positions else None
+        stored = roots if self._keeps_positions and not self._compiles(roots) else None
         tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
         return tree, self._expand(tree, torch.arange(len(roots)), roots)
 
@@ -200,7 +215,7 @@ class Mcts(Player):
         one more rollout. Returns the numbers of simulations after which a phase is over."""
         settings = self.settings
         is_sampled = self.game.spec.hidden and settings.leaf == "rollout"
-        start = self.game.resample(roots, _cpu_generator(rng)) if is_sampled else roots
+        start = self.game.resample(roots, cpu_generator(rng)) if is_sampled else roots
         value = self._evaluate(start, start, root_value, torch.zeros_like(root_value), rng)
         return plan_roots(
             tree,
@@ -230,7 +245,7 @@ class Mcts(Player):
         simulation = torch.arange(len(roots) * num_parallel)
         root = node = simulation // num_parallel
         start = roots if num_parallel == 1 else roots[root.to(device)]
-        state = game.resample(start, _cpu_generator(rng)) if game.spec.hidden else start
+        state = game.resample(start, cpu_generator(rng)) if game.spec.hidden else start
         leaf_value = torch.zeros(len(simulation), device=device)
         gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
         finished = []
@@ -319,24 +334,6 @@ class Mcts(Player):
 def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
     """The search of a config; keys: the fields of MctsSettings."""
     return Mcts(game, player, MctsSettings(**keys))
-
-
-def _batch_sizes(ends: list[int], num_parallel: int) -> Iterator[int]:
-    """The sizes of batches of at most num_parallel simulations, none of them across an end."""
-    num_done = 0
-    for end in ends:
-        while num_done < end:
-            size = min(num_parallel, end - num_done)
-            yield size
-            num_done += size
-
-
-def _cpu_generator(rng: torch.Generator) -> torch.Generator:
-    """The generator, or one seeded by it on the CPU, where hidden information is sampled."""
-    if rng.device.type == "cpu":
-        return rng
-    seed = torch.randint(2**62, (1,), generator=rng, device=rng.device)
-    return make_generator(int(seed), "hidden")
 
 
 def _in_row_order(parts: list[tuple[Tensor, State]]) -> State:

@@ -6,12 +6,16 @@ Letters in shapes: T trees, N nodes of all trees together, A actions, S simulati
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games.game import State
+
+if TYPE_CHECKING:
+    from rlgames.kernels.line_search import TreeArrays
 
 
 class SearchTree:
@@ -23,7 +27,8 @@ class SearchTree:
     otherwise -1. depth: int64 [N], plies since the root. is_expanded: bool [N], it has priors, and
     no limit ends simulations here.
     roots: the positions of the roots in a game without chance and hidden information; positions
-    then has room for those of all nodes, which never change. Otherwise it is None.
+    then has room for those of all nodes, which never change. Otherwise it is None. plan: what
+    rule=gumbel needs, see plan_roots.
     """
 
     def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
@@ -55,7 +60,7 @@ class SearchTree:
             self._keys.numpy(),
             self._children.numpy(),
         )
-        self._plan = gumbel.GumbelPlan(
+        self.plan = gumbel.GumbelPlan(
             np.empty(0, np.float32),
             np.empty((0, actions), np.float32),
             np.empty((0, 0), np.int64),
@@ -67,6 +72,23 @@ class SearchTree:
         if roots is not None:
             device = roots.done.device
             self.positions = roots[torch.zeros(max_nodes, dtype=torch.int64, device=device)]
+
+    def arrays(self) -> TreeArrays:
+        """The arrays of all nodes, as kernels take them."""
+        from rlgames.kernels.line_search import TreeArrays
+
+        return TreeArrays(
+            prior=self.prior.numpy(),
+            visit_counts=self.visit_counts.numpy(),
+            value_sums=self.value_sums.numpy(),
+            pending=self._pending.numpy(),
+            sign=self.sign.numpy(),
+            parent_edge=self._parent_edge.numpy(),
+            is_expanded=self.is_expanded.numpy(),
+            keys=self._keys.numpy(),
+            children=self._children.numpy(),
+            depth=self.depth.numpy(),
+        )
 
     def plan_roots(
         self,
@@ -83,7 +105,7 @@ class SearchTree:
         """
         raw_values = torch.full((len(self.sign),), torch.nan)
         raw_values[: len(root_value)] = root_value
-        self._plan = self._plan._replace(
+        self.plan = self.plan._replace(
             raw_values=raw_values.numpy(),
             root_scores=root_scores.numpy(),
             considered_visits=considered_visits.numpy(),
@@ -97,10 +119,10 @@ class SearchTree:
         + sigma of the completed Q), and the actions to take, int64 [T]."""
         from rlgames.kernels import gumbel
 
-        trees = len(self._plan.root_scores)
+        trees = len(self.plan.root_scores)
         logits, action = torch.empty(trees, self.num_actions), torch.empty(trees, dtype=torch.int64)
         gumbel.improve_policy(
-            self._plan,
+            self.plan,
             self.prior.numpy(),
             self.visit_counts.numpy(),
             self.value_sums.numpy(),
@@ -131,7 +153,7 @@ class SearchTree:
             bounds.numpy(),
             c_puct,
             tree_search.RULES[rule],
-            self._plan,
+            self.plan,
             self.positions is not None,
             edge.numpy(),
         )
@@ -165,9 +187,9 @@ class SearchTree:
         """Add a visit with its value, float32 [S] for seat 0, from the roots to nodes [S]."""
         from rlgames.kernels import gumbel, tree_search
 
-        if len(self._plan.raw_values):
+        if len(self.plan.raw_values):
             gumbel.keep_first_values(
-                self._plan.raw_values,
+                self.plan.raw_values,
                 self._parent_edge.numpy(),
                 self.num_actions,
                 node.numpy(),
