@@ -91,6 +91,66 @@ def add_child(tree: TreeArrays, boards: Boards, rules: Rules, board: int, child:
 
 
 @jit()
+def find_children(
+    tree: TreeArrays,
+    batch: Batch,
+    plan: GumbelPlan,
+    bounds: Floats,
+    c_puct: float,
+    rule: int,
+    live: int,
+    num_nodes: int,
+) -> int:
+    """Descend with the first `live` rows of a batch to child and is_new; the number of nodes then.
+
+    bounds: float32 [S, 2], the same for all."""
+    edge = batch.edge[:live]
+    descend(
+        tree.prior,
+        tree.visit_counts,
+        tree.value_sums,
+        tree.pending,
+        tree.sign,
+        tree.parent_edge,
+        tree.is_expanded,
+        tree.keys,
+        tree.children,
+        batch.node[:live],
+        bounds,
+        c_puct,
+        rule,
+        plan,
+        True,
+        edge,
+    )
+    return find_or_add_children(
+        tree.keys,
+        tree.children,
+        tree.parent_edge,
+        tree.depth,
+        edge,
+        np.zeros(live, np.int64),
+        tree.prior.shape[1],
+        num_nodes,
+        batch.child,
+        batch.is_new,
+    )
+
+
+@jit()
+def add_leaf(
+    tree: TreeArrays, boards: Boards, batch: Batch, rules: Rules, row: int, node: int
+) -> None:
+    """Write the position of a node to this row of leaves."""
+    own, occupied = boards.own[node], boards.occupied[node]
+    batch.own[row], batch.occupied[row] = own, occupied
+    batch.current_seat[row] = np.int64(tree.sign[node] < 0)
+    batch.turn[row] = count_bits(np.uint64(occupied))
+    if len(batch.planes) > 0:
+        write_planes(rules, own, own ^ occupied, batch.planes[row])
+
+
+@jit()
 def run_round(
     tree: TreeArrays,
     boards: Boards,
@@ -104,47 +164,16 @@ def run_round(
     live: int,
     num_nodes: int,
 ) -> tuple[int, int, int]:
-    """Descend with the first `live` rows of a batch until each has ended or waits for priors.
+    """Continue the first `live` rows of a batch until each has ended or waits for priors.
 
     bounds: float32 [S, 2], the same for all. Returns the numbers of rows that have not ended, of
     leaves, and of nodes.
     """
-    start, edge, child = batch.node[:live], batch.edge[:live], batch.child[:live]
-    descend(
-        tree.prior,
-        tree.visit_counts,
-        tree.value_sums,
-        tree.pending,
-        tree.sign,
-        tree.parent_edge,
-        tree.is_expanded,
-        tree.keys,
-        tree.children,
-        start,
-        bounds,
-        c_puct,
-        rule,
-        plan,
-        True,
-        edge,
-    )
-    actions = tree.prior.shape[1]
-    num_nodes = find_or_add_children(
-        tree.keys,
-        tree.children,
-        tree.parent_edge,
-        tree.depth,
-        edge,
-        np.zeros(live, np.int64),
-        actions,
-        num_nodes,
-        child,
-        batch.is_new,
-    )
+    num_nodes = find_children(tree, batch, plan, bounds, c_puct, rule, live, num_nodes)
     board: int = rules.cell_bits.sum()
     still_live, leaves = 0, 0
     for row in range(live):
-        node, simulation = child[row], batch.simulation[row]
+        node, simulation = int(batch.child[row]), int(batch.simulation[row])
         if batch.is_new[row]:
             add_child(tree, boards, rules, board, node)
         batch.end[simulation] = node
@@ -152,12 +181,7 @@ def run_round(
             batch.value[simulation] = boards.outcome[node]
         elif batch.is_new[row] or tree.depth[node] >= max_depth:
             batch.leaf[leaves] = simulation
-            batch.own[leaves], batch.occupied[leaves] = boards.own[node], boards.occupied[node]
-            batch.current_seat[leaves] = np.int64(tree.sign[node] < 0)
-            batch.turn[leaves] = count_bits(np.uint64(boards.occupied[node]))
-            if len(batch.planes) > 0:
-                own, other = boards.own[node], boards.own[node] ^ boards.occupied[node]
-                write_planes(rules, own, other, batch.planes[leaves])
+            add_leaf(tree, boards, batch, rules, leaves, node)
             leaves += 1
         else:
             batch.simulation[still_live], batch.node[still_live] = simulation, node
