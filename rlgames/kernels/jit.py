@@ -6,10 +6,12 @@ it on disk. Numba takes a second to import, so files import kernels where they c
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -61,22 +63,38 @@ def _cache_by_all_sources(compiled: Any) -> None:
 
 
 class _Progress(event.Listener):
-    """Says on standard error what is compiled and how long it took."""
+    """Says on standard error what is compiled: on a terminal in a line that is erased afterwards,
+    and at the end of the process in a line with the number of kernels and the total time."""
 
     def __init__(self) -> None:
         self._starts: list[float] = []
+        self._count, self._seconds = 0, 0.0
 
     def on_start(self, event: Any) -> None:
         if not self._starts:  # functions that it calls are compiled with it
             name = event.data["dispatcher"].py_func.__name__
-            print(f"rlgames: compiling {name} (once) ...", end=" ", file=sys.stderr, flush=True)
+            self._show(f"\rrlgames: compiling kernels (once): {self._count + 1}, {name} ...")
         self._starts.append(time.perf_counter())
 
     def on_end(self, event: Any) -> None:
         seconds = time.perf_counter() - self._starts.pop()
         if not self._starts:
-            print(f"{seconds:.1f} s", file=sys.stderr, flush=True)
+            self._count, self._seconds = self._count + 1, self._seconds + seconds
+            self._show("\r\x1b[K")
+
+    def _show(self, text: str) -> None:
+        if sys.stderr.isatty():
+            print(text, end="", file=sys.stderr, flush=True)
+
+    def report(self) -> None:
+        if self._count:
+            kernels = "1 kernel" if self._count == 1 else f"{self._count} kernels"
+            text = f"rlgames: compiled {kernels} (once) in {self._seconds:.1f} s"
+            with suppress(OSError, ValueError):  # standard error may be closed by now
+                print(text, file=sys.stderr, flush=True)
 
 
 # Loading what is on disk does not count as compiling.
-event.register("numba:compile", _Progress())
+_progress = _Progress()
+event.register("numba:compile", _progress)
+atexit.register(_progress.report)
