@@ -3,7 +3,8 @@
 A file name after ```python writes the block to that file. All other python blocks share their
 variables. A comment before a block changes what the tests do with it:
 
-    <!-- tests add: games=200 -->      add these words to commands that train
+    <!-- tests add: games=200 -->      add these words to commands that train, and to `eval` those
+                                       that are keys of it
     <!-- tests type: q -->             type this into an interactive command
     <!-- tests skip: a server -->      skip the block, for this reason
 """
@@ -65,7 +66,15 @@ def run_document(document, folder, shortened):
                 assert words[0] == "rlgames", f"{words[0]} cannot run here: skip it and say why"
                 added = block["what"].split() if block["how"] == "add" and shortened else []
                 typed = block["what"] if block["how"] == "type" else ""
-                run_command(folder, words[1:] + added * (words[1] in ("train", "resume")), typed)
+                run_command(folder, words[1:] + fitting(words[1], added), typed)
+
+
+def fitting(command, words):
+    """Those of the words that keep training short which a command takes."""
+    if command == "eval":
+        keys = COMMANDS["eval"].config.key_names
+        return [word for word in words if word.partition("=")[0] in keys]
+    return words if command in ("train", "resume") else []
 
 
 def run_command(folder, words, typed):
