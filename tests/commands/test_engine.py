@@ -5,12 +5,13 @@ import random
 import sys
 
 import pytest
-from helpers import check_refused, make_game, rng
+from helpers import check_refused, make_game, make_small_game, rng
 from processes import Process
 
 from rlgames import __version__
 from rlgames.cli.engine import MAX_LINE_BYTES
 from rlgames.commands.engine import Engine
+from rlgames.config import catalogue
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Player, Random
 
@@ -200,6 +201,32 @@ def test_a_hidden_fleet_stays_hidden_and_no_answer_is_taken_back():
     assert asked.answer("rlgames-position . o x . . .") == "=\n\n"
     assert asked.answer("play 3") == "=\n\n"  # the other cell of the ship
     assert asked.answer("final_score") == "= 3\n\n"
+
+
+@pytest.mark.parametrize("name", catalogue.options("game"))
+def test_every_game_is_played_and_set_up_as_text(name, typed):
+    """By the names of its moves and by its boards alone, to the score that the rules give."""
+    game = make_small_game(name)
+    if game.spec.seats > 1 and game.spec.hidden:
+        check_refused(typed("engine", f"game={name}", "player=random"), "each seat hides something")
+        return
+    asked = Engine(game, Random(game), rng(2))
+    other = Engine(game, Random(game), rng(3))
+    draw = random.Random(name)
+    while not bool(asked.state.done[0]):
+        *board, status = asked.answer("showboard").strip("= \n").splitlines()
+        assert other.answer(f"rlgames-position {' / '.join(board)}") == "=\n\n"
+        assert other.answer("showboard").strip("= \n").splitlines()[:-1] == board
+        moves = asked.answer("rlgames-legal_moves")[2:].splitlines()[:-1]
+        color = "black " * (game.spec.seats > 1) if "white" not in status else "white "
+        assert asked.answer(f"play {color}{draw.choice(moves)}") == "=\n\n"
+    score = asked.answer("final_score")[2:].strip()
+    if game.spec.seats == 1:
+        measured = asked.state.score[0, 0] if game.spec.goal == "score" else asked.state.turn[0]
+        assert float(score) == float(measured)
+    else:
+        first = float(asked.state.score[0, 0])
+        assert {"B": 1, "W": -1, "0": 0}[score[0]] == (first > 0) - (first < 0)
 
 
 def test_two_engines_play_each_other_through_pipes(tmp_path):
