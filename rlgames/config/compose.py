@@ -250,12 +250,18 @@ def _drop_settings_of_other_options(
 
 def _with_experiment(command: str, words: list[str], primary: Primary) -> list[str]:
     """Training takes the game's own experiment, if there is one, where none is named, and no
-    config either."""
+    config either; with a policy and no learner, that of the game and the policy, if there is one.
+    """
     is_named = any(word.startswith("experiment=") for word in words) or not primary.is_default
     if CONFIGS[command].presets is None or is_named:
         return [word for word in words if word != "experiment=null"]  # as the file has it
-    game = next((w.partition("=")[2].strip("'") for w in words if w.startswith("game=")), "salvo")
-    return [f"experiment='{game}'", *words] if game in options("experiment") else words
+    pairs = [word.partition("=") for word in reversed(words)]  # the first of equal keys counts
+    typed = {key: value.strip("'") for key, _, value in pairs}
+    names = [typed.get("game", "salvo")]
+    if "policy" in typed and "learner" not in typed:
+        names.insert(0, f"{names[0]}_{typed['policy']}")
+    name = next((name for name in names if name in options("experiment")), None)
+    return words if name is None else [f"experiment='{name}'", *words]
 
 
 def _compose(command: str | None, overrides: list[str], primary: Primary) -> DictConfig:

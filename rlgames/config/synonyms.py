@@ -138,7 +138,11 @@ _OPTIONS: dict[str, dict[str, str]] = {
         "stochastic": "softmax boltzmann sample categorical",
         "epsilon_greedy": "egreedy eps_greedy",
     },
-    "search": {"mcts": "alphazero_mcts puct uct tree_search", "expectimax": "expectiminimax"},
+    "search": {
+        "mcts": "alphazero_mcts puct uct tree_search",
+        "expectimax": "expectiminimax",
+        "alphabeta": "minimax negamax alpha_beta",
+    },
     "game": {
         "tictactoe": "ttt noughts_and_crosses",
         "connect4": "connect_four four_in_a_row",

@@ -13,10 +13,6 @@ sums over its stones, and a move changes those of the tuples that contain its ce
     network.empty: uint64 [K], the places of the empty board after a move of the first seat. Those
         after a move of the second seat come network.half later.
     network.tuples: uint64 [T + 1]. Tuple t has the lookups tuples[t] to tuples[t + 1] - 1.
-
-The numbers of one thread are in the array scratch, uint64: 0 the state of its random numbers, and
-from 1 on the K places of the board for the first seat. scores: float32 [actions], the values of
-moves for the seat that makes them, -inf for illegal ones.
 """
 
 from __future__ import annotations
@@ -29,13 +25,12 @@ from rlgames.kernels.jit import jit
 from rlgames.kernels.lines import has_line
 from rlgames.kernels.packed_2048 import Array, next_random
 from rlgames.kernels.random_lines import Games, Rules
-from rlgames.kernels.words import count_bits
+from rlgames.kernels.words import compiled, count_bits
 
 Bits: TypeAlias = Any
 """np.int64, a set of stones or a seat; numba infers more of it than mypy can."""
 
 U = np.uint64
-PLACES = U(1)
 HALF = U(32)
 
 
@@ -65,13 +60,46 @@ class Settings(NamedTuple):
     coherent: bool
 
 
+class Memory(NamedTuple):
+    """What one thread writes.
+
+    random: uint64 [1], the state of the random numbers. places: uint64 [K], those of the board for
+    the first seat. values: float32 [K], the values there. scores: float32 [actions], the values of
+    moves for the seat that makes them, -inf for illegal ones. best_score, is_best: [plies], the
+    value of the best move of a ply, and whether it was made. entries: uint64 [plies · K], the
+    places of the boards that the moves led to.
+    """
+
+    random: Array
+    places: Array
+    values: Array
+    scores: Array
+    best_score: Array
+    is_best: Array
+    entries: Array
+
+
 @jit()
+def make_memory(network: Network, actions: int, plies: int, seed: np.uint64) -> Memory:
+    num = len(network.empty)
+    return Memory(
+        np.full(1, seed, np.uint64),
+        np.empty(num, np.uint64),
+        np.empty(num, np.float32),
+        np.empty(actions, np.float32),
+        np.empty(plies, np.float32),
+        np.empty(plies, np.bool_),
+        np.empty(plies * num, np.uint64),
+    )
+
+
+@compiled
 def clamp(value: np.float32, largest: np.float32) -> np.float32:
     """The value of a game in progress, which is never quite won or lost."""
     return min(max(value, -largest), largest)
 
 
-@jit()
+@compiled
 def stone_of(occupied: Bits, action: int, rules: Rules) -> Bits:
     """The bit of the stone that an action sets, 0 for an illegal action."""
     if rules.columns == 0:
@@ -82,40 +110,44 @@ def stone_of(occupied: Bits, action: int, rules: Rules) -> Bits:
     return np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
 
 
-@jit()
+@compiled
 def is_won(stones: Bits, rules: Rules) -> bool:
     if len(rules.line_table) > 0:
         return bool(rules.line_table[stones])
     return has_line(stones, rules.line, rules.stride)
 
 
-@jit()
-def add_stone(stone: Bits, seat: Bits, network: Network, places: Array, first: np.uint64) -> None:
-    """Add a stone of a seat to the board whose K places begin at places[first]."""
+@compiled
+def add_stone(stone: Bits, seat: Bits, network: Network, places: Array) -> None:
+    """Add a stone of a seat to the board with these K places."""
     bit = count_bits(U(stone) - U(1))
     owner = len(network.lookups) * seat
     for change in range(network.starts[bit], network.starts[bit + 1]):
-        places[first + network.lookups[change]] += network.deltas[owner + change]
+        places[network.lookups[change]] += network.deltas[owner + change]
 
 
-@jit()
-def find_places(
-    own: Bits, occupied: Bits, seat: Bits, network: Network, places: Array, first: np.uint64
-) -> None:
-    """Write the K places of a board, for the first seat, from places[first] on.
+@compiled
+def remove_stone(stone: Bits, seat: Bits, network: Network, places: Array) -> None:
+    """Remove a stone that add_stone added."""
+    bit = count_bits(U(stone) - U(1))
+    owner = len(network.lookups) * seat
+    for change in range(network.starts[bit], network.starts[bit + 1]):
+        places[network.lookups[change]] -= network.deltas[owner + change]
 
-    own: the stones of `seat`.
-    """
-    for lookup in range(U(len(network.empty))):
-        places[first + lookup] = network.empty[lookup]
+
+@compiled
+def find_places(own: Bits, occupied: Bits, seat: Bits, network: Network, places: Array) -> None:
+    """Write the K places of a board, for the first seat. own: the stones of `seat`."""
+    for lookup in range(len(network.empty)):
+        places[lookup] = network.empty[lookup]
     rest = occupied
     while rest:
         stone = rest & -rest
         rest ^= stone
-        add_stone(stone, seat if own & stone else 1 - seat, network, places, first)
+        add_stone(stone, seat if own & stone else 1 - seat, network, places)
 
 
-@jit()
+@compiled
 def score_moves(
     own: Bits,
     occupied: Bits,
@@ -125,20 +157,18 @@ def score_moves(
     network: Network,
     rules: Rules,
     settings: Settings,
-    scratch: Array,
-    scores: Array,
+    memory: Memory,
 ) -> int:
-    """Fill scores; the first action with the highest one. board: all cells.
+    """Fill memory.scores; the first action with the highest one. board: all cells.
 
-    scratch has the places of the board.
+    memory has the places of the board.
     """
-    half = network.half * U(seat)
-    total, num_lookups = np.float32(0), U(len(network.empty))
-    for lookup in range(num_lookups):
-        total += table[scratch[PLACES + lookup] + half]
-    owner = len(network.lookups) * seat
+    half, total, owner = network.half * U(seat), np.float32(0), len(network.lookups) * seat
+    for lookup in range(len(network.empty)):
+        memory.values[lookup] = table[memory.places[lookup] + half]
+        total += memory.values[lookup]
     best, highest = 0, np.float32(-np.inf)
-    for action in range(len(scores)):
+    for action in range(len(memory.scores)):
         stone = stone_of(occupied, action, rules)
         score = np.float32(-np.inf)
         if stone:
@@ -149,31 +179,32 @@ def score_moves(
             else:
                 bit, value = count_bits(U(stone) - U(1)), total
                 for change in range(network.starts[bit], network.starts[bit + 1]):
-                    place = scratch[PLACES + network.lookups[change]] + half
-                    value += table[place + network.deltas[owner + change]] - table[place]
+                    lookup = network.lookups[change]
+                    place = memory.places[lookup] + half + network.deltas[owner + change]
+                    value += table[place] - memory.values[lookup]
                 score = clamp(value, settings.largest)
-        scores[action] = score
+        memory.scores[action] = score
         if score > highest:
             best, highest = action, score
     return best
 
 
-@jit()
-def random_action(scores: Array, scratch: Array) -> int:
+@compiled
+def random_action(memory: Memory) -> int:
     """A uniformly random legal action."""
     num_legal = 0
-    for action in range(len(scores)):
-        num_legal += scores[action] > -np.inf
-    chosen = np.int64(((next_random(scratch) >> HALF) * U(num_legal)) >> HALF)
-    for action in range(len(scores)):
-        if scores[action] > -np.inf:
+    for action in range(len(memory.scores)):
+        num_legal += memory.scores[action] > -np.inf
+    chosen = np.int64(((next_random(memory.random) >> HALF) * U(num_legal)) >> HALF)
+    for action in range(len(memory.scores)):
+        if memory.scores[action] > -np.inf:
             if chosen == 0:
                 return action
             chosen -= 1
     return 0
 
 
-@jit()
+@compiled
 def play(
     games: Games,
     game: int,
@@ -182,35 +213,25 @@ def play(
     network: Network,
     rules: Rules,
     settings: Settings,
-    scratch: Array,
-    scores: Array,
-    best_score: Array,
-    is_best: Array,
-    entries: Array,
+    memory: Memory,
 ) -> int:
-    """Play a game to its end; the number of moves.
-
-    best_score, is_best: [plies], the value of the best move, and whether it was made. entries:
-        uint64 [plies · K], the places of the boards that the moves led to.
-    """
+    """Play a game to its end, which memory describes; the number of moves."""
     own: Bits = np.int64(games.own[game])
     occupied: Bits = np.int64(games.occupied[game])
     seat: Bits = np.int64(games.current_seat[game])
-    num, ply, won = U(len(network.empty)), 0, False
-    find_places(own, occupied, seat, network, scratch, PLACES)
+    num, ply, won = len(network.empty), 0, False
+    find_places(own, occupied, seat, network, memory.places)
     while not won and occupied != board:
-        best = score_moves(
-            *(own, occupied, board, seat, table, network, rules, settings, scratch, scores)
-        )
+        best = score_moves(own, occupied, board, seat, table, network, rules, settings, memory)
         action = best
-        if settings.epsilon > U(0) and (next_random(scratch) >> HALF) < settings.epsilon:
-            action = random_action(scores, scratch)
-        best_score[ply] = scores[best]
-        is_best[ply] = scores[action] == scores[best]
+        if settings.epsilon > U(0) and (next_random(memory.random) >> HALF) < settings.epsilon:
+            action = random_action(memory)
+        memory.best_score[ply] = memory.scores[best]
+        memory.is_best[ply] = memory.scores[action] == memory.scores[best]
         stone = stone_of(occupied, action, rules)
-        add_stone(stone, seat, network, scratch, PLACES)
+        add_stone(stone, seat, network, memory.places)
         for lookup in range(num):
-            entries[U(ply) * num + lookup] = scratch[PLACES + lookup] + network.half * U(seat)
+            memory.entries[ply * num + lookup] = memory.places[lookup] + network.half * U(seat)
         won = is_won(own | stone, rules)
         own, occupied, seat = own ^ occupied, occupied | stone, 1 - seat
         ply += 1
@@ -223,7 +244,7 @@ def play(
     return ply
 
 
-@jit(error_model="numpy")
+@jit(error_model="numpy", _nrt=False)
 def correct(
     table: Array,
     network: Network,
@@ -264,7 +285,7 @@ def correct(
             table[entry] += moved * part
 
 
-@jit()
+@compiled
 def sum_values(table: Array, entries: Array, first: np.uint64, num: np.uint64) -> np.float32:
     """The sum of the values at `num` entries from entries[first] on."""
     total = np.float32(0)
@@ -273,30 +294,24 @@ def sum_values(table: Array, entries: Array, first: np.uint64, num: np.uint64) -
     return total
 
 
-@jit()
+@compiled
 def learn_backward(
-    table: Array,
-    network: Network,
-    settings: Settings,
-    best_score: Array,
-    is_best: Array,
-    entries: Array,
-    plies: int,
+    table: Array, network: Network, settings: Settings, memory: Memory, plies: int
 ) -> float:
     """Learn from a finished game of some plies, the last board that was not final first.
 
     Returns the sum of the sizes of the errors.
     """
-    total, reply, num = 0.0, best_score[plies - 1], U(len(network.empty))
+    total, reply, num = 0.0, memory.best_score[plies - 1], U(len(network.empty))
     for ply in range(plies - 2, -1, -1):
-        if not is_best[ply + 1]:
-            reply = best_score[ply + 1]
+        if not memory.is_best[ply + 1]:
+            reply = memory.best_score[ply + 1]
         first = U(ply) * num
         target = -settings.discount * reply
-        error = target - sum_values(table, entries, first, num)
+        error = target - sum_values(table, memory.entries, first, num)
         total += np.float64(np.abs(error))
-        correct(table, network, entries, first, error, settings.lr, settings.coherent)
-        value = clamp(sum_values(table, entries, first, num), settings.largest)
+        correct(table, network, memory.entries, first, error, settings.lr, settings.coherent)
+        value = clamp(sum_values(table, memory.entries, first, num), settings.largest)
         reply = value + settings.td_lambda * (target - value)
     return total
 
@@ -314,23 +329,15 @@ def learn_games(
 
     Returns the number of moves and the sum of the sizes of the errors.
     """
-    num, plies = U(len(network.empty)), len(rules.cell_bits)
     board: Bits = np.int64(0)
     for bit in rules.cell_bits:
         board |= bit
-    scratch = np.zeros(PLACES + num, np.uint64)
-    scratch[U(0)] = seed
-    scores = np.empty(plies if rules.columns == 0 else rules.columns, np.float32)
-    best_score, is_best = np.empty(plies, np.float32), np.empty(plies, np.bool_)
-    entries = np.empty(U(plies) * num, np.uint64)
+    plies = len(rules.cell_bits)
+    memory = make_memory(network, rules.columns if rules.columns > 0 else plies, plies, seed)
     num_moves, total_error = 0, 0.0
     for game in range(len(games.done)):
-        if games.done[game]:
-            continue
-        moves = play(
-            *(games, game, board, table, network, rules, settings, scratch, scores),
-            *(best_score, is_best, entries),
-        )
-        num_moves += moves
-        total_error += learn_backward(table, network, settings, best_score, is_best, entries, moves)
+        if not games.done[game]:
+            moves = play(games, game, board, table, network, rules, settings, memory)
+            num_moves += moves
+            total_error += learn_backward(table, network, settings, memory, moves)
     return num_moves, total_error

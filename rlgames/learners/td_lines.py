@@ -14,7 +14,7 @@ from rlgames.learners.learner import LearnerContext, NonFiniteError
 from rlgames.learners.td_compiled import epsilon_schedule, learn_in_threads
 from rlgames.learners.td_minimax import discount_per_ply
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_lines import Array, make_network, make_rules
+from rlgames.policies.packed_lines import Array, make_network, make_rules, make_settings
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
 
@@ -50,7 +50,14 @@ class CompiledLinesTd:
         assert plies is None
         self._network = self._network or make_network(self.game, self.policy, self.stride)
         self._rules = self._rules or make_rules(self.game)
-        settings = self._settings(lr, progress)
+        settings = make_settings(
+            self.policy,
+            epsilon=self.epsilon.at(progress),
+            lr=lr,
+            discount=discount_per_ply(self.reward),
+            td_lambda=self.td_lambda,
+            coherent=self.stride > 1,
+        )
         size = (self.threads,)
         seeds = torch.randint(1 << 62, size, generator=pool.rng).numpy().astype(np.uint64)
         total_error = 0.0
@@ -72,18 +79,3 @@ class CompiledLinesTd:
         if not math.isfinite(total_error):
             raise NonFiniteError("a value is not a finite number; a smaller lr may help")
         return final_states, total_error
-
-    def _settings(self, lr: float, progress: float) -> Any:
-        from rlgames.kernels.ntuple_lines import Settings
-
-        win, draw = self.policy.payoffs
-        return Settings(
-            epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
-            lr=np.float32(lr),
-            discount=np.float32(discount_per_ply(self.reward)),
-            td_lambda=np.float32(self.td_lambda),
-            win=np.float32(win),
-            draws=np.array([draw, -draw], np.float32),
-            largest=np.float32(self.policy.max_value),
-            coherent=self.stride > 1,
-        )

@@ -20,6 +20,31 @@ def make_rules(game: KInARow) -> Any:
     return KInARowRandomPlay(game).rules
 
 
+def make_settings(
+    policy: Ntuple,
+    *,
+    epsilon: float = 0.0,
+    lr: float = 0.0,
+    discount: float = 1.0,
+    td_lambda: float = 0.0,
+    coherent: bool = False,
+) -> Any:
+    """The Settings of kernels/ntuple_lines.py. epsilon: the probability of a random move."""
+    from rlgames.kernels.ntuple_lines import Settings
+
+    win, draw = policy.payoffs
+    return Settings(
+        epsilon=np.uint64(round(epsilon * 2**32)),
+        lr=np.float32(lr),
+        discount=np.float32(discount),
+        td_lambda=np.float32(td_lambda),
+        win=np.float32(win),
+        draws=np.array([draw, -draw], np.float32),
+        largest=np.float32(policy.max_value),
+        coherent=coherent,
+    )
+
+
 def make_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
     """The Network that kernels/ntuple_lines.py describes; stride: numbers per value."""
     from rlgames.kernels.ntuple_lines import Network

@@ -213,7 +213,11 @@ def every_file():
     for group in TRAIN.group_names:
         for option in options(group) if group not in LIST_GROUPS else ():  # test_loggers.py
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
-            if option not in ("expectimax", "dedieu_amar"):  # they count no visits to learn from
+            if option not in (
+                "alphabeta",
+                "expectimax",
+                "dedieu_amar",
+            ):  # they count no visits to learn from
                 found.setdefault(frozenset(words), words)
     return found.values()
 

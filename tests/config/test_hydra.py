@@ -23,7 +23,7 @@ import rlgames as package
 from rlgames.cli import flags as command_flags
 from rlgames.config import catalogue, hydra_keys
 from rlgames.config.catalogue import conf_dir
-from rlgames.config.compose import load_config, load_shared
+from rlgames.config.compose import load_composition, load_config, load_shared
 from rlgames.config.hydra_keys import is_hydra_word
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import ConfigError
@@ -446,3 +446,16 @@ def test_exist_ok_numbers_the_directory_of_a_sweep(typed, tmp_path, monkeypatch)
         assert typed("train", "-m", *SMALL, "out=many", "exist_ok=true").returncode == 3
         assert (tmp_path / name / "sweep.json").is_file()
     assert "already holds a sweep" in typed("train", "-m", *SMALL, "out=many").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "learner"),
+    [
+        (["game=connect4", "policy=ntuple"], "td"),
+        (["game=connect4", "policy=ntuple", "learner=dqn"], "dqn"),
+        (["game=connect4", "policy=conv"], "ppo"),
+        (["game=2048", "policy=ntuple"], "td"),
+    ],
+)
+def test_a_policy_without_a_learner_takes_the_preset_of_the_game_and_the_policy(words, learner):
+    assert load_composition("train", words, check=False).config.learner.name == learner

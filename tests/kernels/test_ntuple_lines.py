@@ -8,7 +8,7 @@ from helpers import check_uncompiled, rng
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_lines import make_network, make_rules
+from rlgames.policies.packed_lines import make_network, make_rules, make_settings
 from rlgames.rollouts.play import collect_games
 
 U = np.uint64
@@ -41,7 +41,7 @@ def states(game, number):
 
 def check(board, radix, number, stride=1):
     """What the moves are worth, as the batched policy has it, and where the values are."""
-    from rlgames.kernels.ntuple_lines import PLACES, Settings, find_places, score_moves
+    from rlgames.kernels.ntuple_lines import find_places, make_memory, score_moves
 
     game, policy = network(board, radix)
     state, rules = states(game, number), make_rules(game)
@@ -49,28 +49,23 @@ def check(board, radix, number, stride=1):
     scores = scores.masked_fill(~game.legal_action_mask(state), -torch.inf)
     compiled = make_network(game, policy, stride)
     table = policy.values.repeat_interleave(stride).numpy()
-    scratch = np.zeros(U(len(compiled.empty)) + PLACES, U)
-    win, draw = policy.payoffs
-    settings = Settings(
-        *(U(0), np.float32(0), np.float32(1), np.float32(0), np.float32(win)),
-        *(np.array([draw, -draw], np.float32), np.float32(policy.max_value), stride > 1),
-    )
-    found = np.empty(game.spec.actions, np.float32)
+    memory = make_memory(compiled, game.spec.actions, 1, U(0))
+    settings = make_settings(policy, coherent=stride > 1)
     cells = np.int64(game.layout.all_cells)
     own, occupied, seat = (
         each.long().numpy() for each in (state.own, state.occupied, state.current_seat)
     )
     indices = stride * policy.feature_indices(game, state)
     for row in range(len(state)):
-        find_places(own[row], occupied[row], seat[row], compiled, scratch, PLACES)
+        find_places(own[row], occupied[row], seat[row], compiled, memory.places)
         # The last move, or that before the first one, was made by the other seat.
-        places = scratch[PLACES:] + compiled.half * U(1 - seat[row])
+        places = memory.places + compiled.half * U(1 - seat[row])
         assert places.tolist() == indices[row].tolist()
         best = score_moves(
             *(own[row], occupied[row], cells, seat[row], table, compiled, rules, settings),
-            *(scratch, found),
+            memory,
         )
-        assert found.tolist() == scores[row].tolist()
+        assert memory.scores.tolist() == scores[row].tolist()
         assert best == int(scores[row].argmax())
 
 

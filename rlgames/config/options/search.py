@@ -52,6 +52,12 @@ class ExpectimaxConfig:
 
 
 @dataclass
+class AlphaBetaConfig:
+    name: str = "alphabeta"
+    plies: int = key(5, 1, 20)
+
+
+@dataclass
 class HparamsConfig:
     """space: words that name several values each, as in a sweep."""
 
@@ -73,5 +79,6 @@ SEARCHES = {
     "mcts": Part(MctsConfig, "rlgames.search.mcts:make_mcts"),
     "dedieu_amar": Part(DedieuAmarConfig, "rlgames.search.mcts:make_mcts"),
     "expectimax": Part(ExpectimaxConfig, "rlgames.search.expectimax:make_expectimax"),
+    "alphabeta": Part(AlphaBetaConfig, "rlgames.search.alphabeta:AlphaBetaSearch"),
 }
 HPARAMS_SEARCHES = {"tpe": Part(HparamsConfig), "random": Part(RandomHparamsConfig)}

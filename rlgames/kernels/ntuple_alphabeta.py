@@ -1,0 +1,107 @@
+"""Alpha-beta search of k in a row on the values of n-tuple networks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.ntuple_lines import (
+    Bits,
+    Memory,
+    Network,
+    Settings,
+    add_stone,
+    find_places,
+    make_memory,
+    remove_stone,
+    score_moves,
+    stone_of,
+)
+from rlgames.kernels.packed_2048 import Array
+from rlgames.kernels.random_lines import Rules
+
+
+@jit()
+def search_node(
+    own: Bits,
+    occupied: Bits,
+    board: Bits,
+    seat: Bits,
+    plies: int,
+    low: np.float32,
+    high: np.float32,
+    table: Array,
+    network: Network,
+    rules: Rules,
+    settings: Settings,
+    memory: Memory,
+    stack: Array,
+) -> tuple[np.float32, int]:
+    """The value that the best of `plies` moves reaches and the first of them, if it is between low
+    and high; else a bound of the value that is not.
+
+    memory has the places of the board, before and after. stack: float32 [plies + 1, actions].
+    """
+    best = score_moves(own, occupied, board, seat, table, network, rules, settings, memory)
+    if plies == 1 or memory.scores[best] == settings.win:
+        return memory.scores[best], best
+    num_actions = len(memory.scores)
+    for action in range(num_actions):
+        stack[plies, action] = memory.scores[action]
+    highest = np.float32(-np.inf)
+    for _ in range(num_actions):
+        action = 0  # those with the highest scores of one ply come first
+        for other in range(num_actions):
+            if stack[plies, other] > stack[plies, action]:
+                action = other
+        value = stack[plies, action]
+        if value == -np.inf:
+            break
+        stack[plies, action] = -np.inf
+        stone = stone_of(occupied, action, rules)
+        if occupied | stone != board:
+            add_stone(stone, seat, network, memory.places)
+            reply, _ = search_node(
+                *(own ^ occupied, occupied | stone, board, 1 - seat, plies - 1, -high, -low),
+                *(table, network, rules, settings, memory, stack),
+            )
+            remove_stone(stone, seat, network, memory.places)
+            value = -reply
+        if value > highest:
+            highest, best = value, action
+        low = max(low, value)
+        if low >= high:
+            break
+    return highest, best
+
+
+@jit()
+def search_positions(
+    own: Array,
+    occupied: Array,
+    seat: Array,
+    plies: int,
+    table: Array,
+    network: Network,
+    rules: Rules,
+    settings: Settings,
+) -> tuple[Array, Array]:
+    """The best actions, int64 [B], and what they reach, float32 [B].
+
+    own, occupied, seat: int64 [B], positions that are not over.
+    """
+    board: Bits = np.int64(0)
+    for bit in rules.cell_bits:
+        board |= bit
+    num_actions = rules.columns if rules.columns > 0 else len(rules.cell_bits)
+    memory = make_memory(network, num_actions, 1, np.uint64(0))
+    stack = np.empty((plies + 1, num_actions), np.float32)
+    actions, values = np.empty(len(own), np.int64), np.empty(len(own), np.float32)
+    for row in range(len(own)):
+        find_places(own[row], occupied[row], seat[row], network, memory.places)
+        values[row], actions[row] = search_node(
+            *(own[row], occupied[row], board, seat[row], plies),
+            *(np.float32(-np.inf), np.float32(np.inf)),
+            *(table, network, rules, settings, memory, stack),
+        )
+    return actions, values

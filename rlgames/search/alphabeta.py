@@ -1,0 +1,61 @@
+"""Alpha-beta search on the values of n-tuple networks, in a compiled kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.players.player import Agent, Player
+from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.packed_lines import make_network, make_rules, make_settings
+
+
+class AlphaBetaSearch(Player):
+    """Makes the move with the largest Q_plies, where
+
+        Q_1(s, a) = the policy's score: the value of the afterstate, or of a game that is over
+        Q_n(s, a) = -(the largest Q_(n - 1)(s', a') of the other seat in s' = the afterstate).
+
+    Of equal moves it makes the one with the larger score, and of these the first.
+
+    player: an agent with policy=ntuple for k in a row. It searches on the CPU.
+    Raises ValueError if player and game do not fit together.
+    """
+
+    deterministic = True
+
+    def __init__(self, game: Game[Any], player: Player, plies: int) -> None:
+        policy = player.policy if isinstance(player, Agent) else None
+        if not isinstance(game, KInARow):
+            raise ValueError(
+                f"search=alphabeta plays Connect 4 and tic-tac-toe, not {game.spec.name}"
+            )
+        if not isinstance(policy, Ntuple):
+            raise ValueError("search=alphabeta needs a run with policy=ntuple")
+        self.game, self.policy, self.plies = game, policy, plies
+        self._network, self._rules = make_network(game, policy, 1), make_rules(game)
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        action = torch.zeros_like(state.current_seat)
+        live = (~state.done).nonzero()[:, 0]
+        if len(live):
+            action[live] = self.search(state[live])[0].to(action.device)
+        return action
+
+    def search(self, state: Any) -> tuple[Tensor, Tensor]:
+        """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""
+        from rlgames.kernels.ntuple_alphabeta import search_positions
+
+        columns = (state.own, state.occupied, state.current_seat)
+        actions, values = search_positions(
+            *(column.cpu().numpy().astype(np.int64) for column in columns),
+            self.plies,
+            self.policy.values.cpu().contiguous().numpy(),
+            *(self._network, self._rules, make_settings(self.policy)),
+        )
+        return torch.from_numpy(actions), torch.from_numpy(values)
