@@ -61,10 +61,12 @@ def search_node(
         stone = stone_of(occupied, action, rules)
         if occupied | stone != board:
             add_stone(stone, seat, network, memory.places)
+            # fmt: off
             reply, _ = search_node(
-                *(own ^ occupied, occupied | stone, board, 1 - seat, plies - 1, -high, -low),
-                *(table, network, rules, settings, memory, stack),
+                own ^ occupied, occupied | stone, board, 1 - seat, plies - 1, -high, -low,
+                table, network, rules, settings, memory, stack,
             )
+            # fmt: on
             remove_stone(stone, seat, network, memory.places)
             value = -reply
         if value > highest:
@@ -96,12 +98,14 @@ def search_positions(
     num_actions = rules.columns if rules.columns > 0 else len(rules.cell_bits)
     memory = make_memory(network, num_actions, 1, np.uint64(0))
     stack = np.empty((plies + 1, num_actions), np.float32)
+    low, high = np.float32(-np.inf), np.float32(np.inf)
     actions, values = np.empty(len(own), np.int64), np.empty(len(own), np.float32)
     for row in range(len(own)):
         find_places(own[row], occupied[row], seat[row], network, memory.places)
+        # fmt: off
         values[row], actions[row] = search_node(
-            *(own[row], occupied[row], board, seat[row], plies),
-            *(np.float32(-np.inf), np.float32(np.inf)),
-            *(table, network, rules, settings, memory, stack),
+            own[row], occupied[row], board, seat[row], plies, low, high,
+            table, network, rules, settings, memory, stack,
         )
+        # fmt: on
     return actions, values

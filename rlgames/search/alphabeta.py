@@ -52,10 +52,9 @@ class AlphaBetaSearch(Player):
         from rlgames.kernels.ntuple_alphabeta import search_positions
 
         columns = (state.own, state.occupied, state.current_seat)
+        own, occupied, seat = (column.cpu().numpy().astype(np.int64) for column in columns)
+        table, settings = self.policy.values.cpu().contiguous().numpy(), make_settings(self.policy)
         actions, values = search_positions(
-            *(column.cpu().numpy().astype(np.int64) for column in columns),
-            self.plies,
-            self.policy.values.cpu().contiguous().numpy(),
-            *(self._network, self._rules, make_settings(self.policy)),
+            own, occupied, seat, self.plies, table, self._network, self._rules, settings
         )
         return torch.from_numpy(actions), torch.from_numpy(values)
