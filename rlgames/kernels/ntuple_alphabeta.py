@@ -22,6 +22,16 @@ from rlgames.kernels.random_lines import Rules
 
 
 @jit()
+def first_highest(stack: Array, plies: int) -> int:
+    """The action with the highest number in a row of the stack."""
+    best = 0
+    for action in range(stack.shape[1]):
+        if stack[plies, action] > stack[plies, best]:
+            best = action
+    return best
+
+
+@jit()
 def search_node(
     own: Bits,
     occupied: Bits,
@@ -50,10 +60,7 @@ def search_node(
         stack[plies, action] = memory.scores[action]
     highest = np.float32(-np.inf)
     for _ in range(num_actions):
-        action = 0  # those with the highest scores of one ply come first
-        for other in range(num_actions):
-            if stack[plies, other] > stack[plies, action]:
-                action = other
+        action = first_highest(stack, plies)  # by the scores of one ply
         value = stack[plies, action]
         if value == -np.inf:
             break
