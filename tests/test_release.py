@@ -66,6 +66,13 @@ def test_the_readme_on_pypi_has_absolute_links_to_files_that_there_are():
     assert html.count("<img") == (ROOT / "README.md").read_text().count("![")
 
 
+def test_the_installation_page_lists_the_extras():
+    page = (ROOT / "docs" / "install.md").read_text()
+    cells = re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)
+    listed = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    assert listed == {*PROJECT["project"]["optional-dependencies"]}
+
+
 def test_the_changelog_begins_with_this_version():
     versions = re.findall(r"^## \[(.*)\]", (ROOT / "docs" / "changelog.md").read_text(), re.M)
     assert versions[0] == __version__
