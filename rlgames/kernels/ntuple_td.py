@@ -1,12 +1,8 @@
 """TD learning of n-tuple networks while they play 2048 on packed boards.
 
-Arrays that many functions share: table, float32, the entries; rows, uint64, the slide_table. The
-memory of one thread is in two arrays:
-
-    scratch: uint64 [5]. 0: the state of the random numbers. 1 to 4: the boards after the four
-        actions.
-    scores: float32 [8]. 0 to 3: points and value of the four actions, -inf if illegal. 4 to 7: the
-        points alone.
+Several games are played in step: while the values of one are on their way from memory, the boards
+of the others are computed. Arguments that many functions share: table, float32, the entries; rows,
+uint64, the slide_table; at, 4 times the number of a game among those that are played in step.
 """
 
 from __future__ import annotations
@@ -16,13 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.ntuple_values import (
-    CompiledNetwork,
-    find_entries,
-    num_entries,
-    sum_entries,
-    value,
-)
+from rlgames.kernels.ntuple_values import CompiledNetwork, find_entries, num_entries, sum_entries
 from rlgames.kernels.packed_2048 import (
     Array,
     Bits,
@@ -32,10 +22,11 @@ from rlgames.kernels.packed_2048 import (
     next_random,
     slide,
 )
+from rlgames.kernels.prefetch import prefetch
 
 U = np.uint64
-AFTER, POINTS = U(1), U(4)
 HALF = U(32)
+NUM_IN_STEP = U(8)
 
 
 class Settings(NamedTuple):
@@ -56,43 +47,69 @@ class Settings(NamedTuple):
     expected: bool
 
 
+class Memory(NamedTuple):
+    """What one thread writes, for G games in step and K lookups of a board.
+
+    rng: uint64 [1], the state of the random numbers. afters: uint64 [4 G], points: float32 [4 G]
+    and entries: uint64 [4 G K]: what the four actions lead to. afterstates: uint64 [G, plies] and
+    rewards: float32 [G, plies]: what the moves of this window led to. lengths: uint64 [G], the
+    number of these moves. next_values: float32 [G], the reward and value that follow them.
+    """
+
+    rng: Array
+    afters: Array
+    points: Array
+    entries: Array
+    afterstates: Array
+    rewards: Array
+    lengths: Array
+    next_values: Array
+
+
+@jit()
+def look_up(
+    board: Bits, at: Bits, table: Array, network: CompiledNetwork, rows: Array, memory: Memory
+) -> None:
+    """Compute the boards after the four actions, and have the values of legal ones fetched."""
+    num = num_entries(network)
+    for action in range(at, at + U(4)):
+        after, memory.points[action] = slide(board, rows, action & U(3))
+        memory.afters[action] = after
+        if after != board:
+            find_entries(after, network, memory.entries, action * num)
+            for entry in range(action * num, (action + U(1)) * num):
+                prefetch(table, memory.entries[entry])
+
+
 @jit()
 def best_action(
-    board: Bits,
-    table: Array,
-    network: CompiledNetwork,
-    rows: Array,
-    scale: np.float32,
-    scratch: Array,
-    scores: Array,
-) -> Bits:
-    """The first action with the highest score, 4 if none is legal; fills scratch and scores."""
-    best: Bits = U(4)
-    highest = np.float32(-np.inf)
-    for action in range(U(4)):
-        after, points = slide(board, rows, action)
-        scratch[AFTER + action] = after
-        scores[POINTS + action] = points
-        scores[action] = np.float32(-np.inf)
-        if after != board:
-            score = scale * points + value(after, network, table)
-            scores[action] = score
+    board: Bits, at: Bits, table: Array, num: Bits, scale: np.float32, memory: Memory
+) -> tuple[Bits, np.float32]:
+    """The first action with the highest score, and this score; 4 and -inf if none is legal.
+
+    look_up has been called. num: K.
+    """
+    best, highest = U(4), np.float32(-np.inf)
+    for action in range(at, at + U(4)):
+        if memory.afters[action] != board:
+            value = sum_entries(table, memory.entries, action * num, num)
+            score = scale * memory.points[action] + value
             if best == U(4) or score > highest:
-                best, highest = action, score
-    return best
+                best, highest = action - at, score
+    return best, highest
 
 
 @jit()
-def random_action(board: Bits, scratch: Array) -> Bits:
-    """A uniformly random legal action; there is one, and scratch has the boards after all."""
+def random_action(board: Bits, at: Bits, memory: Memory) -> Bits:
+    """A uniformly random legal action; there is one, and look_up has been called."""
     legal = U(0)
-    for action in range(U(4)):
-        legal += U(scratch[AFTER + action] != board)
-    chosen = ((next_random(scratch) >> HALF) * legal) >> HALF
-    for action in range(U(4)):
-        if scratch[AFTER + action] != board:
+    for action in range(at, at + U(4)):
+        legal += U(memory.afters[action] != board)
+    chosen = ((next_random(memory.rng) >> HALF) * legal) >> HALF
+    for action in range(at, at + U(4)):
+        if memory.afters[action] != board:
             if chosen == U(0):
-                return action
+                return action - at
             chosen -= U(1)
     return U(4)
 
@@ -104,11 +121,10 @@ def expected_best(
     network: CompiledNetwork,
     rows: Array,
     settings: Settings,
-    scratch: Array,
-    scores: Array,
+    memory: Memory,
 ) -> np.float32:
     """The mean over new tiles of the best action's score, 0 where the game is over."""
-    empty = empty_cells(board, settings.cells)
+    empty, num = empty_cells(board, settings.cells), num_entries(network)
     fours = np.float64(settings.fours) / np.float64(1 << 32)
     count, total = np.float64(count_cells(empty)), 0.0
     while empty != U(0):
@@ -118,9 +134,10 @@ def expected_best(
             probability = fours if tile else 1.0 - fours
             if probability > 0.0:
                 after = board | (cell << tile)
-                best = best_action(after, table, network, rows, settings.scale, scratch, scores)
+                look_up(after, U(0), table, network, rows, memory)
+                best, score = best_action(after, U(0), table, num, settings.scale, memory)
                 if best < U(4):
-                    total += probability * np.float64(scores[best])
+                    total += probability * np.float64(score)
     return np.float32(total / count)
 
 
@@ -144,70 +161,65 @@ def correct(
 
 @jit()
 def play(
-    board: Bits,
+    boards: Array,
+    done: Array,
     table: Array,
     network: CompiledNetwork,
     rows: Array,
     settings: Settings,
-    scratch: Array,
-    scores: Array,
-    afterstates: Array,
-    points: Array,
-) -> tuple[Bits, Bits, np.float32]:
-    """Play up to settings.plies moves from a board.
-
-    afterstates: uint64 [plies] and points: float32 [plies] are what the moves led to. Returns the
-    last board, the number of moves, and the score of the best action on the last board, -inf if
-    the game is over.
-    """
-    ply = U(0)
-    while True:
-        action = best_action(board, table, network, rows, settings.scale, scratch, scores)
-        if action == U(4):
-            return board, ply, np.float32(-np.inf)
-        if ply == U(settings.plies):
-            return board, ply, scores[action]
-        if settings.epsilon > U(0) and (next_random(scratch) >> HALF) < settings.epsilon:
-            action = random_action(board, scratch)
-        afterstates[ply] = scratch[AFTER + action]
-        points[ply] = scores[POINTS + action]
-        board = add_tile(scratch[AFTER + action], settings.cells, settings.fours, scratch)
-        ply += U(1)
+    memory: Memory,
+) -> None:
+    """Play up to settings.plies moves of each game; boards, done and memory change."""
+    num, plies = num_entries(network), U(settings.plies)
+    memory.lengths[:] = 0
+    memory.next_values[:] = 0
+    for ply in range(plies + U(1)):
+        for game in range(U(len(boards))):
+            if not done[game]:
+                look_up(boards[game], U(4) * game, table, network, rows, memory)
+        for game in range(U(len(boards))):
+            if done[game]:
+                continue
+            board, at = boards[game], U(4) * game
+            action, score = best_action(board, at, table, num, settings.scale, memory)
+            if action == U(4):
+                done[game] = True
+            elif ply == plies:
+                memory.next_values[game] = score
+            else:
+                if settings.epsilon > U(0) and (next_random(memory.rng) >> HALF) < settings.epsilon:
+                    action = random_action(board, at, memory)
+                after = memory.afters[at + action]
+                memory.afterstates[game, ply] = after
+                memory.rewards[game, ply] = memory.points[at + action]
+                memory.lengths[game] += U(1)
+                boards[game] = add_tile(after, settings.cells, settings.fours, memory.rng)
 
 
 @jit()
 def learn_backward(
+    game: Bits,
     table: Array,
     network: CompiledNetwork,
     rows: Array,
     settings: Settings,
-    scratch: Array,
-    scores: Array,
-    afterstates: Array,
-    points: Array,
-    entries: Array,
-    ply: Bits,
-    next_value: np.float32,
+    memory: Memory,
 ) -> float:
-    """Learn from the first `ply` moves of a window, the last one first.
-
-    entries: uint64 [K], memory for the entries of a board. next_value: the reward and value that
-    follow the last one. Returns the sum of the sizes of the errors.
-    """
+    """Learn from the moves of a window, the last one first; the sum of the sizes of the errors."""
     total, num, next_reward = 0.0, num_entries(network), np.float32(0)
+    next_value, entries = memory.next_values[game], memory.entries
+    ply = memory.lengths[game]
     while ply > U(0):
         ply -= U(1)
-        find_entries(afterstates[ply], network, entries, U(0))
-        target = next_reward + next_value
+        after, target = memory.afterstates[game, ply], next_reward + next_value
         if settings.expected:
-            target = expected_best(
-                afterstates[ply], table, network, rows, settings, scratch, scores
-            )
-        error = settings.discount * target - sum_entries(table, entries, num)
+            target = expected_best(after, table, network, rows, settings, memory)
+        find_entries(after, network, entries, U(0))
+        error = settings.discount * target - sum_entries(table, entries, U(0), num)
         total += np.float64(np.abs(error))
         correct(table, entries, num, error, settings.lr, settings.coherent)
-        next_reward = settings.scale * points[ply]
-        next_value = sum_entries(table, entries, num)
+        next_reward = settings.scale * memory.rewards[game, ply]
+        next_value = sum_entries(table, entries, U(0), num)
         if settings.td_lambda > np.float32(0):
             next_value += settings.td_lambda * (settings.discount * target - next_value)
     return total
@@ -225,32 +237,29 @@ def learn_games(
     done: Array,
     seed: Bits,
 ) -> tuple[int, float]:
-    """Play up to settings.plies moves of each game, and learn from them before the next game.
+    """Play up to settings.plies moves of some games in step, and learn from them one by one.
 
     boards: uint64 [B]. score: float32 [B]. turn: int64 [B]. done: bool [B]. All are
     updated. Returns the number of moves and the sum of the sizes of their errors.
     """
-    scratch = np.zeros(5, np.uint64)
-    scratch[U(0)] = seed
-    scores = np.zeros(8, np.float32)
-    afterstates = np.empty(settings.plies, np.uint64)
-    points = np.empty(settings.plies, np.float32)
-    entries = np.empty(num_entries(network), np.uint64)
+    memory = Memory(
+        np.full(1, seed, np.uint64),
+        np.zeros(U(4) * NUM_IN_STEP, np.uint64),
+        np.zeros(U(4) * NUM_IN_STEP, np.float32),
+        np.zeros(U(4) * NUM_IN_STEP * num_entries(network), np.uint64),
+        np.zeros((NUM_IN_STEP, settings.plies), np.uint64),
+        np.zeros((NUM_IN_STEP, settings.plies), np.float32),
+        np.zeros(NUM_IN_STEP, np.uint64),
+        np.zeros(NUM_IN_STEP, np.float32),
+    )
     num_moves, total_error = 0, 0.0
-    for game in range(len(boards)):
-        if done[game]:
-            continue
-        boards[game], plies, last_score = play(
-            *(boards[game], table, network, rows, settings, scratch, scores),
-            *(afterstates, points),
-        )
-        done[game] = last_score == -np.inf
-        next_value = np.float32(0) if done[game] else last_score
-        score[game] += points[:plies].sum()
-        turn[game] += np.int64(plies)
-        num_moves += int(plies)
-        total_error += learn_backward(
-            *(table, network, rows, settings, scratch, scores),
-            *(afterstates, points, entries, plies, next_value),
-        )
+    for first in range(0, len(boards), int(NUM_IN_STEP)):
+        games = slice(first, min(first + int(NUM_IN_STEP), len(boards)))
+        play(boards[games], done[games], table, network, rows, settings, memory)
+        for game in range(len(boards[games])):
+            plies = int(memory.lengths[game])
+            score[first + game] += memory.rewards[game, :plies].sum()
+            turn[first + game] += plies
+            num_moves += plies
+            total_error += learn_backward(U(game), table, network, rows, settings, memory)
     return num_moves, total_error

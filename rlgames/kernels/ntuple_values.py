@@ -179,17 +179,17 @@ def num_entries(network: CompiledNetwork) -> Bits:
 
 
 @jit()
-def sum_entries(table: Array, entries: Array, num: Bits) -> np.float32:
-    """The sum of the values at `num` entries, in four parts."""
+def sum_entries(table: Array, entries: Array, first: Bits, num: Bits) -> np.float32:
+    """The sum of the values at `num` entries from entries[first] on, in four parts."""
     a, b, c, d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-    at = U(0)
-    while at + U(4) <= num:
+    at, stop = first, first + num
+    while at + U(4) <= stop:
         a += table[entries[at]]
         b += table[entries[at + U(1)]]
         c += table[entries[at + U(2)]]
         d += table[entries[at + U(3)]]
         at += U(4)
-    while at < num:
+    while at < stop:
         a += table[entries[at]]
         at += U(1)
     return (a + b) + (c + d)

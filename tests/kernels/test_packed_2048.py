@@ -74,7 +74,7 @@ def network_values(boards, network, table):
     for number in range(len(boards)):
         values[number] = value(boards[number], network, table)
         find_entries(boards[number], network, entries, U(3))
-        sums[number] = sum_entries(table, entries[3:], num)
+        sums[number] = sum_entries(table, entries, U(3), num)
     return values, sums
 
 
