@@ -30,6 +30,16 @@ AGENTS = {
         *("experiment=connect4_alphazero", "games=8000", "batch=256", "policy.layers=[128,128]"),
         *("learner.updates_per_batch=50", "eval_every=1000", "eval_games=200", "solve_seconds=0"),
     ],
+    "gomoku": [
+        *("experiment=null", "game=gomoku", "board=9", "reward=outcome", "games=20000"),
+        *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),
+        *("eval_every=4000", "solve_seconds=0"),
+    ],
+    "hex": [
+        *("experiment=null", "game=hex", "board=7", "reward=outcome", "games=20000"),
+        *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),
+        *("eval_every=4000", "solve_seconds=0"),
+    ],
     "othello": [
         *("experiment=null", "game=othello", "board=6", "reward=outcome", "games=20000"),
         *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),

@@ -36,11 +36,13 @@ GAMES = {
     "tictactoe": ["game=tictactoe"],
     "connect4": ["game=connect4"],
     "2048": ["game=2048"],
+    "othello": ["game=othello"],
+    "hex": ["game=hex"],
     "salvo 4×4": ["game=salvo", "shots=1"],
     "salvo 10×10": ["game=salvo", *FLEET],
     "salvo_duel 5×5": ["game=salvo_duel"],
 }
-PGX = ("tictactoe", "connect4", "2048")
+PGX = ("tictactoe", "connect4", "2048", "othello", "hex")
 """The games that pgx has, too."""
 
 Words = dict[str, str | int | float]
@@ -198,7 +200,7 @@ def _row(name: str, batch: str, ours: Rounds, peer_results: Rounds) -> list[str]
 
 def _moves(name: str, batch: int) -> int:
     """About as many as pgx makes in SECONDS."""
-    speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6}[name]
+    speed = {"tictactoe": 4e6, "connect4": 2e6, "2048": 1e6, "othello": 4e5, "hex": 3e5}[name]
     return int(speed * SECONDS * min(1, batch / 1024))
 
 

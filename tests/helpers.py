@@ -26,7 +26,9 @@ SMALL_RULES = {
     "salvo": ["board=3", "ships=[2,2]"],
     "salvo_duel": ["board=3", "ships=[2]"],
     "connect4": ["rows=4", "columns=4", "line=3"],
+    "gomoku": ["board=8", "line=3"],
     "othello": ["board=4"],
+    "hex": ["board=3"],
     "2048": ["board=2"],
 }
 

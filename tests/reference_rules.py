@@ -323,3 +323,61 @@ class OthelloBook(RuleBook):
     def _holds(self, cell, seat):
         inside = 0 <= cell[0] < self.size and 0 <= cell[1] < self.size
         return inside and self.cells[cell[0]][cell[1]] == seat
+
+
+class HexBook(RuleBook):
+    """Two seats take turns to place stones on a rhombus; a chain between its own two sides wins.
+
+    The first seat connects the first row with the last one, the second seat the first column with
+    the last one. With swap the last action, legal in the second turn only, replaces the first stone
+    by one of the second seat on the cell with row and column exchanged. Cells hold None, 0 or 1.
+    """
+
+    seats = 2
+
+    def __init__(self, size, swap):
+        super().__init__()
+        self.size, self.swap = size, swap
+        self.cells: list[list[int | None]] = [[None] * size for _ in range(size)]
+
+    def legal_action_mask(self):
+        if self.done:
+            return []
+        places = [(row, column) for row in range(self.size) for column in range(self.size)]
+        empty = [row * self.size + col for row, col in places if self.cells[row][col] is None]
+        return [*empty, self.size**2] if self.swap and self.turn == 1 else empty
+
+    def play(self, action, chance=None):
+        self._check(action)
+        if action == self.size**2:
+            first = next(cell for cell in range(action) if self._at(*divmod(cell, self.size)) == 0)
+            row, column = divmod(first, self.size)
+            self.cells[row][column] = None
+            self.cells[column][row] = 1
+        else:
+            self.cells[action // self.size][action % self.size] = self.current_seat
+            if self._is_connected(self.current_seat):
+                self.done = True
+                self.score = [1.0, -1.0] if self.current_seat == 0 else [-1.0, 1.0]
+        self.turn += 1
+        self.current_seat = 1 - self.current_seat
+
+    def _at(self, row, column):
+        inside = 0 <= row < self.size and 0 <= column < self.size
+        return self.cells[row][column] if inside else None
+
+    def _is_connected(self, seat):
+        """Follow the chains from one of the seat's sides."""
+        side = [(0, place) if seat == 0 else (place, 0) for place in range(self.size)]
+        queue = [cell for cell in side if self._at(*cell) == seat]
+        reached = set(queue)
+        while queue:
+            row, column = queue.pop()
+            if (row, column)[seat] == self.size - 1:
+                return True
+            for down, right in [(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)]:
+                near = (row + down, column + right)
+                if self._at(*near) == seat and near not in reached:
+                    reached.add(near)
+                    queue.append(near)
+        return False

@@ -147,6 +147,7 @@ _OPTIONS: dict[str, dict[str, str]] = {
         "tictactoe": "ttt noughts_and_crosses",
         "connect4": "connect_four four_in_a_row",
         "othello": "reversi",
+        "gomoku": "five_in_a_row gobang",
         "battleship": "battleships",
         "2048": "twenty_forty_eight game_2048",
     },

@@ -146,12 +146,13 @@ class _Boards:
     def scene(self, overlay: dict[int, tuple[float, str]], chosen: set[int]) -> Scene:
         """The boards, the first one with the overlay."""
         rows = len(self.boards[0])
-        columns = sum(len(marks[0]) for marks in self.boards)
+        slant = (rows - 1) / 2 if self.form.is_slanted else 0
+        columns = sum(len(marks[0]) + slant for marks in self.boards)
         count = len(self.boards)
         across = self.width
         if count > 1:
             across = 3 * self.width // 2 - count * (GAP + 2 * MARGIN)
-        size = max(12, min(self.width // max(rows, 4), across // columns))
+        size = max(12, min(self.width // max(rows, 4), int(across // columns)))
         items: list[Item] = []
         left = height = 0
         for number, marks in enumerate(self.boards):
@@ -168,13 +169,14 @@ class _Boards:
         left = max(map(len, form.left), default=0) * text_size * 3 // 4 + 3 if form.left else 0
         above = text_size + 4 if form.above else 0
         rows, columns = len(marks), len(marks[0])
+        slant = size / 2 if form.is_slanted else 0  # of a row, relative to the one above
         items: list[Item] = []
         for cell in range(rows * columns):
             row, column = divmod(cell, columns)
             weight, label = overlay.get(cell, (0.0, ""))
             mark = marks[row][column]
             label = label if mark == "." and size >= MIN_LABEL_CELL else ""
-            place = left + column * size, above + row * size
+            place = left + column * size + row * slant, above + row * size
             shade = round(sprites.SHADES * weight)
             items.append(Cell(*place, size, mark, shade, cell in chosen, label))
         bottom = above + rows * size
@@ -184,9 +186,9 @@ class _Boards:
                 items.append(Label(x, y, name, text_size, sprites.FAINT, "middle"))
         for row, name in enumerate(form.left):
             y = above + (row + 0.5) * size
-            items.append(Label(left - 4, y, name, text_size, sprites.FAINT, "end"))
+            items.append(Label(left - 4 + row * slant, y, name, text_size, sprites.FAINT, "end"))
         height = bottom + (text_size + 4 if form.below else 0)
-        return Scene(left + columns * size, height, items)
+        return Scene(left + columns * size + round((rows - 1) * slant), height, items)
 
 
 def _with_title(scene: Scene, title: str) -> Scene:

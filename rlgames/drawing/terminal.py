@@ -33,6 +33,9 @@ STYLES |= {"aim": "bold yellow", "ship": "green", "empty": "dim", "other": ""}
 SIZES = ("lined", "tidy", "narrow", "bare")
 """Lines between the cells; room for brackets; less room; marks only."""
 
+SPACING = {"lined": 2, "tidy": 2, "narrow": 1, "bare": 0}
+"""Columns of the terminal between the marks of neighbors, by size."""
+
 GAP = "   "
 
 
@@ -130,7 +133,7 @@ class BoardView:
     def _draw(self, number: int, size: str, ascii_only: bool) -> list[Text]:
         """One of the boards, the first one with the probabilities."""
         form = self.board_format
-        lined = size == "lined" and form.rows <= MAX_LINED_ROWS
+        lined = size == "lined" and form.rows <= MAX_LINED_ROWS and not form.is_slanted
         words = self._words(number, size, " " if lined else "." if ascii_only else "·")
         inner = max(word.cell_len for row in words for word in row)
         # Center the marks.
@@ -148,6 +151,8 @@ class BoardView:
             cells = range(row * form.columns, (row + 1) * form.columns)
             styles = ["" if number else self.highlights.get(cell, "") for cell in cells]
             label = f"{form.left[row]:>{side - 1}} " if form.left else ""
+            if form.is_slanted:
+                label = " " * (row * (inner + SPACING[size]) // 2) + label
             drawn = _row(row_words, changed, inner, size, pipe, styles)
             lines.append(Text().append(label, "dim") + drawn)
         if lined:

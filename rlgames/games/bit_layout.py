@@ -84,6 +84,28 @@ class BitLayout(Tables):
         self.plane_table = stones.float()
         self.cell_bits, self.num_bits = (1 << bit).int(), cells
 
+    # Sets of stones have the shape [B], that of a number for each game; RowLayout changes that.
+
+    def no_stones(self, batch: int, device: torch.device) -> Tensor:
+        """The empty sets of B games."""
+        return torch.zeros(batch, dtype=self.cell_bits.dtype, device=device)
+
+    def spread(self, number: Tensor) -> Tensor:
+        """A number for each game, [B], shaped like sets of stones."""
+        return number
+
+    def is_empty(self, stones: Tensor) -> Tensor:
+        """Bool [B]: whether there is no stone."""
+        return stones == 0
+
+    def is_full(self, stones: Tensor) -> Tensor:
+        """Bool [B]: whether there is a stone on every cell."""
+        return stones == self.all_cells
+
+    def stones(self, cells: Tensor) -> Tensor:
+        """The sets with these cells, bool [B, rows * columns] in row-major order from the top."""
+        return (cells * self.cell_bits).sum(1, dtype=self.cell_bits.dtype)
+
     def has_line(self, stones: Tensor) -> Tensor:
         """Bool, shaped like stones: whether they contain a whole line."""
         if self.has_line_table is not None:

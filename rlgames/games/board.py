@@ -20,13 +20,16 @@ Timelines = dict[str, list[tuple[str, int]]]
 SEPARATOR = "   |"
 """Text between two boards."""
 
+GAME_OVER = "game over"
+"""The caption of a finished game, where captions say who is to move."""
+
 
 @dataclass(frozen=True)
 class BoardFormat:
     """How the boards of a game are written.
 
     left, above, below: labels of the rows and of the columns, if any. width: the least width of a
-    mark.
+    mark. is_slanted: each row is shifted by half a cell to the right of the one above, as in Hex.
     """
 
     rows: int
@@ -35,6 +38,7 @@ class BoardFormat:
     above: list[str] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
     width: int = 1
+    is_slanted: bool = False
 
 
 def lettered_format(rows: int, columns: int) -> BoardFormat:
@@ -84,12 +88,32 @@ def seat_caption(marks: str, seat: int) -> str:
     return f"{marks[seat]} to move"
 
 
-def seat_of_caption(marks: str, caption: str) -> int:
-    """The seat that seat_caption names; raises ValueError for any other text."""
-    captions = [seat_caption(marks, seat) for seat in range(len(marks))]
-    if caption.strip() not in captions:
-        raise ValueError(f"the first line is {caption.strip()!r}, not {' or '.join(captions)}")
-    return captions.index(caption.strip())
+def read_captioned(
+    texts: Sequence[str], form: BoardFormat, marks: str
+) -> tuple[list[int], list[list[int]]]:
+    """Of each text the seat that its first line names, -1 for GAME_OVER, and the cells of the board
+    below it, 0 for an empty one and from 1 on the seats by their marks.
+
+    Raises ValueError, with the reason, for other text.
+    """
+    captions = [*(seat_caption(marks, seat) for seat in range(len(marks))), GAME_OVER]
+    seats, boards = [], []
+    for text in texts:
+        caption, _, drawing = text.strip().partition("\n")
+        if caption.strip() not in captions:
+            valid = f"{', '.join(captions[:-1])} or {GAME_OVER}"
+            raise ValueError(f"the first line is {caption.strip()!r}, not {valid}")
+        number = captions.index(caption.strip())
+        seats.append(-1 if number == len(marks) else number)
+        (cells,) = read(drawing, form, f".{marks}")
+        boards.append([f".{marks}".index(mark) for mark in cells])
+    return seats, boards
+
+
+def check_game_over(seats: Sequence[int], is_over: Sequence[bool]) -> None:
+    """Raises ValueError if read_captioned returned -1 for a game that is not over."""
+    if any(seat < 0 and not over for seat, over in zip(seats, is_over, strict=True)):
+        raise ValueError(f"the first line is {GAME_OVER!r}, but the game is not over")
 
 
 def split(marks: list[str], columns: int) -> Board:
@@ -114,6 +138,8 @@ def _lines(board: Board, form: BoardFormat) -> list[str]:
     rows = [
         line(label, row) for label, row in zip(form.left or [""] * form.rows, board, strict=True)
     ]
+    if form.is_slanted:
+        rows = [" " * ((width + 1) // 2 * number) + row for number, row in enumerate(rows)]
     above, below = ([line("", labels)] if labels else [] for labels in (form.above, form.below))
     return [*above, *rows, *below]
 

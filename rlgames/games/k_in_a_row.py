@@ -1,4 +1,4 @@
-"""k in a row, with or without gravity: tic-tac-toe, Connect 4, and boards of other sizes.
+"""k in a row, with or without gravity: tic-tac-toe, Connect 4, Gomoku, and boards of other sizes.
 
 Two seats take turns. The first to have a whole line across, down or diagonally wins; a full board
 is a draw. With gravity an action is a column, and the stone falls to its lowest empty cell; without
@@ -11,6 +11,7 @@ it an action is a cell, in row-major order from the top.
     1 2 3 4 5 6 7
 
 A set of stones is one number, with a bit for each cell; rlgames/games/bit_layout.py draws the bits.
+On large boards without gravity it is a number for each row, see rlgames/games/row_layout.py.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
-from rlgames.games.bit_layout import BitLayout
+from rlgames.games.bit_layout import MAX_BITS, BitLayout
 from rlgames.games.game import ExactSolver, Game, Spec, State
+from rlgames.games.numbering import encode_digits
 from rlgames.games.random_play import KInARowRandomPlay
+from rlgames.games.row_layout import RowLayout
+from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
 
 @dataclass(frozen=True)
 class KInARowState(State):
     """own: [B], the stones of the seat to move as bits. occupied: [B], all stones. Both are int32
-    if the layout has tables, else int64."""
+    if the layout has tables, else int64; or int32 [B, rows], if it has a number for each row."""
 
     own: Tensor
     occupied: Tensor
@@ -53,7 +57,12 @@ class KInARow(Game[KInARowState]):
                 f"the longest that does is {longest}"
             )
         self.rows, self.columns, self.line, self.gravity = rows, columns, line, gravity
-        self.layout = BitLayout(rows, columns, line, gravity)
+        self.has_rows = not gravity and rows * (columns + 1) > MAX_BITS
+        self.layout = (
+            RowLayout(rows, columns, line)
+            if self.has_rows
+            else BitLayout(rows, columns, line, gravity)
+        )
         # An action is legal while this bit is empty.
         self._action_bits = self.layout.top_bits if gravity else self.layout.cell_bits
         # Rows: no line (twice), a line of the first seat, of the second. An int64 holds the two
@@ -67,7 +76,7 @@ class KInARow(Game[KInARowState]):
             observation=(2, rows, columns),
             has_cell_actions=not gravity,
             max_plies=rows * columns,
-            max_positions=3.0 ** (rows * columns),
+            max_positions=count_boards(3, rows * columns),
             goal="outcome",
             zero_sum=True,
             num_cell_values=3,
@@ -77,7 +86,7 @@ class KInARow(Game[KInARowState]):
     def initial(self, batch: int, rng: torch.Generator) -> KInARowState:
         device = rng.device
         zeros = torch.zeros(batch, dtype=torch.int64, device=device)
-        no_stones = zeros.to(self.layout.cell_bits.dtype)
+        no_stones = self.layout.no_stones(batch, device)
         return KInARowState(
             done=torch.zeros(batch, dtype=torch.bool, device=device),
             current_seat=zeros,
@@ -93,6 +102,8 @@ class KInARow(Game[KInARowState]):
         return self.example_state(), torch.ones(1, dtype=torch.float64, device=self.device)
 
     def legal_action_mask(self, state: KInARowState) -> Tensor:
+        if self.has_rows:
+            return ~self.layout.contains(state.occupied) | state.done[:, None]
         occupied = torch.where(state.done, 0, state.occupied)
         return (occupied[:, None] & self._action_bits) == 0
 
@@ -101,7 +112,7 @@ class KInARow(Game[KInARowState]):
         if self.gravity and layout.gather_factor:
             open_columns = layout.open_columns(state.occupied)
             return self.subsets(self.columns, u.device).pick(open_columns, u)
-        if layout.plane_table is None:
+        if layout.plane_table is None:  # too many cells for a table of all sets
             return super().sample_legal_action(state, u)
         empty = state.occupied ^ layout.all_cells
         return self.subsets(layout.num_bits, u.device).pick(empty, u)
@@ -110,7 +121,8 @@ class KInARow(Game[KInARowState]):
         layout = self.layout
         live = ~state.done
         moves = live.long()
-        live_bits = -moves.to(layout.cell_bits.dtype)  # all bits of a live row, none if finished
+        # All bits of a live row, none of a finished one.
+        live_bits = layout.spread(-moves.to(layout.cell_bits.dtype))
         if self.gravity:
             stone = layout.bottom_bits.index_select(0, action).add_(state.occupied)
             stone &= layout.column_masks.index_select(0, action)
@@ -122,7 +134,7 @@ class KInARow(Game[KInARowState]):
         live_bits &= state.occupied
         return replace(
             state,
-            done=(occupied == layout.all_cells).logical_or_(won).logical_or_(state.done),
+            done=layout.is_full(occupied).logical_or_(won).logical_or_(state.done),
             current_seat=state.current_seat ^ moves,
             score=self._payoff(won, state.current_seat).add_(state.score),
             own=live_bits.bitwise_xor_(state.own),
@@ -137,13 +149,15 @@ class KInARow(Game[KInARowState]):
         return self._payoffs.index_select(0, index).view(torch.float32).view(-1, 2)
 
     def compiled_random_play(self) -> KInARowRandomPlay | None:
-        return KInARowRandomPlay(self) if type(self) is KInARow else None
+        return KInARowRandomPlay(self) if type(self) is KInARow and not self.has_rows else None
 
     def observe(self, state: KInARowState) -> Tensor:
         sides = torch.stack([state.own, state.own ^ state.occupied], 1)
         return self.layout.planes(sides).view(-1, *self.spec.observation)
 
     def key(self, state: KInARowState) -> Tensor:
+        if self.has_rows:
+            return encode_digits(self.cells(state).flatten(1), [3] * (self.rows * self.columns))
         # With gravity one more bit on top of each column marks its height.
         if self.gravity:
             return state.own + state.occupied + self.layout.bottom_row
@@ -165,12 +179,12 @@ class KInARow(Game[KInARowState]):
         return self.state_from_stones(own, occupied)
 
     def state_from_stones(self, own: Tensor, occupied: Tensor) -> KInARowState:
-        """Positions without a line: int64 [B], the stones of the seat to move, and all stones."""
+        """Positions without a line from the stones of the seat to move, and all stones."""
         dtype = self.layout.cell_bits.dtype
         own, occupied = own.to(dtype), occupied.to(dtype)
         turn = self.layout.contains(occupied).sum(1)
         return KInARowState(
-            done=occupied == self.layout.all_cells,
+            done=self.layout.is_full(occupied),
             current_seat=turn & 1,
             turn=turn,
             score=torch.zeros(len(own), 2, device=own.device),
@@ -181,6 +195,8 @@ class KInARow(Game[KInARowState]):
     def completing_actions(self, state: KInARowState, stones: Tensor) -> Tensor:
         """Bool [B, A]: the legal actions that complete a line of these stones, [B]."""
         layout, occupied = self.layout, state.occupied
+        if isinstance(layout, RowLayout):
+            return layout.contains(layout.completing_cells(stones) & ~occupied)
         stone = layout.lowest_empty_cells(occupied) if self.gravity else layout.cell_bits
         has_line = layout.has_line(stones[:, None] | stone)
         return has_line & (occupied[:, None] & self._action_bits == 0)
@@ -198,7 +214,8 @@ class KInARow(Game[KInARowState]):
         return (2 * taken.long() - own.long()).view(-1, self.rows, self.columns)
 
     def view_from_seat(self, state: KInARowState, seat: int) -> KInARowState:
-        own = torch.where(state.current_seat == seat, state.own, state.own ^ state.occupied)
+        is_own = self.layout.spread(state.current_seat == seat)
+        own = torch.where(is_own, state.own, state.own ^ state.occupied)
         return replace(state, current_seat=torch.full_like(state.current_seat, seat), own=own)
 
     @property
@@ -210,11 +227,11 @@ class KInARow(Game[KInARowState]):
         stones = layout.contains(state.occupied).sum(1)
         valid = (
             super().is_valid(state)
-            & ((state.own & ~state.occupied) == 0)
-            & ((state.occupied & ~layout.all_cells) == 0)
+            & layout.is_empty(state.own & ~state.occupied)
+            & layout.is_empty(state.occupied & ~layout.all_cells)
             & (state.turn == stones)
             & (state.current_seat == (stones & 1))
-            & (state.done | (state.occupied != layout.all_cells))
+            & (state.done | ~layout.is_full(state.occupied))
         )
         if self.gravity:  # in a column without gaps the bottom bit carries over all stones
             column = state.occupied[:, None] & layout.column_masks
@@ -260,7 +277,7 @@ class KInARow(Game[KInARowState]):
 
     def parse_all(self, texts: Sequence[str]) -> KInARowState:
         sides = torch.tensor([self._parse_stones(text) for text in texts])
-        own, other = sides[:, 0], sides[:, 1]
+        own, other = self.layout.stones(sides[:, 0]), self.layout.stones(sides[:, 1])
         state = self.state_from_stones(own, own | other)
         if bool(self.layout.has_line(own).any()):
             raise ValueError("the seat to move has a line already")
@@ -268,13 +285,10 @@ class KInARow(Game[KInARowState]):
         score = self._payoff(won, 1 - state.current_seat)
         return replace(state, done=state.done | won, score=score)
 
-    def _parse_stones(self, text: str) -> tuple[int, int]:
-        """The stones of the seat to move and of the other, as bits."""
+    def _parse_stones(self, text: str) -> tuple[list[bool], list[bool]]:
+        """The cells with stones of the seat to move and of the other."""
         (marks,) = games_board.read(text, self.board_format, ".XO")
-        bits = self.layout.cell_bits.tolist()
-        first, second = (
-            sum(bit for bit, mark in zip(bits, marks, strict=True) if mark == side) for side in "XO"
-        )
+        first, second = ([mark == side for mark in marks] for side in "XO")
         counts = [marks.count("X"), marks.count("O")]
         if counts[0] - counts[1] not in (0, 1):
             raise ValueError(f"{counts[0]} X and {counts[1]} O: the seats did not take turns")
@@ -298,3 +312,8 @@ def tictactoe(board: int, line: int) -> KInARow:
 def connect4(rows: int, columns: int, line: int) -> KInARow:
     """game=connect4: stones fall to the lowest empty cell of a column."""
     return KInARow(rows, columns, line, True, "connect4")
+
+
+def gomoku(board: int, line: int) -> KInARow:
+    """game=gomoku: a square board without gravity, a large one if need be."""
+    return KInARow(board, board, line, False, "gomoku")

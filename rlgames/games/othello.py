@@ -28,7 +28,6 @@ from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
 
 PASS = "pass"
-GAME_OVER = "game over"
 
 ROW = 8
 """Bits of a row."""
@@ -272,20 +271,13 @@ class Othello(Game[OthelloState]):
 
     def caption(self, state: OthelloState, row: int) -> str:
         if bool(state.done[row]):
-            return GAME_OVER
+            return games_board.GAME_OVER
         return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> OthelloState:
-        cells, seats, over = [], [], []
-        for text in texts:
-            caption, _, drawing = text.strip().partition("\n")
-            over.append(caption.strip() == GAME_OVER)
-            seats.append(0 if over[-1] else games_board.seat_of_caption(self.seat_marks, caption))
-            (marks,) = games_board.read(drawing, self.board_format, ".XO")
-            cells.append([".XO".index(mark) for mark in marks])
-        state = self.state_from_cells(torch.tensor(cells), torch.tensor(seats))
-        if bool((torch.tensor(over) & ~state.done).any()):
-            raise ValueError("the game is not over: one of the seats can place a disc")
+        seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
+        state = self.state_from_cells(torch.tensor(boards), torch.tensor(seats).clamp(min=0))
+        games_board.check_game_over(seats, state.done.tolist())
         if bool((state.turn < 0).any()):
             raise ValueError("a game starts with four discs")
         return state

@@ -35,7 +35,9 @@ class WinOrBlock(UniformOver):
 
     def __init__(self, game: Game[Any]) -> None:
         if not isinstance(game, KInARow):
-            raise ValueError(f"win_or_block plays tictactoe and connect4, not {game.spec.name}")
+            raise ValueError(
+                f"win_or_block plays k in a row, such as connect4, not {game.spec.name}"
+            )
         self.game = game
 
     def options(self, state: KInARowState) -> Tensor:

@@ -139,8 +139,10 @@ class Mcts(Player):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
-        is_line_game = type(game) is KInARow and settings.leaf == "value"
-        self._compiles_moves = is_line_game and not settings.fixed_depth
+        is_line_game = type(game) is KInARow and not game.has_rows
+        self._compiles_moves = (
+            is_line_game and settings.leaf == "value" and not settings.fixed_depth
+        )
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """The action that the search takes, see SearchResult."""

@@ -29,7 +29,9 @@ TINY_RULES = {
     "salvo_duel": ["board=3", "ships=[2]"],
     "tictactoe": ["board=2", "line=2"],
     "connect4": ["rows=2", "columns=2", "line=2"],
+    "gomoku": ["board=2", "line=2"],
     "othello": ["board=4"],
+    "hex": ["board=3"],
     "2048": ["board=2", "columns=2"],
 }
 TINY_VALUES: dict[str, Any] = {

@@ -10,9 +10,10 @@ from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markers import one_in, slow
-from reference_rules import LinesBook, OthelloBook, SlideBook
+from reference_rules import HexBook, LinesBook, OthelloBook, SlideBook
 
 from rlgames.games.game_2048 import Game2048
+from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 
@@ -26,6 +27,8 @@ LINES = [
     (4, 3, 2, True),
     (2, 6, 2, False),
     (1, 6, 3, False),
+    (9, 9, 5, False),
+    (7, 12, 6, False),
     (5, 1, 3, True),
 ]
 SLIDES = [(4, 4), (3, 3), (2, 4), (4, 2), (1, 4), (3, 2), (4, 3)]
@@ -109,6 +112,13 @@ def test_many_random_games_of_lines_play_by_the_book(rules):
     assert all(book.done for book in play_lines(rules, 200, plies))
 
 
+@pytest.mark.parametrize("rules", [(9, 9, 5, False), (6, 11, 8, False), slow([15, 15, 5, False])])
+def test_a_few_games_on_large_boards_play_by_the_book(rules):
+    draw = random.Random(repr(rules))
+    plies = [[draw.randrange(1 << 20) for _ in range(8)] for _ in range(rules[0] * rules[1])]
+    assert all(book.done for book in play_lines(rules, 8, plies))
+
+
 @pytest.mark.parametrize(("size", "games"), [(4, 200), (6, 20), slow((8, 60))])
 def test_random_games_of_othello_play_by_the_book(size, games):
     draw = random.Random(size)
@@ -121,6 +131,18 @@ def test_random_games_of_othello_play_by_the_book(size, games):
 
 def filled(book):
     return [[cell for cell in row if cell is not None] for row in book.cells]
+
+
+@pytest.mark.parametrize(
+    ("size", "swap", "games"),
+    [(2, True, 200), (4, False, 100), (5, True, 100), slow((8, False, 100)), slow((11, True, 60))],
+)
+def test_random_games_of_hex_play_by_the_book(size, swap, games):
+    draw = random.Random(size)
+    game = Hex(size, swap)
+    plies = [[draw.randrange(1 << 20) for _ in range(games)] for _ in range(game.spec.max_plies)]
+    books = play_stones(game, [HexBook(size, swap) for _ in range(games)], plies)
+    assert all(book.done for book in books)
 
 
 # ---------------------------------------------------------------- sliding tiles

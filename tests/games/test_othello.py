@@ -94,7 +94,7 @@ def test_positions_say_who_is_to_move_or_that_the_game_is_over():
     assert over.score.tolist() == [[1, -1]]
     assert game.render(over, 0).startswith("game over\n")
     for text, reason in [
-        ("Z to move\n" + ". . . .\n" * 4, "X to move or O to move"),
+        ("Z to move\n" + ". . . .\n" * 4, "X to move, O to move or game over"),
         ("X to move\n" + ". . . .\n" * 4, "four discs"),
         ("X to move\n. . .", "rows"),
     ]:

@@ -12,6 +12,7 @@ import torch
 from helpers import rng
 
 from rlgames.games.game_2048 import Game2048
+from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 
@@ -41,8 +42,11 @@ def numbers_for(slid, cell, four):
 
 def stones(theirs, rows, columns):
     """OpenSpiel's board as numbers: 0 empty, 1 the first player's stone, 2 the second's."""
-    marks = [word for word in str(theirs).replace("-", ".").split() if set(word) <= {*".xo"}]
-    letters = "".join(marks[-rows * columns :])[-rows * columns :]
+    text = str(theirs).lower().translate(str.maketrans("-bw", ".xo"))
+    lines = [
+        "".join(word for word in line.split() if not word.isdigit()) for line in text.split("\n")
+    ]
+    letters = "".join(line for line in lines if set(line) <= {*".xo"})[-rows * columns :]
     assert len(letters) == rows * columns
     values = [".xo".index(letter) for letter in letters]
     return [values[start : start + columns] for start in range(0, len(values), columns)]
@@ -57,6 +61,9 @@ def stones(theirs, rows, columns):
         ("connect_four(rows=5,columns=4,x_in_row=4)", (5, 4, 4, True), 500),
         ("mnk(m=5,n=3,k=3)", (3, 5, 3, False), 500),
         ("mnk(m=4,n=5,k=4)", (5, 4, 4, False), 500),
+        ("mnk(m=12,n=7,k=5)", (7, 12, 5, False), 100),
+        ("gomoku(size=9)", (9, 9, 5, False), 200),
+        ("gomoku(size=15)", (15, 15, 5, False), 50),
     ],
 )
 def test_lines_agree_with_open_spiel(name, rules, games):
@@ -99,6 +106,13 @@ def play_with_open_spiel(pyspiel, name, game, games, rows, columns):
 def test_othello_agrees_with_open_spiel():
     pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
     assert play_with_open_spiel(pyspiel, "othello", Othello(8), 200, 8, 8) > 60
+
+
+@pytest.mark.parametrize(("size", "games"), [(3, 300), (6, 200), (11, 50)])
+def test_hex_agrees_with_open_spiel(size, games):
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    name = f"hex(board_size={size})"
+    assert play_with_open_spiel(pyspiel, name, Hex(size, False), games, size, size) <= size**2
 
 
 def test_slide_agrees_with_open_spiel():
@@ -202,14 +216,14 @@ def test_slide_agrees_with_pgx():
 def test_othello_agrees_with_pgx():
     jax = pytest.importorskip("jax", reason=INSTALL)
     pgx = pytest.importorskip("pgx", reason=INSTALL)
-    theirs, step = play_with_pgx(jax, pgx, pgx.make("othello"), Othello(8), 300)
+    theirs, step = play_with_pgx(jax, pgx.make("othello"), Othello(8), 300)
     passing = torch.full((300,), 64).numpy()
     for _ in range(2):  # pgx lets both seats pass where nobody can place a disc
         theirs = step(theirs, passing, None)
     assert bool(theirs.terminated.all())
 
 
-def play_with_pgx(jax, pgx, engine, game, games):
+def play_with_pgx(jax, engine, game, games):
     """Random games move for move in both; the last positions of pgx, and its step."""
 
     def tensor(array):
@@ -235,3 +249,10 @@ def play_with_pgx(jax, pgx, engine, game, games):
         assert torch.equal(state.score[over], rewards[over])
         theirs = stepped
     return theirs, step
+
+
+def test_hex_agrees_with_pgx():
+    jax = pytest.importorskip("jax", reason=INSTALL)
+    pgx = pytest.importorskip("pgx", reason=INSTALL)
+    theirs, _ = play_with_pgx(jax, pgx.make("hex"), Hex(11, True), 100)
+    assert bool(theirs.terminated.all())

@@ -62,6 +62,8 @@ def some_rules(draw, name):
             text = "[" + ",".join(map(str, value)) + "]"
         elif choices:
             text = draw(st.sampled_from(choices))
+        elif kind is bool:
+            text = draw(st.sampled_from(["true", "false"]))
         elif kind is float:
             text = draw(st.sampled_from(["0.0", "0.1", "0.5", "1.0"]))
         else:

@@ -36,7 +36,9 @@ GAMES = {
     "salvo_duel": ["board=3", "ships=[2]"],
     "tictactoe": [],
     "connect4": [],
+    "gomoku": ["board=4", "line=3"],
     "othello": ["board=4"],
+    "hex": ["board=3"],
     "2048": ["board=3"],
 }
 

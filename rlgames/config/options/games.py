@@ -49,9 +49,23 @@ class Connect4Config:
 
 
 @dataclass
+class GomokuConfig:
+    name: str = "gomoku"
+    board: int = key(15, 1, 19)
+    line: int = key(5, 1, 19)
+
+
+@dataclass
 class OthelloConfig:
     name: str = "othello"
     board: int = key(8, 2, 8)
+
+
+@dataclass
+class HexConfig:
+    name: str = "hex"
+    board: int = key(11, 2, 11)
+    swap: bool = True
 
 
 @dataclass
@@ -72,6 +86,8 @@ GAMES = {
     "salvo_duel": Part(SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", gym_id="SalvoDuel"),
     "tictactoe": Part(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
     "connect4": Part(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
+    "gomoku": Part(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
     "othello": Part(OthelloConfig, "rlgames.games.othello:othello", gym_id="Othello"),
+    "hex": Part(HexConfig, "rlgames.games.hex:hex_game", gym_id="Hex"),
     "2048": Part(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
 }

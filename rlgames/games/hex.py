@@ -1,0 +1,282 @@
+"""Hex on rhombic boards, with or without the swap rule.
+
+Each cell has up to six neighbors: the four across and along, and those above to the right and below
+to the left. X wins by a chain of stones from the top to the bottom, O by one from left to right;
+one of them always does. With the swap rule the second seat may, instead of its first stone, take
+over the opening: X's stone becomes an O on the cell mirrored at the long diagonal.
+
+      A B C
+    1 . X .
+     2 O X .         rows are shifted to the right: B2 touches B1, C1, A2, C2, A3 and B3
+      3 X . O
+
+The stones of a chain carry one label, so a new stone relabels at most three chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from rlgames.games import board as games_board
+from rlgames.games.game import Game, Spec, State
+from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
+from rlgames.games.state import count_boards
+
+SWAP = "swap"
+
+NEIGHBORS = ((-1, 0), (-1, 1), (0, 1), (1, 0), (1, -1), (0, -1))
+"""Steps to the neighbors of a cell, (rows, columns), in a circle."""
+
+FIRST_EDGE, SECOND_EDGE = 1, 2
+"""Bits of a label: the chain touches the seat's first edge, top or left, or its second one."""
+
+EDGES = FIRST_EDGE | SECOND_EDGE
+
+
+@dataclass(frozen=True)
+class HexState(State):
+    """labels: int16 [B, N], 0 for an empty cell, otherwise the label of the stone's chain: four
+    times the highest of its cells, counted from 1, plus the edges that it touches; negative for
+    chains of the second seat."""
+
+    labels: Tensor
+
+
+class Hex(Game[HexState]):
+    """size × size cells; actions are the cells and, with the swap rule, swapping as the last."""
+
+    def __init__(self, size: int, swap: bool, name: str = "hex") -> None:
+        self.size, self.swap, self.num_cells = size, swap, size * size
+        cell = torch.arange(self.num_cells)
+        row, column = cell // size, cell % size
+        near = [(row + down, column + right) for down, right in NEIGHBORS]
+        rows, columns = (torch.stack(each, 1) for each in zip(*near, strict=True))
+        inside = (rows >= 0) & (rows < size) & (columns >= 0) & (columns < size)
+        # Int64 [N, 6], with the cell itself, which is empty when it is played, for those outside.
+        self.neighbors = torch.where(inside, rows * size + columns, cell[:, None])
+        self.mirrored = column * size + row
+        # Int16 [2, N]: the label of a lone stone of each seat, without its sign.
+        edges = [
+            FIRST_EDGE * (place == 0) + SECOND_EDGE * (place == size - 1) for place in (row, column)
+        ]
+        self.lone_labels = (4 * (cell + 1) + torch.stack(edges)).short()
+        self.key_bases = [3] * self.num_cells + [2]
+        self.spec = Spec(
+            name=name,
+            seats=2,
+            actions=self.num_cells + swap,
+            observation=(3 + swap, size, size),
+            has_cell_actions=True,
+            max_plies=self.num_cells + swap,
+            max_positions=2 * count_boards(3, self.num_cells),
+            goal="outcome",
+            zero_sum=True,
+            has_exact_key=fits_in_key(self.key_bases),
+        )
+
+    def initial(self, batch: int, rng: torch.Generator) -> HexState:
+        zeros = torch.zeros(batch, dtype=torch.int64, device=rng.device)
+        return HexState(
+            done=torch.zeros(batch, dtype=torch.bool, device=rng.device),
+            current_seat=zeros,
+            turn=zeros,
+            score=torch.zeros(batch, 2, device=rng.device),
+            labels=torch.zeros(batch, self.num_cells, dtype=torch.int16, device=rng.device),
+        )
+
+    def openings(self, limit: int) -> tuple[HexState, Tensor] | None:
+        if limit < 1:
+            return None
+        return self.example_state(), torch.ones(1, dtype=torch.float64, device=self.device)
+
+    # Moves
+
+    def legal_action_mask(self, state: HexState) -> Tensor:
+        is_empty = (state.labels == 0) | state.done[:, None]
+        if not self.swap:
+            return is_empty
+        return torch.cat([is_empty, (self.can_swap(state) | state.done)[:, None]], 1)
+
+    def can_swap(self, state: HexState) -> Tensor:
+        """Bool [B]: whether the second seat may take over the opening."""
+        return (state.turn == 1) & ~state.done & self.swap
+
+    def apply_action(self, state: HexState, action: Tensor) -> HexState:
+        live, seat = ~state.done, state.current_seat
+        swaps = live & (action == self.num_cells)
+        places = live & ~swaps
+        labels, label = self._place(state.labels, seat, action * places, places)
+        rows = swaps.nonzero()[:, 0]
+        if len(rows):
+            cell = self.mirrored[labels[rows].long().abs().argmax(1)]
+            taken = torch.zeros_like(labels[rows])
+            taken.scatter_(1, cell[:, None], -self.lone_labels[1, cell][:, None])
+            labels[rows] = taken
+        won = ((label & EDGES) == EDGES) & places
+        return HexState(
+            done=state.done | won,
+            current_seat=seat ^ live.long(),
+            turn=state.turn + live,
+            score=state.score + self._payoff(won, seat),
+            labels=labels,
+        )
+
+    def _place(
+        self, labels: Tensor, seat: Tensor, cell: Tensor, places: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """New labels [B, N] and the label of the new stones' chains, int16 [B], without its sign.
+
+        cell, seat: int64 [B], the empty cells and whose stones they get. places: bool [B], whether
+        anything is placed.
+        """
+        sign = (1 - 2 * seat).short()
+        near = labels.gather(1, self.neighbors.index_select(0, cell)) * sign[:, None]
+        # Neighbors that follow each other in the circle touch, so each pair has one label of the
+        # seat at most; those of other chains are negative.
+        pairs = near.view(-1, 3, 2).amax(2)
+        lone = self.lone_labels.view(-1).index_select(0, seat * self.num_cells + cell)
+        chains = torch.where(pairs > 0, pairs, lone[:, None])
+        edges = ((chains & FIRST_EDGE).amax(1) | (chains & SECOND_EDGE).amax(1)) | (lone & EDGES)
+        label = (chains.amax(1).maximum(lone) & ~EDGES) | edges
+        signed = torch.where(places[:, None], chains * sign[:, None], -1)
+        joins = labels == signed[:, :1]
+        for number in (1, 2):
+            joins |= labels == signed[:, number : number + 1]
+        new = (label * sign)[:, None]
+        labels = torch.where(joins, new, labels)
+        old = labels.gather(1, cell[:, None])
+        return labels.scatter_(1, cell[:, None], torch.where(places[:, None], new, old)), label
+
+    def _payoff(self, won: Tensor, seat: Tensor) -> Tensor:
+        """Float32 [B, 2]: 1 for the seat that has won and -1 for the other; 0 where none has."""
+        first = (1.0 - 2.0 * seat) * won
+        return torch.stack([first, -first], 1)
+
+    # Positions
+
+    def observe(self, state: HexState) -> Tensor:
+        sign = (1 - 2 * state.current_seat).short()[:, None]
+        relative = state.labels * sign
+        planes = [
+            relative > 0,
+            relative < 0,
+            (state.current_seat == 1)[:, None].expand_as(relative),
+        ]
+        if self.swap:
+            planes.append(self.can_swap(state)[:, None].expand_as(relative))
+        # Bytes are converted to floats several times as fast as bools.
+        stacked = torch.stack(planes, 1).view(torch.uint8)
+        return stacked.float().view(-1, *self.spec.observation)
+
+    def cells(self, state: HexState) -> Tensor:
+        """Int64 [B, rows, columns] from the top: 0 empty, 1 of the first seat, 2 of the second."""
+        cells = (state.labels > 0).long() + 2 * (state.labels < 0)
+        return cells.view(-1, self.size, self.size)
+
+    def key(self, state: HexState) -> Tensor:
+        digits = torch.cat([self.cells(state).flatten(1), state.current_seat[:, None]], 1)
+        return encode_digits(digits, self.key_bases)
+
+    def state_from_key(self, key: Tensor) -> HexState:
+        digits = decode_digits(key, self.key_bases)
+        return self.state_from_cells(digits[:, :-1], digits[:, -1])
+
+    def state_from_cells(self, cells: Tensor, seat: Tensor) -> HexState:
+        """Positions from int64 [B, N], as in cells, and the seats to move, int64 [B].
+
+        One more turn than stones means that the second seat has swapped.
+        """
+        labels = torch.zeros_like(cells, dtype=torch.int16)
+        winner = torch.full_like(seat, -1)
+        for cell, stone in enumerate(cells.unbind(1)):
+            owner = (stone - 1).clamp(min=0)
+            place = torch.full_like(stone, cell)
+            labels, label = self._place(labels, owner, place, stone > 0)
+            winner = torch.where((stone > 0) & ((label & EDGES) == EDGES), owner, winner)
+        stones = (cells > 0).sum(1)
+        won = winner >= 0
+        return HexState(
+            done=won,
+            current_seat=seat,
+            turn=stones + ((stones + seat) & 1),
+            score=self._payoff(won, winner),
+            labels=labels,
+        )
+
+    def depth(self, state: HexState) -> Tensor:
+        return state.turn
+
+    def view_from_seat(self, state: HexState, seat: int) -> HexState:
+        return replace(state, current_seat=torch.full_like(state.current_seat, seat))
+
+    def is_valid(self, state: HexState) -> Tensor:
+        cells = self.cells(state).flatten(1)
+        rebuilt = self.state_from_cells(cells, state.current_seat)
+        return (
+            super().is_valid(state)
+            & (state.labels == rebuilt.labels).all(1)
+            & (state.done | ((state.turn == rebuilt.turn) & ~rebuilt.done))
+            & self.took_turns(cells, state.current_seat)
+        )
+
+    def took_turns(self, cells: Tensor, seat: Tensor) -> Tensor:
+        """Bool [B]: whether seats that take turns, the first one first, can have placed the stones;
+        cells and seat as in state_from_cells."""
+        lead = (cells == 1).sum(1) - (cells == 2).sum(1)
+        swapped = lead == seat - 1
+        has_stone = (cells == 2).any(1)
+        return (lead == seat) | (swapped & has_stone & self.swap)
+
+    def public(self, state: HexState) -> HexState:
+        return state
+
+    def symmetries(self) -> Tensor:
+        cells = torch.arange(self.num_cells)
+        return torch.stack([cells, cells.flip(0)])
+
+    # Text
+
+    seat_marks = "XO"
+
+    @property
+    def how_to_play(self) -> str:
+        swap = "; swap takes over X's first stone, mirrored" if self.swap else ""
+        return f"X connects top and bottom, O left and right{swap}"
+
+    @property
+    def board_format(self) -> games_board.BoardFormat:
+        return replace(super().board_format, is_slanted=True)
+
+    def boards(self, state: HexState, row: int, reveal: bool = False) -> list[games_board.Board]:
+        cells = self.cells(state[row : row + 1])[0].tolist()
+        return [[[".XO"[cell] for cell in line] for line in cells]]
+
+    def caption(self, state: HexState, row: int) -> str:
+        if bool(state.done[row]):
+            return games_board.GAME_OVER
+        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
+
+    def parse_all(self, texts: Sequence[str]) -> HexState:
+        seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
+        cells = torch.tensor(boards)
+        state = self.state_from_cells(cells, torch.tensor(seats).clamp(min=0))
+        games_board.check_game_over(seats, state.done.tolist())
+        # The winner has moved last.
+        loser = (state.score[:, 1] > 0).long() ^ 1
+        seat = torch.where(state.done, loser, state.current_seat)
+        if not bool(self.took_turns(cells, seat).all()):
+            raise ValueError("the seats did not take turns")
+        stones = (cells > 0).sum(1)
+        return replace(state, current_seat=seat, turn=stones + ((stones + seat) & 1))
+
+    def action_to_string(self, state: HexState, row: int, action: int) -> str:
+        return SWAP if action == self.num_cells else games_board.cell_name(action, self.size)
+
+
+def hex_game(board: int, swap: bool) -> Hex:
+    """game=hex: a rhombic board."""
+    return Hex(board, swap)

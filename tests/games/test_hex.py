@@ -1,0 +1,131 @@
+"""Hex: exact values, openings, symmetry, text, and the swap rule."""
+
+import pytest
+import torch
+from helpers import rng
+from markers import slow
+from reference_rules import HexBook
+
+from rlgames.games.hex import Hex
+from rlgames.games.symmetry import Symmetries
+from rlgames.players.player import Random
+from rlgames.rollouts.play import collect_games
+from rlgames.solvers.graph import Graph
+
+SHORT_DIAGONAL = {2: "B1 A2", 3: "C1 A2 B2 C2 A3", 4: "D1 C2 B3 A4"}
+"""The winning openings, as published, by the size of the board."""
+
+
+def some_positions(game):
+    moves, _ = collect_games(game, [Random(game)], 30, rng(2))
+    return moves.state[torch.arange(0, len(moves), 7)]
+
+
+@pytest.mark.parametrize("size", [2, 3, slow(4)])
+def test_the_published_openings_win(size):
+    game = Hex(size, False)
+    graph = Graph(game, 600, 8 * 2**30)
+    solution = graph.solve([None, None])
+    assert solution.mean == 1
+    start = game.initial(1, rng())
+    best = graph.best_actions(solution, start)[0].nonzero()[:, 0].tolist()
+    names = " ".join(game.action_to_string(start, 0, action) for action in best)
+    assert names == SHORT_DIAGONAL[size]
+
+
+def test_the_openings_of_3x3_win_by_the_book():
+    values: dict[str, float] = {}
+    winning = [action for action in range(9) if value_of([action], values) == 1]
+    assert winning == [2, 3, 4, 5, 6]
+
+
+def value_of(actions, values):
+    """What the first seat gets on 3x3, by the reference rules; values: of positions, by text."""
+    book = HexBook(3, False)
+    for action in actions:
+        book.play(action)
+    if book.done:
+        return book.score[0]
+    name = str(book.cells)
+    if name not in values:
+        results = [value_of([*actions, each], values) for each in book.legal_action_mask()]
+        values[name] = max(results) if book.current_seat == 0 else min(results)
+    return values[name]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_with_the_swap_rule_the_second_seat_wins(size):
+    assert Graph(Hex(size, True), 60, 2**30).solve([None, None]).mean == -1
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_turned_positions_have_turned_moves(swap):
+    game = Hex(4, swap)
+    symmetries, state = Symmetries(game, "cpu"), some_positions(game)
+    assert symmetries.count == 2
+    symmetry = torch.ones(len(state), dtype=torch.int64)
+    cells = game.cells(state).flatten(1)[:, symmetries.cells[1]]
+    twin = game.state_from_cells(cells, state.current_seat)
+    legal = game.legal_action_mask(state)
+    turned = symmetries.transform_action_values(legal, symmetry)
+    assert torch.equal(turned, game.legal_action_mask(twin))
+    for action in (legal.long().argmax(1), legal.shape[1] - 1 - legal.flip(1).long().argmax(1)):
+        after = game.apply_action(state, action)
+        other = game.apply_action(twin, symmetries.transform_action(action, symmetry))
+        planes = symmetries.transform_planes(game.observe(after), symmetry)
+        assert torch.equal(planes, game.observe(other))
+        assert torch.equal(after.score, other.score)
+
+
+@pytest.mark.parametrize("size", [3, 6])
+def test_keys_and_cells_restore_positions(size):
+    game = Hex(size, True)
+    state = some_positions(game)
+    assert game.is_valid(state).all()
+    restored = game.state_from_key(game.key(state))
+    assert torch.equal(restored.labels, state.labels)
+    assert torch.equal(restored.turn, state.turn)
+
+
+def test_labels_that_do_not_follow_from_the_stones_are_invalid():
+    game = Hex(3, True)
+    state = some_positions(game)
+    state = state[state.labels.any(1)]
+    state.labels[state.labels > 0] += 4
+    assert not game.is_valid(state)[(state.labels > 0).any(1)].any()
+
+
+def test_swapping_mirrors_the_stone_at_the_long_diagonal():
+    game = Hex(3, True)
+    state = game.initial(1, rng())
+    assert not game.legal_action_mask(state)[0, 9]
+    state = game.apply_action(state, torch.tensor([2]))  # C1
+    state = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "swap")]))
+    text = game.render(state, 0)
+    assert text == "X to move\n   A B C\n 1 . . .\n  2 . . .\n   3 O . ."
+    assert state.turn.tolist() == [2]
+    assert not game.legal_action_mask(state)[0, 9]
+    assert torch.equal(game.parse(text).turn, state.turn)
+
+
+@pytest.mark.parametrize(
+    ("swap", "text", "reason"),
+    [
+        (False, "X to move\n. . .\n. . .\nO . .", "did not take turns"),
+        (True, "O to move\n. . .\n. . .\nO . .", "did not take turns"),
+        (True, "X to move\nX X .\n. . .\n. . .", "did not take turns"),
+        (True, "game over\nX . .\n. . .\nO . .", "not over"),
+        (True, "Z to move\n. . .\n. . .\n. . .", "X to move, O to move or game over"),
+    ],
+)
+def test_impossible_positions_are_refused(swap, text, reason):
+    with pytest.raises(ValueError, match=reason):
+        Hex(3, swap).parse(text)
+
+
+def test_a_finished_game_reads_back():
+    game = Hex(2, True)
+    state = game.parse("game over\nX O\nX .")
+    assert state.done.all()
+    assert state.score.tolist() == [[1, -1]]
+    assert game.render(state, 0).splitlines()[0] == "game over"
