@@ -141,7 +141,7 @@ _OPTIONS: dict[str, dict[str, str]] = {
     "search": {
         "mcts": "alphazero_mcts puct uct tree_search",
         "expectimax": "expectiminimax",
-        "alphabeta": "minimax negamax alpha_beta",
+        "alphabeta": "minimax negamax",
     },
     "game": {
         "tictactoe": "ttt noughts_and_crosses",
