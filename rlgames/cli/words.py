@@ -10,6 +10,7 @@ from rlgames.config.command import Command
 from rlgames.config.command_schemas import TEXT_KEYS
 from rlgames.config.registry import PLAYER_KEYS
 from rlgames.core.errors import ConfigError, nearest_directory
+from rlgames.runs.hub import PREFIX, download
 from rlgames.runs.shipped import shipped_agent
 
 LATEST_RUN = "latest"
@@ -45,7 +46,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
 def _check_run_is_first(command: Command, words: list[str], has_run: bool) -> None:
     """Raises ConfigError for a run behind an override."""
     later = [word for word in words[1:] if "=" not in word and word[:1] not in "-+~"]
-    later = [word for word in later if is_path(word) or word == LATEST_RUN]
+    later = [word for word in later if is_path(word) or _stands_for_run(word)]
     if not later:
         return
     if has_run:
@@ -57,10 +58,15 @@ def _check_run_is_first(command: Command, words: list[str], has_run: bool) -> No
     )
 
 
-def _run_name(word: str) -> str:
-    """The path that names a run: the newest one for `latest`, and RUN for RUN/checkpoints.
+def _stands_for_run(word: str) -> bool:
+    return word == LATEST_RUN or word.startswith(PREFIX)
 
-    Raises ConfigError where there is no newest run.
+
+def _run_name(word: str) -> str:
+    """The path that names a run: the newest one for `latest`, RUN for RUN/checkpoints, and the
+    folder of the download for hf:user/name.
+
+    Raises ConfigError where there is no newest run, or the hub has no such agent.
     """
     if word == LATEST_RUN and not is_path(word):
         from rlgames.runs.index import newest_run
@@ -69,6 +75,9 @@ def _run_name(word: str) -> str:
         if run is None:
             raise ConfigError("there is no latest run in outputs/", "name the directory of a run")
         return str(run)
+    if word.startswith(PREFIX) and not is_path(word):
+        name, plus, search = word.partition("+")  # of a player of an arena
+        return f"{download(name)}{plus}{search}"
     path = Path(word)
     is_folder = path.name == "checkpoints" and is_path(str(path.parent / "run.json"))
     return str(path.parent) if is_folder else word

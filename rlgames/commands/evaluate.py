@@ -32,6 +32,7 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs import storage
+from rlgames.runs.hub import agent_name, published_model
 from rlgames.solvers.exploitability import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
@@ -61,7 +62,7 @@ class Match:
     @property
     def names(self) -> list[str]:
         """The players as reports and records name them."""
-        names = [_option_name(self.cfg.player) if self.run is None else str(self.run)]
+        names = [_option_name(self.cfg.player) if self.run is None else agent_name(self.run)]
         return names if self.opponent is None else [*names, _option_name(self.cfg.get("opponent"))]
 
 
@@ -84,7 +85,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     # Inference mode makes each call faster: random play takes 7 to 20 % less time.
     with torch.inference_mode():
         report = _report(match, recorder)
-    if run is not None and run.is_dir():
+    if run is not None and run.is_dir() and published_model(run) is None:
         is_quick = report["games"] < DEFAULT_GAMES and not report["exact"]
         suffix = "" if cfg.checkpoint in (None, "best") else f"_{cfg.checkpoint}"
         path = run / f"eval{suffix}.json"
@@ -229,7 +230,7 @@ def _option_name(node: DictConfig | None) -> str:
     """The name of a player's option, or the path of a run; random without an option."""
     if node is None:
         return "random"
-    return str(node.path if node.name == "run" else node.name)
+    return agent_name(Path(node.path)) if node.name == "run" else str(node.name)
 
 
 def result_fields(game: Game[Any], result: Evaluation) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from rlgames.factory.agents import build_player, load_agent, trained_config, wit
 from rlgames.factory.components import arguments, build_device, build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
+from rlgames.runs.hub import agent_name
 from rlgames.runs.index import newest_run
 
 
@@ -120,5 +121,5 @@ def player_name(
     anybody, and behind a plus how it looks ahead."""
     if run is None and node is not None and node.name == "run":
         run = Path(node.path)
-    name = str(run) if run is not None else "random" if node is None else str(node.name)
+    name = agent_name(run) if run is not None else "random" if node is None else str(node.name)
     return printable(name) + ("" if search is None else f"+{search.name}")

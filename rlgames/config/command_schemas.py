@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from rlgames.config.command import Command, Group, PrimaryConfig
+from rlgames.config.report_schema import ReportConfig
 from rlgames.config.schema import MAX_BATCH, POSITIVE, key
 from rlgames.config.training_schemas import (
     MAX_SEED,
@@ -90,56 +91,22 @@ class ArenaConfig(FormatConfig, RunConfig):
 
 
 @dataclass
-class ReportConfig(FormatConfig):
-    by: str = key(
-        "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
-    )
-    sort: str = key("best", help="best, or a column; sort=-turns: descending")
-    curves: str | None = key(
-        None, is_text=True, help="PNG, SVG or PDF file for the learning curves"
-    )
-    metric: list[str] = key(
-        [], takes_word=True, help="metrics of curves=, a panel each; []: that of best_by"
-    )
-    window: int | None = key(
-        None, 1, 10**9, help="draw means over this many games; null: as logged"
-    )
-    x: str | None = key(
-        None, of=("games", "moves", "updates", "seconds"), help="x axis of curves=; null: games"
-    )
-    aggregate: str | None = key(
-        None, of=("mean", "median", "iqm"), help="curve of several seeds; null: mean"
-    )
-    band: str | None = key(
-        None,
-        of=("ci", "sd", "minmax", "bootstrap", "none"),
-        help="band around curves of several seeds; null: ci",
-    )
-    width: str | int | float | None = key(
-        None, 1, 40, help="inches, column (3.25) or page (6.75); null: page"
-    )
-    style: str | None = key(None, of=("color", "gray"), help="colors of a figure; null: color")
-    compare: str | None = key(
-        None, help="statistics of agents; the setting that distinguishes them, or config"
-    )
-    profile: str | None = key(
-        None, is_text=True, help="PNG, SVG, PDF, CSV or JSON file for performance profiles"
-    )
-    power: float | None = key(
-        None, 0.05, 0.999, help="power of the test that compare= plans; null: 0.8"
-    )
-    difference: float | None = key(
-        None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
-    )
-    follow: bool = key(False, help="refresh the table until no run is running")
-    format: str = key(
-        "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
-    )
+class ExportConfig(CheckpointConfig):
+    out: str | None = key(None, is_text=True, help="ONNX file; null: policy.onnx in the run")
 
 
 @dataclass
-class ExportConfig(CheckpointConfig):
-    out: str | None = key(None, is_text=True, help="ONNX file; null: policy.onnx in the run")
+class PublishConfig(CheckpointConfig, RunConfig):
+    out: str | None = key(None, is_text=True, help="folder to write; null: published in the run")
+    repo: str | None = key(
+        None, is_text=True, help="Hugging Face repository to upload to, user/name"
+    )
+    private: bool = key(False, help="make a new repository private")
+    license: str | None = key(None, help="license of the agent, such as mit")
+    games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
+    solve_seconds: float = key(
+        20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
+    )
 
 
 @dataclass
@@ -294,6 +261,14 @@ _COMMANDS = (
         printer="rlgames.commands.export:print_export",
         runs="required",
         config=PrimaryConfig("export", ExportConfig),
+    ),
+    Command(
+        "publish",
+        "agent for the Hugging Face Hub",
+        "rlgames publish RUN repo=user/name",
+        function="rlgames.commands.publish:publish_command",
+        runs="required",
+        config=PrimaryConfig("publish", PublishConfig, (OPPONENT,)),
     ),
     Command(
         "games",

@@ -30,6 +30,7 @@ from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
 from rlgames.runs.shipped import shipped_agent
 from rlgames.sampling import Stochastic
@@ -46,7 +47,8 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
 
     name: "best", which evaluations during training selected; "latest", which a run resumes from;
     or "final", the latest one of a finished training. None: the best, or the latest without it.
-    The folder `checkpoints` of a run stands for the run. Raises ConfigError where there is none.
+    The folder `checkpoints` of a run stands for the run, and that of a published agent holds one
+    checkpoint. Raises ConfigError where there is none.
     """
     if run.name == "checkpoints" and os.path.lexists(run.parent / "run.json"):
         run = run.parent
@@ -54,6 +56,11 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
         if name is not None:
             raise ConfigError(f"{run} is no run directory", f"omit checkpoint={name}")
         return run.resolve() if run.is_symlink() else run  # a link that was typed is followed
+    if published_model(run) is not None:
+        if name is not None:
+            raise ConfigError(f"{run} is a published agent", f"omit checkpoint={name}")
+        storage.check_file(run, MODEL)
+        return run / MODEL
     files = {None: (BEST, LATEST), "best": (BEST,), "final": (LATEST,), "latest": (LATEST,)}[name]
     if os.path.lexists(run / "checkpoints"):
         storage.check_folder(run, "checkpoints")
@@ -85,6 +92,8 @@ def checkpoint_fields(run: Path, name: str | None) -> dict[str, Any]:
     checkpoint, words = Checkpoint.read(path), path.stem
     if path.name == BEST:
         words = BEST_IN_WORDS
+    elif path.name == MODEL:
+        words = "published"
     elif path.name == LATEST and is_final(checkpoint):
         words = FINAL_IN_WORDS
     return {"checkpoint": words, "checkpoint_games": checkpoint.games}

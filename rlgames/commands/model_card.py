@@ -1,0 +1,215 @@
+"""The model card of a published agent: Markdown after metadata that the hub reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig
+
+from rlgames import __version__
+from rlgames.config.catalogue import as_typed, options
+from rlgames.config.plugins import plugins_override
+from rlgames.core.metrics import METRICS
+from rlgames.core.text import json_text
+from rlgames.core.untrusted import sanitized
+from rlgames.factory.components import arguments
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.hub import MODEL, PREFIX
+
+ESTIMATES = {"moves": "turns", "score": "score", "grid_sum": "grid_sum"}
+ESTIMATES |= {name: name for name in ("win", "draw", "loss")}
+"""The fields of a report that are estimates, and the metrics that they are about."""
+
+ABOUT = {
+    MODEL: "weights, with the config in the header",
+    "config.yaml": "every setting of the training",
+    "learning_curve.png": "evaluations during the training",
+    "game.gif": "a game",
+    "README.md": "this card",
+}
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What a card is about.
+
+    repository: on the hub, None without an upload. report: that of `rlgames eval`. run: the content
+    of run.json, empty without one. files: of the folder.
+    """
+
+    name: str
+    repository: str | None
+    config: DictConfig
+    checkpoint: Checkpoint
+    report: dict[str, Any]
+    run: dict[str, Any]
+    files: list[str]
+
+    @property
+    def title(self) -> str:
+        name = self.name if self.repository is None else self.repository.rpartition("/")[2]
+        return sanitized(name, 100)
+
+    @property
+    def word(self) -> str:
+        """What stands for the agent on a command line."""
+        return "FOLDER" if self.repository is None else PREFIX + self.repository
+
+
+def model_card(agent: Agent, license: str | None) -> str:
+    """The text of README.md. license: of the agent, as the hub abbreviates it; None: not said."""
+    config = agent.config
+    parts = [
+        f"---\n{yaml.safe_dump(_metadata(agent, license), sort_keys=False)}---\n",
+        f"# {_escaped(agent.title)}\n",
+        f"An agent for {_code(config.game.name)}, trained with {_code(config.learner.name)} by "
+        "rlgames, a command-line experiment runner for learning to play games.\n",
+        "![A game of the agent](game.gif)\n",
+        _table(["", ""], _facts(agent)),
+        f"## Figures\n\n{_conditions(agent)}\n",
+        _table(["", "mean", "95% interval"], figure_rows(agent.report)),
+    ]
+    if "learning_curve.png" in agent.files:
+        parts.append("## Learning curve\n\n![Evaluations](learning_curve.png)\n")
+    parts += [_use(agent), _reproduction(agent), "## Files\n"]
+    parts.append(_table(["file", "content"], [[_code(name), ABOUT[name]] for name in agent.files]))
+    return "\n".join(parts)
+
+
+def figure_rows(report: dict[str, Any]) -> list[list[str]]:
+    """Each figure of a report of `rlgames eval`: its name, mean and interval, as text."""
+    rows = []
+    for name, metric in ESTIMATES.items():
+        estimate = report.get(name)
+        if isinstance(estimate, dict):
+            mean = estimate.get("mean", estimate.get("rate"))
+            rows.append([METRICS[metric].label, f"{mean:,.4g}", _interval(estimate, report)])
+    tiles = {tile: rate for tile, rate in report.get("reach", {}).items() if rate["rate"] < 1}
+    for tile, rate in tiles.items():
+        label = f"fraction of games with tile {tile}"
+        rows.append([label, f"{rate['rate']:,.4g}", _interval(rate, report)])
+    if report.get("exploitability") is not None:
+        label = METRICS["exploitability"].label
+        rows.append([label, f"{report['exploitability']:.4g}", "exact"])
+    reference = report.get("reference", {})
+    for name, label in (("random", "random play"), ("optimal", "optimum")):
+        if reference.get(name) is not None:
+            rows.append([f"for comparison: {label}", f"{reference[name]:,.4g}", ""])
+    return rows
+
+
+def _interval(estimate: dict[str, Any], report: dict[str, Any]) -> str:
+    ends = estimate["ci95"]
+    if ends is None:
+        return "exact" if report["exact"] else ""
+    return f"{ends[0]:,.4g} to {ends[1]:,.4g}"
+
+
+def _metadata(agent: Agent, license: str | None) -> dict[str, Any]:
+    """The metadata at the start of a card, by the hub's names."""
+    game = str(agent.config.game.name)
+    names = [game, str(agent.config.learner.name)]
+    metrics = [
+        {"type": name, "name": name, "value": mean if not interval else f"{mean} ({interval})"}
+        for name, mean, interval in figure_rows(agent.report)
+        if not name.startswith("for comparison")
+    ]
+    task = {"type": "reinforcement-learning", "name": "reinforcement-learning"}
+    result = {"task": task, "dataset": {"type": game, "name": game}, "metrics": metrics}
+    return {
+        "library_name": "rlgames",
+        "pipeline_tag": "reinforcement-learning",
+        "tags": ["reinforcement-learning", "rlgames", *names],
+        **({} if license is None else {"license": license}),
+        "model-index": [{"name": agent.title, "results": [result]}],
+    }
+
+
+def _facts(agent: Agent) -> Iterator[list[str]]:
+    config = agent.config
+    for group in ("game", "reward", "policy", "sampling", "learner", "search", "opponent"):
+        node = config.get(group)
+        if node is not None:
+            keys = [f"{name}={as_typed(value)}" for name, value in arguments(node).items()]
+            yield [group, " ".join(_code(each) for each in (node.name, *keys))]
+    if (preset := _preset(agent)) is not None:
+        yield ["preset", _code(f"experiment={preset}")]
+    yield ["games played", f"{agent.checkpoint.games:,}"]
+    yield ["numbers in the policy", f"{agent.checkpoint.num_parameters:,}"]
+    yield ["seed", _code(config.seed)]
+    versions = agent.run.get("versions")
+    if isinstance(versions, dict):
+        yield ["versions", ", ".join(_code(f"{name} {each}") for name, each in versions.items())]
+    else:
+        yield ["published with", _code(f"rlgames {__version__}")]
+
+
+def _preset(agent: Agent) -> str | None:
+    """The preset of the training, as far as the command of the run tells."""
+    words = _words(agent)
+    if not words or any(word.startswith("config=") for word in words):
+        return None
+    typed = [word.partition("=")[2] for word in words if word.startswith("experiment=")]
+    preset = typed[-1] if typed else str(agent.config.game.name)
+    return preset if preset in options("experiment") else None
+
+
+def _words(agent: Agent) -> list[str]:
+    """The words after `rlgames train`, without those about the author's files; empty where the run
+    was started otherwise."""
+    command = agent.run.get("command")
+    if not isinstance(command, list) or command[1:2] != ["train"]:
+        return []
+    words = [sanitized(word) for word in command[2:]]
+    return [word for word in words if not word.startswith(("out=", "logger", "exist_ok="))]
+
+
+def _conditions(agent: Agent) -> str:
+    report = agent.report
+    opponent = "" if report["opponent"] is None else f" against {_code(report['opponent'])}"
+    games = "All possible games" if report["exact"] else f"{report['games']:,} games"
+    return (
+        f"{games}{opponent}, seed {_code(report['seed'])}, actions by "
+        f"{_code(report['sampling'])}, without search."
+    )
+
+
+def _use(agent: Agent) -> str:
+    plugins = plugins_override(list(agent.config.plugins))
+    words = f"{agent.word} {plugins}".strip()
+    lines = [f"rlgames play {words}", f"rlgames eval {words}", f"rlgames arena {words} random"]
+    note = "\n\nFOLDER is the folder of this card." if agent.repository is None else ""
+    extra = "" if agent.repository is None else "[hub]"
+    return f"## Use\n\n```sh\npip install 'rlgames{extra}'\n" + "\n".join(lines) + f"\n```{note}\n"
+
+
+def _reproduction(agent: Agent) -> str:
+    plugins = plugins_override(list(agent.config.plugins))
+    text = (
+        "## How to reproduce it\n\n```sh\n"
+        f"{f'rlgames train config=config.yaml out=again {plugins}'.strip()}\n```\n\n"
+        "On a CPU, the same versions and the same seed give the same weights, to the last bit.\n"
+    )
+    if words := _words(agent):
+        command = " ".join(["rlgames train", *words]).replace("`", "'")
+        text += f"The run was started with:\n\n```sh\n{command}\n```\n"
+    commit = agent.run.get("commit")
+    return text + (f"\nCommit of rlgames: {_code(commit)}\n" if isinstance(commit, str) else "")
+
+
+def _table(head: list[str], rows: Any) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _code(value: Any) -> str:
+    """A value, which a stranger may have chosen, as code that ends nowhere else."""
+    text = value if isinstance(value, str) else json_text(value)
+    return f"`{sanitized(text, 200).replace('`', chr(39)).replace('|', '/')}`"
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{char}" if char in "\\`*_{}[]<>()#|!" else char for char in text)

@@ -1,0 +1,121 @@
+"""`rlgames publish`: an agent as a folder for the Hugging Face Hub, and its upload."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from rlgames.commands import board_pictures
+from rlgames.commands.evaluate import evaluate_command, number_of_games
+from rlgames.commands.model_card import Agent, model_card
+from rlgames.commands.report import report_command
+from rlgames.commands.watch import frames
+from rlgames.config.catalogue import quoted
+from rlgames.config.checks import from_plain, to_yaml
+from rlgames.config.compose import load_config
+from rlgames.config.plugins import command_for_run
+from rlgames.core.errors import ConfigError
+from rlgames.core.rng import make_generator
+from rlgames.drawing import figures
+from rlgames.factory.agents import checkpoint_path, load_agent
+from rlgames.runs import hub, storage
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import read_metrics, read_run
+
+CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
+"""The files beside the checkpoint."""
+
+MOVE_SECONDS = 0.5
+"""Between two moves of the animation."""
+
+
+def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
+    """Write the folder of a run, a checkpoint or an agent that comes with rlgames: the checkpoint
+    without what only a resumed training needs, its config, a card with an evaluation, the learning
+    curve of a run, and a game. With repo= it is uploaded.
+
+    Raises ConfigError where the folder holds something else, for a repository that is none, for a
+    package that is missing, and where the hub refuses the upload.
+    """
+    cfg = load_config("publish", overrides)
+    number_of_games(cfg.games)
+    if cfg.repo is not None:
+        hub.parse_name(cfg.repo)
+        hub.check_installed(f"repo={cfg.repo}")
+    elif cfg.private:
+        raise ConfigError("private=true is for an upload", "add repo=user/name")
+    checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
+    folder = Path(cfg.out) if cfg.out else _default_folder(run)
+    has_curve = run.is_dir() and _has_evaluations(run)
+    if has_curve:
+        figures.check_figure("curves", folder / CURVE)
+    _check_folder(folder)
+    storage.make_directory(folder)
+    trained = _shared_config(checkpoint.config)
+    published = Checkpoint(trained, checkpoint.games, checkpoint.policy, {})
+    published.write(folder / hub.MODEL)
+    config = from_plain(trained)
+    storage.write_file(folder, CONFIG, to_yaml(config))
+    report = _evaluation(folder, cfg, overrides)
+    _write_game(folder, cfg.seed)
+    files = [hub.MODEL, CONFIG, ANIMATION, CARD]
+    if has_curve:
+        report_command([str(run)], [f"curves={quoted(str(folder / CURVE))}", "width=column"])
+        files.insert(2, CURVE)
+    provenance = read_run(run) if run.is_dir() else {}
+    agent = Agent(run.resolve().stem, cfg.repo, config, published, report, provenance, files)
+    storage.write_file(folder, CARD, model_card(agent, cfg.license))
+    result: dict[str, Any] = {"folder": str(folder), "files": ", ".join(files)}
+    if cfg.repo is not None:
+        result["url"] = hub.upload(folder, files, cfg.repo, cfg.private)
+        result["next"] = f"rlgames play {hub.PREFIX}{cfg.repo}"
+    else:
+        result["next"] = command_for_run("play", folder, list(config.plugins))
+    return result
+
+
+def _default_folder(run: Path) -> Path:
+    return run / "published" if run.is_dir() else Path("published") / run.stem
+
+
+def _has_evaluations(run: Path) -> bool:
+    """Whether the log of a run has a curve to draw."""
+    if not (run / "metrics.jsonl").exists():
+        return False
+    lines = read_metrics(run / "metrics.jsonl")
+    return any(name.startswith("eval/") for line in lines for name in line)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises ConfigError for a folder with other files, which might be overwritten."""
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir() or (any(folder.iterdir()) and hub.published_model(folder) is None):
+        raise ConfigError(f"{folder} holds something else", "name another out=")
+    for name in (hub.MODEL, CONFIG, CURVE, ANIMATION, CARD):
+        if os.path.lexists(folder / name):
+            storage.check_file(folder, name)
+
+
+def _shared_config(config: dict[str, Any]) -> dict[str, Any]:
+    """The config of a run without what concerns its author only: its directory and its loggers."""
+    return {name: value for name, value in config.items() if name != "logger"} | {"out": None}
+
+
+def _evaluation(folder: Path, cfg: DictConfig, overrides: list[str]) -> dict[str, Any]:
+    """What `rlgames eval` reports of the published agent."""
+    keys = ("games", "seed", "solve_seconds", "device", "threads")
+    words = [f"{name}={cfg[name]}" for name in keys]
+    typed = [word for word in overrides if word.startswith(("opponent=", "opponent.", "plugins="))]
+    return evaluate_command(folder, [*typed, *words])
+
+
+def _write_game(folder: Path, seed: int) -> None:
+    """A game of the agent, against itself where it has an opponent."""
+    agent = load_agent(folder)
+    rng = make_generator(seed, "trace 0", agent.game.device)
+    game = frames(agent.game, [agent], ["the agent"], rng)
+    board_pictures.write_games([game], folder / ANIMATION, MOVE_SECONDS)
