@@ -29,11 +29,14 @@ GAMES = {
     "salvo_duel": ["board=2", "ships=[2]", "reward=outcome"],
     "tictactoe": ["reward=outcome"],
     "connect4": ["rows=3", "columns=4", "line=3", "reward=outcome"],
+    "gomoku": ["board=5", "line=3", "reward=outcome"],
+    "hex": ["board=3", "reward=outcome"],
+    "othello": ["board=4", "reward=outcome"],
     "2048": ["board=2", "columns=2", "target=32"],
 }
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
-ALL = ["battleship", "salvo", "salvo_duel", "tictactoe", "connect4", "2048"]
-TWO = ["salvo_duel", "tictactoe", "connect4"]
+TWO = ["salvo_duel", "tictactoe", "connect4", "gomoku", "hex", "othello"]
+ALL = ["battleship", "salvo", *TWO, "2048"]
 LEARNERS = {
     "reinforce": [(NETWORK, ALL)],
     "ppo": [
@@ -59,7 +62,7 @@ LEARNERS = {
                 *["policy=ntuple", "sampling=epsilon_greedy", "learner.td_lambda=0.9"],
                 "learner.step_size=temporal_coherence",
             ],
-            ["tictactoe", "connect4"],
+            ["tictactoe", "connect4", "gomoku", "2048"],
         ),
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
@@ -91,7 +94,7 @@ LEARNERS = {
                 *[*NETWORK, "search=mcts", "search.simulations=6", "search.leaf=value"],
                 "search.rule=gumbel",
             ],
-            ["tictactoe", "2048", "salvo_duel"],
+            ALL,
         ),
     ],
 }
