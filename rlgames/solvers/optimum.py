@@ -21,8 +21,11 @@ from rlgames.solvers.belief import BeliefSolution, solve_belief
 from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 
-MAX_SOLVER_ENTRIES = 1 << 25
-"""Entries of the table that is used to solve Connect 4: 256 MiB."""
+MAX_SOLVER_ENTRIES = 1 << 27
+"""The most entries of the table that is used to solve Connect 4: 1 GiB."""
+
+ENTRIES_PER_SECOND = 1 << 20
+"""Entries for each second of the time limit: short searches do not need more."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def find_optimum(
 def _by_search(game: KInARow, seconds: float, memory_bytes: int) -> Optimum | None:
     """The value of the empty board, by a search whose table takes at most half of the memory."""
     start = time.perf_counter()
-    entries = min(memory_bytes // 16, MAX_SOLVER_ENTRIES)
+    entries = int(min(memory_bytes // 16, MAX_SOLVER_ENTRIES, seconds * ENTRIES_PER_SECOND))
     search = AlphaBeta(game.rows, game.columns, game.line, entries)
     value = search.search(0, 0, seconds).value
     if value is None:

@@ -18,6 +18,7 @@ from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.graph import Graph
+from rlgames.solvers.optimum import find_optimum
 
 RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6, 4), (4, 3, 1)]
 
@@ -53,6 +54,14 @@ def test_the_value_of_the_empty_board_agrees_with_the_graph():
         graph = Graph(KInARow(*rules, gravity=True), 60, 2 << 30)
         result = AlphaBeta(*rules).search(0, 0, 60)
         assert result.value == graph.solve([None, None]).mean
+
+
+@pytest.mark.long
+def test_the_first_seat_wins_connect_4():
+    """Published by Allis and by Allen in 1988; within ten minutes on one core."""
+    optimum = find_optimum(KInARow(6, 7, 4, gravity=True), 600)
+    assert optimum is not None
+    assert optimum.value == 1
 
 
 def test_an_open_three_wins():
