@@ -19,6 +19,7 @@ from torch.nn.modules.module import (
 import rlgames
 
 SIMULATIONS = 32
+MIN_GAMES = 60
 TREES = {"cpu": ((1, 1), (256, 1), (256, 2)), "cuda": ((1, 1), (256, 1), (4096, 1))}
 """How many trees side by side, and how many threads, by device."""
 NETWORKS = {
@@ -62,6 +63,7 @@ def search(
     """Simulations a second, and the share of the time inside the network.
 
     Both seats search, each in half of twice as many games, so that as many trees grow side by side.
+    A single tree plays MIN_GAMES one after the other: two are over before all is loaded.
     """
     with tempfile.TemporaryDirectory() as folder:
         few = ["games=64", "batch=64", "eval_games=2", "eval_every=64", "solve_seconds=0"]
@@ -78,7 +80,8 @@ def search(
         words = ["search=mcts", "opponent_search=mcts", f"opponent={run}", "search.leaf=value"]
         words += ["opponent_search.leaf=value", f"search.simulations={SIMULATIONS}"]
         words += [f"opponent_search.simulations={SIMULATIONS}", f"threads={threads}"]
-        games = [f"games={2 * trees}", f"batch={2 * trees}", f"device={device}", "solve_seconds=0"]
+        count = max(2 * trees, MIN_GAMES)
+        games = [f"games={count}", f"batch={2 * trees}", f"device={device}", "solve_seconds=0"]
         with timed_networks() as inside:
             results = rlgames.evaluate(run, [*words, *games])
     return SIMULATIONS * results["moves_per_s"], inside[0] / results["seconds"]
