@@ -26,6 +26,11 @@ AGENTS = {
         *("game=battleship", "games=20000", "lr=0.003", "policy.layers=[64]"),
         *("log_every=2000", "eval_every=4000"),
     ],
+    "breakthrough": [
+        *("experiment=null", "game=breakthrough", "rows=6", "columns=6", "reward=outcome"),
+        *("games=20000", "batch=512", "policy.layers=[32,32]", "learner.entropy_coef_end=0.01"),
+        *("eval_every=4000", "solve_seconds=0"),
+    ],
     "connect4": [
         *("experiment=connect4_alphazero", "games=8000", "batch=256", "policy.layers=[128,128]"),
         *("learner.updates_per_batch=50", "eval_every=1000", "eval_games=200", "solve_seconds=0"),

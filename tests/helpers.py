@@ -29,6 +29,7 @@ SMALL_RULES = {
     "gomoku": ["board=8", "line=3"],
     "othello": ["board=4"],
     "hex": ["board=3"],
+    "breakthrough": ["rows=4", "columns=3", "home_rows=1"],
     "2048": ["board=2"],
 }
 

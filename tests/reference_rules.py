@@ -381,3 +381,57 @@ class HexBook(RuleBook):
                     reached.add(near)
                     queue.append(near)
         return False
+
+
+class BreakthroughBook(RuleBook):
+    """Two seats move pieces forward, the first one up and the second one down.
+
+    A piece moves one row forward, straight or diagonally, to an empty cell; diagonally it may take
+    a piece of the other seat. Who reaches the last row or has taken all pieces wins. Action
+    3 * place + step: place counts the cells and step the directions (left, straight, right) as the
+    seat sees them that moves upward, which for the second seat is from the lower right corner.
+    Cells hold None, 0 or 1.
+    """
+
+    seats = 2
+
+    def __init__(self, rows, columns, home_rows):
+        super().__init__()
+        self.rows, self.columns = rows, columns
+        self.cells: list[list[int | None]] = [[None] * columns for _ in range(rows)]
+        for row in range(home_rows):
+            self.cells[row] = [1] * columns
+            self.cells[rows - 1 - row] = [0] * columns
+
+    def legal_action_mask(self):
+        actions = range(3 * self.rows * self.columns)
+        return [] if self.done else [action for action in actions if self._is_legal(action)]
+
+    def play(self, action, chance=None):
+        self._check(action)
+        (row, column), (to_row, to_column) = self.move(action)
+        self.cells[row][column] = None
+        self.cells[to_row][to_column] = self.current_seat
+        enemies = sum(line.count(1 - self.current_seat) for line in self.cells)
+        self.done = enemies == 0 or to_row == (0, self.rows - 1)[self.current_seat]
+        if self.done:
+            self.score = [1.0, -1.0] if self.current_seat == 0 else [-1.0, 1.0]
+        self.turn += 1
+        self.current_seat = 1 - self.current_seat
+
+    def move(self, action):
+        """The cells from which and to which an action moves."""
+        place, step = divmod(action, 3)
+        row, column = divmod(place, self.columns)
+        if self.current_seat == 0:
+            return (row, column), (row - 1, column + step - 1)
+        row, column = self.rows - 1 - row, self.columns - 1 - column
+        return (row, column), (row + 1, column - (step - 1))
+
+    def _is_legal(self, action):
+        (row, column), (to_row, to_column) = self.move(action)
+        inside = 0 <= to_row < self.rows and 0 <= to_column < self.columns
+        if not inside or self.cells[row][column] != self.current_seat:
+            return False
+        target = self.cells[to_row][to_column]
+        return target is None or (target != self.current_seat and to_column != column)

@@ -32,6 +32,7 @@ TINY_RULES = {
     "gomoku": ["board=2", "line=2"],
     "othello": ["board=4"],
     "hex": ["board=3"],
+    "breakthrough": ["rows=3", "columns=2", "home_rows=1"],
     "2048": ["board=2", "columns=2"],
 }
 TINY_VALUES: dict[str, Any] = {

@@ -10,8 +10,9 @@ from helpers import rng
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from markers import one_in, slow
-from reference_rules import HexBook, LinesBook, OthelloBook, SlideBook
+from reference_rules import BreakthroughBook, HexBook, LinesBook, OthelloBook, SlideBook
 
+from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -142,6 +143,25 @@ def test_random_games_of_hex_play_by_the_book(size, swap, games):
     game = Hex(size, swap)
     plies = [[draw.randrange(1 << 20) for _ in range(games)] for _ in range(game.spec.max_plies)]
     books = play_stones(game, [HexBook(size, swap) for _ in range(games)], plies)
+    assert all(book.done for book in books)
+
+
+@pytest.mark.parametrize(
+    ("rules", "games"),
+    [
+        ((3, 2, 1), 200),
+        ((4, 4, 2), 100),
+        ((5, 7, 1), 50),
+        ((6, 3, 3), 50),
+        slow(((8, 8, 2), 60)),
+        slow(((10, 4, 2), 60)),
+    ],
+)
+def test_random_games_of_breakthrough_play_by_the_book(rules, games):
+    draw = random.Random(repr(rules))
+    game = Breakthrough(*rules)
+    plies = [[draw.randrange(1 << 20) for _ in range(games)] for _ in range(game.spec.max_plies)]
+    books = play_stones(game, [BreakthroughBook(*rules) for _ in range(games)], plies)
     assert all(book.done for book in books)
 
 

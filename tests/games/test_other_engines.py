@@ -11,6 +11,7 @@ import pytest
 import torch
 from helpers import rng
 
+from rlgames.games.breakthrough import Breakthrough
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
@@ -113,6 +114,47 @@ def test_hex_agrees_with_open_spiel(size, games):
     pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
     name = f"hex(board_size={size})"
     assert play_with_open_spiel(pyspiel, name, Hex(size, False), games, size, size) <= size**2
+
+
+@pytest.mark.parametrize(("rules", "games"), [((3, 3, 1), 200), ((5, 4, 1), 200), ((8, 8, 2), 100)])
+def test_breakthrough_agrees_with_open_spiel(rules, games):
+    """Its first seat is black and moves down, so its board is ours upside down. It numbers moves
+    otherwise, but the cells have the same names once the rows are counted from the other side."""
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    rows, columns, _ = rules
+    draw = random.Random(repr(rules))
+    engine = pyspiel.load_game(f"breakthrough(rows={rows},columns={columns})")
+    theirs = [engine.new_initial_state() for _ in range(games)]
+    game = Breakthrough(*rules)
+    state = game.initial(games, rng())
+    while True:
+        assert state.done.tolist() == [row.is_terminal() for row in theirs]
+        boards = [[line[1:] for line in str(row).splitlines()[:rows]] for row in theirs]
+        expected = [[[".bw".index(m) for m in line] for line in each[::-1]] for each in boards]
+        assert game.cells(state).tolist() == expected
+        assert state.score.tolist() == [row.returns() for row in theirs]
+        if state.done.all():
+            break
+        chosen = []
+        for number, (row, legal) in enumerate(zip(theirs, allowed(game, state), strict=True)):
+            if row.is_terminal():
+                chosen.append(0)
+                continue
+            names = {upside_down(game.action_to_string(state, number, a), rows): a for a in legal}
+            by_name = {row.action_to_string(a): a for a in row.legal_actions()}
+            assert names.keys() == by_name.keys()
+            name = draw.choice(sorted(names))
+            chosen.append(names[name])
+            row.apply_action(by_name[name])
+        state = game.apply_action(state, torch.tensor(chosen))
+        assert state.turn.tolist() == [row.move_number() for row in theirs]
+
+
+def upside_down(name, rows):
+    """A move as OpenSpiel writes it, with rows counted from the other side: a2xb3 as a7b6*."""
+    plain = name.replace("x", "")
+    flipped = "".join(str(rows + 1 - int(char)) if char.isdigit() else char for char in plain)
+    return flipped + "*" * ("x" in name)
 
 
 def test_slide_agrees_with_open_spiel():

@@ -39,6 +39,7 @@ GAMES = {
     "gomoku": ["board=4", "line=3"],
     "othello": ["board=4"],
     "hex": ["board=3"],
+    "breakthrough": ["rows=4", "columns=3", "home_rows=1"],
     "2048": ["board=3"],
 }
 

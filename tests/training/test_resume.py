@@ -32,10 +32,11 @@ GAMES = {
     "gomoku": ["board=5", "line=3", "reward=outcome"],
     "hex": ["board=3", "reward=outcome"],
     "othello": ["board=4", "reward=outcome"],
+    "breakthrough": ["rows=3", "columns=3", "home_rows=1", "reward=outcome"],
     "2048": ["board=2", "columns=2", "target=32"],
 }
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
-TWO = ["salvo_duel", "tictactoe", "connect4", "gomoku", "hex", "othello"]
+TWO = ["salvo_duel", "tictactoe", "connect4", "gomoku", "hex", "othello", "breakthrough"]
 ALL = ["battleship", "salvo", *TWO, "2048"]
 LEARNERS = {
     "reinforce": [(NETWORK, ALL)],

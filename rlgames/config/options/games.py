@@ -69,6 +69,14 @@ class HexConfig:
 
 
 @dataclass
+class BreakthroughConfig:
+    name: str = "breakthrough"
+    rows: int = key(8, 3, 16)
+    columns: int = key(8, 2, 16)
+    home_rows: int = key(2, 1, 8)
+
+
+@dataclass
 class Game2048Config:
     name: str = "2048"
     board: int = key(4, 1, 8)
@@ -89,5 +97,8 @@ GAMES = {
     "gomoku": Part(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
     "othello": Part(OthelloConfig, "rlgames.games.othello:othello", gym_id="Othello"),
     "hex": Part(HexConfig, "rlgames.games.hex:hex_game", gym_id="Hex"),
+    "breakthrough": Part(
+        BreakthroughConfig, "rlgames.games.breakthrough:breakthrough", gym_id="Breakthrough"
+    ),
     "2048": Part(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
 }

@@ -1,0 +1,312 @@
+"""Breakthrough, a race of pieces that move forward only, on boards of any size.
+
+A piece moves one cell straight or diagonally forward, to an empty cell, and captures a piece of the
+other seat diagonally only. The seat that reaches the last row, or captures all pieces, wins.
+
+    4 O O O O
+    3 . . . .      X  pieces of the first seat, which move up
+    2 . . . .      O  pieces of the second seat, which move down
+    1 X X X X
+      a b c d
+
+Positions are stored, observed and numbered as the seat to move sees them, who moves up: for the
+second seat the board is turned by 180 degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+from rlgames.games import board as games_board
+from rlgames.games.game import Game, Spec, State
+from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
+from rlgames.games.state import count_boards
+from rlgames.games.symmetry import board_symmetries
+
+LEFT, STRAIGHT, RIGHT = range(3)
+"""Where a piece moves forward, as its seat sees it."""
+
+CAPTURE = "x"
+"""Between the two cells in the name of a capture."""
+
+
+@dataclass(frozen=True)
+class BreakthroughState(State):
+    """own, other: bool [B, N], the pieces of the seat to move and of the other, as it sees them."""
+
+    own: Tensor
+    other: Tensor
+
+
+class Breakthrough(Game[BreakthroughState]):
+    """rows × columns cells, home_rows rows of pieces for each seat.
+
+    Action 3 * c + d moves the piece on cell c in direction d, both as the seat to move sees them.
+    Raises ValueError where home_rows do not fit.
+    """
+
+    def __init__(self, rows: int, columns: int, home_rows: int, name: str = "breakthrough") -> None:
+        if 2 * home_rows > rows:
+            raise ValueError(f"home_rows={home_rows} is more than half of rows={rows}")
+        self.rows, self.columns, self.num_cells = rows, columns, rows * columns
+        cell = torch.arange(self.num_cells)
+        row, column = cell // columns, cell % columns
+        beside = column[:, None] + torch.arange(-1, 2)
+        inside = (row > 0)[:, None] & (beside >= 0) & (beside < columns)
+        targets = torch.where(inside, (row[:, None] - 1) * columns + beside, cell[:, None])
+        # Int64 [A]: the cell that an action moves to; its own one beyond the edges.
+        self.targets = targets.reshape(-1)
+        self.is_home = row >= rows - home_rows
+        # Int64 [N]: rows from each cell to the last one, the top.
+        self.remaining_rows = row
+        starts = sorted((rows - 1 - row[self.is_home]).tolist(), reverse=True)
+        # Int64: the most rows by which a number of pieces can lie above the lowest at the start.
+        self.head_starts = torch.tensor([0, *accumulate(starts)])
+        self.start_depth = 2 * int(row[self.is_home].sum())
+        self.key_bases = [3] * self.num_cells + [2]
+        self.spec = Spec(
+            name=name,
+            seats=2,
+            actions=3 * self.num_cells,
+            observation=(2, rows, columns),
+            has_cell_actions=False,
+            # No piece but the last one to move enters the last row.
+            max_plies=self.start_depth - 2 * home_rows * columns + 1,
+            max_positions=2 * count_boards(3, self.num_cells),
+            goal="outcome",
+            zero_sum=True,
+            has_exact_key=fits_in_key(self.key_bases),
+        )
+
+    def initial(self, batch: int, rng: torch.Generator) -> BreakthroughState:
+        zeros = torch.zeros(batch, dtype=torch.int64, device=rng.device)
+        own = self.is_home.to(rng.device).repeat(batch, 1)
+        return BreakthroughState(
+            done=torch.zeros(batch, dtype=torch.bool, device=rng.device),
+            current_seat=zeros,
+            turn=zeros,
+            score=torch.zeros(batch, 2, device=rng.device),
+            own=own,
+            other=own.flip(1),
+        )
+
+    def openings(self, limit: int) -> tuple[BreakthroughState, Tensor] | None:
+        if limit < 1:
+            return None
+        return self.example_state(), torch.ones(1, dtype=torch.float64)
+
+    # Moves
+
+    def legal_action_mask(self, state: BreakthroughState) -> Tensor:
+        shape = (-1, self.rows, self.columns)
+        own, other = state.own.view(shape), state.other.view(shape)
+        diagonal, straight = ~own[:, :-1], ~(own | other)[:, :-1]
+        legal = own.new_zeros(*own.shape, 3)
+        legal[:, 1:, 1:, LEFT] = own[:, 1:, 1:] & diagonal[:, :, :-1]
+        legal[:, 1:, :, STRAIGHT] = own[:, 1:] & straight
+        legal[:, 1:, :-1, RIGHT] = own[:, 1:, :-1] & diagonal[:, :, 1:]
+        return legal.view(len(own), -1) | state.done[:, None]
+
+    def apply_action(self, state: BreakthroughState, action: Tensor) -> BreakthroughState:
+        live, seat = ~state.done, state.current_seat
+        cell, target = action // 3, self.targets.index_select(0, action)
+        own = state.own.scatter(1, cell[:, None], False).scatter(1, target[:, None], True)
+        other = state.other.scatter(1, target[:, None], False)
+        won = live & ((target < self.columns) | ~other.any(1))
+        first = (1.0 - 2.0 * seat) * won
+        return BreakthroughState(
+            done=state.done | won,
+            current_seat=seat ^ live.long(),
+            turn=state.turn + live,
+            score=state.score + torch.stack([first, -first], 1),
+            own=torch.where(live[:, None], other.flip(1), state.own),
+            other=torch.where(live[:, None], own.flip(1), state.other),
+        )
+
+    # Positions
+
+    def observe(self, state: BreakthroughState) -> Tensor:
+        # Bytes are converted to floats several times as fast as bools.
+        planes = torch.stack([state.own, state.other], 1).view(torch.uint8)
+        return planes.float().view(-1, *self.spec.observation)
+
+    def relative_cells(self, state: BreakthroughState) -> Tensor:
+        cells = state.own.long() + 2 * state.other
+        return cells.view(-1, self.rows, self.columns)
+
+    def cells(self, state: BreakthroughState) -> Tensor:
+        """Int64 [B, rows, columns] as the first seat sees them, from the top: 0 empty, 1 of the
+        first seat, 2 of the second."""
+        is_first = (state.current_seat == 0)[:, None]
+        first = torch.where(is_first, state.own, state.other.flip(1))
+        second = torch.where(is_first, state.other, state.own.flip(1))
+        return (first.long() + 2 * second).view(-1, self.rows, self.columns)
+
+    def key(self, state: BreakthroughState) -> Tensor:
+        digits = torch.cat([self.relative_cells(state).flatten(1), state.current_seat[:, None]], 1)
+        return encode_digits(digits, self.key_bases)
+
+    def state_from_key(self, key: Tensor) -> BreakthroughState:
+        digits = decode_digits(key, self.key_bases)
+        own, other, seat = digits[:, :-1] == 1, digits[:, :-1] == 2, digits[:, -1]
+        return self.make_state(own, other, seat)
+
+    def make_state(self, own: Tensor, other: Tensor, seat: Tensor) -> BreakthroughState:
+        """Live positions from the pieces, bool [B, N], and the seats to move, int64 [B].
+
+        The turn is the lowest number that fits the pieces and the seat.
+        """
+        moved = self.rows_moved(own) + self.rows_moved(other.flip(1))
+        return BreakthroughState(
+            done=torch.zeros(len(own), dtype=torch.bool, device=own.device),
+            current_seat=seat,
+            turn=moved + ((moved + seat) & 1),
+            score=torch.zeros(len(own), 2, device=own.device),
+            own=own,
+            other=other,
+        )
+
+    def rows_moved(self, pieces: Tensor) -> Tensor:
+        """Int64 [B]: by how many rows the pieces of a seat have moved at least; bool [B, N] as it
+        sees them, no more of them than at the start."""
+        count = pieces.sum(1)
+        advance = count * (self.rows - 1) - self.rows_to_go(pieces)
+        return (advance - self.head_starts.index_select(0, count)).clamp(min=0)
+
+    def rows_to_go(self, pieces: Tensor) -> Tensor:
+        """Int64 [B]: the rows from all pieces of a seat, bool [B, N] as it sees them, to the last
+        one."""
+        return (pieces * self.remaining_rows).sum(1)
+
+    def depth(self, state: BreakthroughState) -> Tensor:
+        # A move and a capture each leave fewer rows to go.
+        to_go = self.rows_to_go(state.own) + self.rows_to_go(state.other.flip(1))
+        return self.start_depth - to_go
+
+    def view_from_seat(self, state: BreakthroughState, seat: int) -> BreakthroughState:
+        is_same = (state.current_seat == seat)[:, None]
+        return replace(
+            state,
+            current_seat=torch.full_like(state.current_seat, seat),
+            own=torch.where(is_same, state.own, state.other.flip(1)),
+            other=torch.where(is_same, state.other, state.own.flip(1)),
+        )
+
+    def is_valid(self, state: BreakthroughState) -> Tensor:
+        own, other = state.own, state.other.flip(1)
+        num_own, num_other = own.sum(1), other.sum(1)
+        num_home = int(self.is_home.sum())
+        arrived = (own | other)[:, : self.columns].any(1)
+        moves_left = self.rows_to_go(own) + self.rows_to_go(other) - num_own - num_other + 1
+        can_continue = (
+            (num_own > 0)
+            & (num_other > 0)
+            & ~arrived
+            & (state.turn + moves_left <= self.spec.max_plies)
+        )
+        return (
+            super().is_valid(state)
+            & ~(own & state.other).any(1)
+            & (num_own <= num_home)
+            & (num_other <= num_home)
+            & (state.done | can_continue)
+        )
+
+    def public(self, state: BreakthroughState) -> BreakthroughState:
+        return state
+
+    def symmetries(self) -> Tensor:
+        return board_symmetries(self.rows, self.columns, upright=True)
+
+    def action_symmetries(self) -> Tensor:
+        cells = self.symmetries()
+        actions = 3 * cells[:, :, None] + torch.arange(3)
+        is_mirrored = cells[:, :1, None] != 0
+        return torch.where(is_mirrored, actions.flip(2), actions).flatten(1)
+
+    # Text
+
+    seat_marks = "XO"
+    how_to_play = (
+        "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
+        "row wins"
+    )
+
+    @property
+    def board_format(self) -> games_board.BoardFormat:
+        labels = games_board.lettered_format(self.rows, self.columns)
+        letters = [letter.lower() for letter in labels.above]
+        return replace(labels, left=labels.left[::-1], above=[], below=letters)
+
+    def boards(
+        self, state: BreakthroughState, row: int, reveal: bool = False
+    ) -> list[games_board.Board]:
+        cells = self.cells(state[row : row + 1])[0].tolist()
+        return [[[".XO"[cell] for cell in line] for line in cells]]
+
+    def caption(self, state: BreakthroughState, row: int) -> str:
+        if bool(state.done[row]):
+            return games_board.GAME_OVER
+        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
+
+    def parse_all(self, texts: Sequence[str]) -> BreakthroughState:
+        seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
+        cells = torch.tensor(boards, device=self.device)
+        first, second = cells == 1, cells == 2
+        num_home = int(self.is_home.sum())
+        if bool((first.sum(1) > num_home).any() | (second.sum(1) > num_home).any()):
+            raise ValueError(f"a seat has no more than {num_home} pieces")
+        first_won = first[:, : self.columns].any(1) | ~second.any(1)
+        second_won = second[:, -self.columns :].any(1) | ~first.any(1)
+        if bool((first_won & second_won).any()):
+            raise ValueError("only one seat can win")
+        done = first_won | second_won
+        games_board.check_game_over(seats, done.tolist())
+        # The winner has moved last.
+        to_move = torch.tensor(seats, device=self.device).clamp(min=0)
+        seat = torch.where(done, first_won.long(), to_move)
+        is_first = (seat == 0)[:, None]
+        state = self.make_state(
+            torch.where(is_first, first, second.flip(1)),
+            torch.where(is_first, second, first.flip(1)),
+            seat,
+        )
+        score = first_won.float() - second_won.float()
+        state = replace(state, done=done, score=torch.stack([score, -score], 1))
+        if not bool(self.is_valid(state).all()):
+            raise ValueError("the seats did not take turns")
+        return state
+
+    def action_to_string(self, state: BreakthroughState, row: int, action: int) -> str:
+        cell, target = action // 3, int(self.targets[action])
+        between = CAPTURE if bool(state.other[row, target]) else ""
+        last = self.num_cells - 1
+        seen = [last - each if int(state.current_seat[row]) else each for each in (cell, target)]
+        return between.join(self.cell_name(each) for each in seen)
+
+    def cell_name(self, cell: int) -> str:
+        """A cell, as the first seat sees it, with rows counted from the bottom: a1."""
+        row, column = divmod(cell, self.columns)
+        upside_down = (self.rows - 1 - row) * self.columns + column
+        return games_board.cell_name(upside_down, self.columns).lower()
+
+    def parse_action(
+        self, state: BreakthroughState, row: int, text: str, exact: bool = False
+    ) -> int:
+        """Moves and captures may also be written a2-a3, a2xb3, a2b3 or, as in OpenSpiel, a2b3*."""
+        plain = text.lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
+        legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
+        for action in legal:
+            if self.action_to_string(state, row, action).replace(CAPTURE, "") == plain.strip():
+                return int(action)
+        return super().parse_action(state, row, text, exact)
+
+
+def breakthrough(rows: int, columns: int, home_rows: int) -> Breakthrough:
+    """game=breakthrough: a board and its rows of pieces."""
+    return Breakthrough(rows, columns, home_rows)

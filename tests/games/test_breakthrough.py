@@ -1,0 +1,181 @@
+"""Breakthrough: exact values, symmetry, keys, text, and the names of moves."""
+
+import pytest
+import torch
+from helpers import rng
+from markers import slow
+from reference_rules import BreakthroughBook
+
+from rlgames.games.breakthrough import Breakthrough
+from rlgames.games.symmetry import Symmetries
+from rlgames.players.player import Random
+from rlgames.rollouts.conformance import check
+from rlgames.rollouts.play import collect_games
+from rlgames.solvers.graph import Graph
+
+CAPTURES = """O to move
+4 O . O
+3 . X .
+2 . . X
+1 X . .
+  a b c"""
+
+
+def some_positions(game):
+    """Every seventh position of random games."""
+    moves, _ = collect_games(game, [Random(game)], 30, rng(2))
+    return moves.state[torch.arange(0, len(moves), 7)]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [(3, 2, 1), (3, 3, 1), (4, 2, 1), (4, 2, 2), (4, 3, 1), slow([5, 2, 2]), slow([4, 4, 1])],
+)
+def test_values_are_those_of_plain_minimax(rules):
+    solution = Graph(Breakthrough(*rules), 60, 2**30).solve([None, None])
+    assert solution.mean == value_by_the_book(rules)
+
+
+def value_by_the_book(rules):
+    """What the first seat gets with the best play of both, by the reference rules."""
+    values: dict[str, float] = {}
+
+    def value(book):
+        if book.done:
+            return book.score[0]
+        position = f"{book.current_seat} {book.cells}"
+        if position not in values:
+            best = max if book.current_seat == 0 else min
+            values[position] = best(value(after(book, a)) for a in book.legal_action_mask())
+        return values[position]
+
+    return value(BreakthroughBook(*rules))
+
+
+def after(book, action):
+    copied = BreakthroughBook(book.rows, book.columns, 0)
+    copied.cells = [list(line) for line in book.cells]
+    copied.current_seat = book.current_seat
+    copied.play(action)
+    return copied
+
+
+@pytest.mark.parametrize("rules", [(3, 3, 1), (5, 4, 1), (8, 8, 2)])
+def test_mirrored_positions_have_mirrored_moves(rules):
+    game = Breakthrough(*rules)
+    symmetries, state = Symmetries(game, "cpu"), some_positions(game)
+    assert symmetries.count == 2
+    mirror = torch.ones(len(state), dtype=torch.int64)
+    permutation = symmetries.cells[1]
+    twin = game.make_state(
+        state.own[:, permutation], state.other[:, permutation], state.current_seat
+    )
+    legal = game.legal_action_mask(state)
+    mirrored = symmetries.transform_action_values(legal, mirror)
+    assert torch.equal(mirrored, game.legal_action_mask(twin))
+    for action in (legal.long().argmax(1), legal.shape[1] - 1 - legal.flip(1).long().argmax(1)):
+        one = game.apply_action(state, action)
+        other = game.apply_action(twin, symmetries.transform_action(action, mirror))
+        planes = symmetries.transform_planes(game.observe(one), mirror)
+        assert torch.equal(planes, game.observe(other))
+        assert torch.equal(one.score, other.score)
+
+
+def test_both_seats_see_the_start_alike():
+    game = Breakthrough(6, 5, 2)
+    start = game.initial(1, rng())
+    other = game.view_from_seat(start, 1)
+    assert torch.equal(game.observe(start), game.observe(other))
+    assert torch.equal(game.legal_action_mask(start), game.legal_action_mask(other))
+    assert torch.equal(game.cells(start), game.cells(other))
+
+
+@pytest.mark.parametrize("rules", [(3, 3, 1), (6, 6, 2)])
+def test_keys_restore_positions(rules):
+    game = Breakthrough(*rules)
+    state = some_positions(game)
+    assert game.spec.has_exact_key
+    assert not Breakthrough(8, 8, 2).spec.has_exact_key
+    restored = game.state_from_key(game.key(state))
+    assert torch.equal(restored.own, state.own)
+    assert torch.equal(restored.other, state.other)
+    assert torch.equal(restored.current_seat, state.current_seat)
+    assert (restored.turn <= state.turn).all()
+    assert game.is_valid(state).all()
+    assert game.is_valid(restored).all()
+
+
+def test_turns_are_counted_while_all_pieces_are_there():
+    game = Breakthrough(8, 8, 2)
+    state = some_positions(game)
+    is_full = (state.own.sum(1) == 16) & (state.other.sum(1) == 16)
+    assert is_full.any()
+    state = state[is_full]
+    texts = [game.render(state, row) for row in range(len(state))]
+    assert torch.equal(game.parse_all(texts).turn, state.turn)
+
+
+def test_moves_and_captures_have_the_names_of_the_field():
+    game = Breakthrough(4, 3, 1)
+    state = game.parse(CAPTURES)
+    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
+    names = {game.action_to_string(state, 0, action) for action in legal}
+    assert names == {"a4xb3", "a4a3", "c4xb3", "c4c3"}
+    for text in ("a4xb3", "A4XB3", "a4b3", "a4-b3", "a4b3*", " a4xb3 "):
+        action = game.parse_action(state, 0, text, exact=True)
+        assert game.action_to_string(state, 0, action) == "a4xb3"
+    end = game.apply_action(state, torch.tensor([game.parse_action(state, 0, "c4xb3")]))
+    assert game.render(end, 0).splitlines()[2] == " 3 . O ."
+    for text in ("a4b4", "b3a4", "a4", "a4b3b3", "x"):
+        with pytest.raises(ValueError, match=r"not a legal move; legal moves: .*a4"):
+            game.parse_action(state, 0, text, exact=True)
+
+
+def test_names_of_many_positions_are_read_at_once():
+    game = Breakthrough(5, 4, 1)
+    state = some_positions(game)
+    action = game.legal_action_mask(state).long().argmax(1)
+    names = [game.action_to_string(state, row, int(a)) for row, a in enumerate(action)]
+    assert torch.equal(game.parse_actions(state, names), action)
+
+
+def test_the_last_row_and_the_last_piece_win():
+    game = Breakthrough(4, 3, 1)
+    for text, move in [
+        ("X to move\nO . O\n. X .\n. . .\n. . X", "b3b4"),
+        ("X to move\nO . O\n. X .\n. . .\n. . X", "b3xc4"),
+        ("X to move\n. . .\n. . O\n. X .\n. . .", "b2xc3"),
+    ]:
+        state = game.parse(text)
+        end = game.apply_action(state, torch.tensor([game.parse_action(state, 0, move)]))
+        assert end.done.all()
+        assert end.score.tolist() == [[1, -1]]
+        again = game.parse(game.render(end, 0))
+        assert again.score.tolist() == [[1, -1]]
+        assert torch.equal(again.own, end.own)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Z to move\n. . .\n. . .\n. . .\n. . .", "X to move, O to move or game over"),
+        ("game over\nO O O\n. . .\n. . .\nX X X", "not over"),
+        ("X to move\nO X .\n. . .\n. . .\nX O .", "only one seat can win"),
+        ("X to move\n. . .\n. . .\n. . .\n. . .", "only one seat can win"),
+        ("X to move\nO O O\nO . .\n. . .\nX X X", "no more than 3 pieces"),
+        ("X to move\nO O O\n. . .\n. . .", "3 rows; the board has 4"),
+    ],
+)
+def test_impossible_positions_are_refused(text, reason):
+    with pytest.raises(ValueError, match=reason):
+        Breakthrough(4, 3, 1).parse(text)
+
+
+def test_home_rows_must_fit():
+    with pytest.raises(ValueError, match="home_rows=2 is more than half of rows=3"):
+        Breakthrough(3, 3, 2)
+
+
+@pytest.mark.parametrize("rules", [(3, 2, 1), (4, 3, 2), (7, 5, 3)])
+def test_other_boards_follow_the_contract(rules):
+    check(Breakthrough(*rules))
