@@ -17,12 +17,13 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 
+import connect4_exact
 import value_losses
 
 from rlgames.cli import main as cli_main
 from rlgames.core.errors import ConfigError, report_error
 
-SCRIPTS = {"value_losses": value_losses.main}
+SCRIPTS = {"value_losses": value_losses.main, "connect4_exact": connect4_exact.main}
 """Scripts beside this one that a step may name in place of a command."""
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results.md"

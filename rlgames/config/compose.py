@@ -250,7 +250,8 @@ def _drop_settings_of_other_options(
 
 def _with_experiment(command: str, words: list[str], primary: Primary) -> list[str]:
     """Training takes the game's own experiment, if there is one, where none is named, and no
-    config either; with a policy and no learner, that of the game and the policy, if there is one.
+    config either; with a policy and no learner, that of the game and the policy, if there is one;
+    with another policy or a learner, that of the game and policy=mlp, if there is one.
     """
     is_named = any(word.startswith("experiment=") for word in words) or not primary.is_default
     if CONFIGS[command].presets is None or is_named:
@@ -258,8 +259,9 @@ def _with_experiment(command: str, words: list[str], primary: Primary) -> list[s
     pairs = [word.partition("=") for word in reversed(words)]  # the first of equal keys counts
     typed = {key: value.strip("'") for key, _, value in pairs}
     names = [typed.get("game", "salvo")]
-    if "policy" in typed and "learner" not in typed:
-        names.insert(0, f"{names[0]}_{typed['policy']}")
+    if "policy" in typed or "learner" in typed:
+        policy = "mlp" if "learner" in typed else typed["policy"]
+        names = [f"{names[0]}_{policy}", f"{names[0]}_mlp", names[0]]
     name = next((name for name in names if name in options("experiment")), None)
     return words if name is None else [f"experiment='{name}'", *words]
 

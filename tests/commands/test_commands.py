@@ -322,7 +322,7 @@ def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path, monkeypatch):
     assert report["score"]["mean"] > 0
     assert report["grid_sum"]["min"] > 0
     assert set(report["reach"]["16"]) == {"count", "rate", "ci95"}
-    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy.layers=[8]"]
+    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
     done = rlgames("train", "-m", "game=2048,tictactoe", *small, "out=sweep")
     assert done.returncode == 0, done.stderr + done.stdout
     for job, name in (("0_game=2048", "2048"), ("1_game=tictactoe", "tictactoe")):
@@ -423,7 +423,7 @@ def test_what_does_not_fit_the_game_is_refused(words, hint, typed, tmp_path):
 @pytest.mark.slow
 def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "start_process", Forked)
-    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy.layers=[8]"]
+    small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
     for order in ("2048,tictactoe", "tictactoe,2048"):
         done = typed("train", "-m", f"game={order}", *small, f"out={order}")
         assert done.returncode == 0, done.stderr + done.stdout
@@ -478,7 +478,7 @@ def test_a_trace_changes_no_figures(rlgames):
 
 
 def test_a_checkpoint_of_an_older_version_gets_the_keys_it_did_not_have():
-    cfg = to_plain(load_config("train", ["game=2048"]))
+    cfg = to_plain(load_config("train", ["experiment=2048_mlp"]))
     del cfg["policy"]["bias"], cfg["learner"]["gae_lambda"]
     found = from_plain(cfg)
     assert found.policy.bias is True

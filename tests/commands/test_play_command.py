@@ -101,7 +101,7 @@ def test_a_resize_changes_nothing(tmp_path):
 
 def test_2048_alone_with_an_agents_hints(rlgames, tmp_path):
     done = rlgames(
-        "train", "game=2048", "board=2", "games=64", "batch=32", "policy.layers=[8]",
+        "train", "game=2048", "board=2", "games=64", "batch=32", "policy=mlp", "policy.layers=[8]",
         "solve_seconds=0", "out=run",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -455,7 +455,10 @@ def test_exist_ok_numbers_the_directory_of_a_sweep(typed, tmp_path, monkeypatch)
         (["game=connect4", "policy=ntuple", "learner=dqn"], "dqn"),
         (["game=connect4", "policy=conv"], "ppo"),
         (["game=2048", "policy=ntuple"], "td"),
+        (["game=2048"], "td"),
+        (["game=2048", "policy=conv"], "ppo"),
+        (["game=2048", "learner=dqn"], "dqn"),
     ],
 )
-def test_a_policy_without_a_learner_takes_the_preset_of_the_game_and_the_policy(words, learner):
+def test_the_game_and_the_policy_or_the_learner_choose_the_preset(words, learner):
     assert load_composition("train", words, check=False).config.learner.name == learner

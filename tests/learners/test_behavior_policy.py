@@ -66,7 +66,8 @@ def test_played_moves_carry_the_log_probability_of_the_rule(name):
 
 
 def test_windows_keep_the_log_probabilities_in_step_with_the_moves():
-    words = ["game=2048", "board=2", "columns=3", "policy.layers=[8]", "sampling=epsilon_greedy"]
+    words = ["game=2048", "board=2", "columns=3", "policy=mlp", "policy.layers=[8]"]
+    words += ["sampling=epsilon_greedy"]
     game, agent, _ = make_agent(*words)
     moves, reached = GamePool(game, [agent], 10, rng(1)).collect(25)
     assert 0 < int(reached.state.done.sum()) < 10  # finished rows made no move

@@ -163,7 +163,7 @@ def drawn(run):
 def test_pictures_are_drawn(tmp_path):
     run = rlgames.train(["experiment=hickman", "games=300", "batch=50", f"out={tmp_path}/table"])
     assert drawn(run) == {"values.png"}
-    run = rlgames.train(["game=2048", "games=20", "eval_games=5", f"out={tmp_path}/net"])
+    run = rlgames.train(["experiment=2048_mlp", "games=20", "eval_games=5", f"out={tmp_path}/net"])
     assert drawn(run) == {"certainty.png"}
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert any("train/distance_to_certainty" in json.loads(line) for line in lines)

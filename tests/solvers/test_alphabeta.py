@@ -332,3 +332,33 @@ def test_a_solved_position_says_in_how_many_plies_it_ends():
     state = KInARow(6, 7, 4, gravity=True).parse(board)
     result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]))
     assert {result.plies(column) for column in result.columns} == {3}
+
+
+def test_replies_of_exact_play_hurry_to_win_and_delay_a_loss():
+    from connect4_exact import ExactReplies
+    from label_connect4 import COLUMNS, FILE, drop, wins
+
+    @cache
+    def score(board):
+        """More for a sooner win and for a later loss of the mover, 0 for a draw."""
+        values = [
+            100 - board[1].bit_count() if wins(board, column) else -score(drop(board, column))
+            for column in range(COLUMNS)
+            if drop(board, column)
+        ]
+        return max(values, default=0)
+
+    replies, checked = ExactReplies(), 0
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        words = line.split()
+        if words[0] != "end" or len(words[2]) < 33:
+            continue
+        board = (0, 0)
+        for column in words[2]:
+            board = drop(board, int(column) - 1)
+        after = {column: drop(board, column) for column in range(COLUMNS) if drop(board, column)}
+        values = {column: -score(position) for column, position in after.items()}
+        best = [column for column, value in values.items() if value == max(values.values())]
+        assert sorted(replies.of([], board)) == best
+        checked += 1
+    assert checked >= 20

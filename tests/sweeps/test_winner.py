@@ -9,7 +9,7 @@ from rlgames.config.compose import load_config
 from rlgames.sweeps.hparam_search import evaluate_again, split_objective
 from rlgames.training.run import train
 
-SMALL = ["policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "seed=3"]
+SMALL = ["policy=mlp", "policy.layers=[8]", "games=100", "batch=50", "eval_every=50", "seed=3"]
 
 
 def test_the_winner_is_evaluated_on_other_games_in_words(tmp_path):

@@ -87,7 +87,8 @@ def test_runs_of_2048_log_the_sum_of_the_grid(tmp_path):
     tiles = [[2**e for e in row if e] for row in final.tiles.tolist()]
     expected = sum(map(sum, tiles)) / len(tiles)
     assert game_statistics(game, final)["grid_sum"] == pytest.approx(expected)
-    words = ["game=2048", "board=2", "games=20", "batch=10", "log_every=10", "policy.layers=[8]"]
+    words = ["game=2048", "policy=mlp", "policy.layers=[8]", "board=2", "games=20", "batch=10"]
+    words += ["log_every=10", "eval_every=10"]
     run = package.train([*words, "eval_games=5", "solve_seconds=0", f"out={tmp_path}/run"])
     lines = read_metrics(run / "metrics.jsonl")
     sums = [line["train/grid_sum"] for line in lines if "train/grid_sum" in line]

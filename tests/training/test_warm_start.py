@@ -265,7 +265,13 @@ def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
 
 def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
-    words += ["clone_epochs=15", "demos_per_batch=3", "lr=0.002", "policy.layers=[32]"]
+    words += [
+        "clone_epochs=15",
+        "demos_per_batch=3",
+        "lr=0.002",
+        "policy=mlp",
+        "policy.layers=[32]",
+    ]
     run = package.train([*words, f"out={tmp_path}/run"])
     lines = read_metrics(run / "metrics.jsonl")
     agreement = [
