@@ -126,6 +126,7 @@ def test_the_facts_of_a_learner_are_those_of_its_class(name):
     recorded = facts["learns from recorded games (`demos_per_batch=`)"]
     assert recorded == yes[learner.learns_from_records]
     assert facts["several processes (`torchrun`)"] == yes[learner.supports_distributed]
+    assert facts["self-play on Ray (`engine=ray`)"] == yes[learner.supports_actors]
     policies = {word.strip("` ") for word in facts["policies"].split(",")}
     assert policies <= {*catalogue.options("policy")}
 

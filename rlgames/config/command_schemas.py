@@ -136,6 +136,7 @@ TRAIN = PrimaryConfig(
         Group("teacher", help="player that learner=behavior_cloning imitates"),
         SEARCH,
         Group("logger", "tensorboard", "where metrics and pictures go, as in [tensorboard,csv]"),
+        Group("engine", "local", "where the games of the training are played"),
     ),
     presets=Group("experiment", help="preset; null: the one named after the game, if any"),
 )
@@ -168,7 +169,11 @@ _COMMANDS = (
         function="rlgames.cli.training:resume_command",
         printer=None,
         runs="required",
-        config=PrimaryConfig("resume", ResumeConfig),
+        config=PrimaryConfig(
+            "resume",
+            ResumeConfig,
+            (Group("engine", help="where the games are played; null: unchanged"),),
+        ),
     ),
     Command(
         "eval",

@@ -23,6 +23,7 @@ LEGACY_TRAIN_DEFAULTS: dict[str, Any] = {
     "lr": 0.001,
     "log_every": 500,
     "logger": {"tensorboard": {"name": "tensorboard"}},
+    "engine": {"name": "local"},
 }
 """The same for keys at the top of a training's config."""
 

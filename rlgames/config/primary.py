@@ -108,11 +108,11 @@ def _preset(path: Path, node: DictConfig) -> DictConfig:
             raise ConfigError(f"{path} holds the resolver {sanitized(text, 100)}", hint)
     defaults: list[Any] = []
     settings: dict[str, Any] = {}
-    for group in TRAIN.group_names:
+    for group, default in ((group.name, group.default) for group in TRAIN.groups):
         folder = SHARED_GROUPS.get(group, group)
         key = folder if folder == group else f"{folder}@{group}"
         is_list = group in LIST_GROUPS
-        if is_list and group not in values:
+        if default is not None and group not in values:
             continue  # the config is of a version without this group
         part = values.pop(group, None)
         if is_list:

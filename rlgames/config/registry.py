@@ -6,8 +6,10 @@ it. Nothing heavy is imported: a part's class is imported when a config first as
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
+from rlgames.config.options.engines import ENGINES
 from rlgames.config.options.games import GAMES
 from rlgames.config.options.learners import LEARNERS
 from rlgames.config.options.loggers import LOGGERS
@@ -17,6 +19,7 @@ from rlgames.config.options.rewards import REWARDS
 from rlgames.config.options.sampling import SAMPLING_RULES
 from rlgames.config.options.search import HPARAMS_SEARCHES, SEARCHES
 from rlgames.config.schema import Part
+from rlgames.core.errors import ConfigError
 
 REGISTRY: dict[str, dict[str, Part]] = {
     "game": GAMES,
@@ -28,6 +31,7 @@ REGISTRY: dict[str, dict[str, Part]] = {
     "search": SEARCHES,
     "hparams_search": HPARAMS_SEARCHES,
     "logger": LOGGERS,
+    "engine": ENGINES,
 }
 
 PLAYER_KEYS = ("player", "opponent", "eval_opponent", "teacher")
@@ -61,3 +65,13 @@ def schema_of(key: str, name: str) -> type:
 def load_part(group: str, name: str) -> Any:
     """The class or function that makes an option; KeyError where there is none."""
     return REGISTRY[group][name].load()
+
+
+def check_installed(group: str, name: str) -> None:
+    """Raises ConfigError for an option whose package is not installed."""
+    extra = REGISTRY[group][name].extra
+    if extra is not None and find_spec(extra) is None:
+        raise ConfigError(
+            f"{group}={name} needs {extra}, which is not installed",
+            f"pip install 'rlgames[{extra}]'",
+        )

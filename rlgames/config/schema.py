@@ -57,7 +57,7 @@ class Part:
     is_quick: this player moves at once, so that a training may measure random play against it
         before its first game.
     gym_id: the game's name among Gymnasium's environments.
-    extra: the package that this logger needs, which the extra of the same name installs.
+    extra: the package that this option needs, which the extra of the same name installs.
     viewer: the command that shows what this logger wrote, with RUN for the run's directory.
     """
 

@@ -69,6 +69,8 @@ _SAME: dict[str, str] = {
     "out": "output output_dir save_dir save_path log_dir logdir run_dir exp_name experiment_name"
     " tensorboard_log",
     "threads": "num_threads n_cpu",
+    "engine.actors": "actors num_actors num_env_runners num_rollout_workers",
+    "engine.address": "address ray_address",
     "device": "cuda gpu use_cuda accelerator",
 }
 """By the key: names for the same thing."""

@@ -74,7 +74,7 @@ class TrainConfig(RunConfig):
     )
     solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact optimum; 0: skip it")
     join_seconds: float = key(
-        300.0, 1, 1e6, help="time limit for all processes of torchrun to join"
+        300.0, 1, 1e6, help="time limit for processes of torchrun or Ray to join"
     )
     init_from: str | None = key(None, is_text=True, help="run whose weights initialize the policy")
     demonstrations: str | None = key(None, is_text=True, help="recorded games to learn from")

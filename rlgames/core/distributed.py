@@ -101,7 +101,7 @@ def process_group(device: str, join_seconds: float) -> Iterator[None]:
         torch.distributed.destroy_process_group()
 
 
-class _Wait:
+class Wait:
     """A limited wait for other processes."""
 
     def __init__(self, seconds: float) -> None:
@@ -133,13 +133,13 @@ def _join(seconds: float) -> Any:
 
     dist: Any = torch.distributed  # its type hints lack the stores
 
-    wait, own, count = _Wait(seconds), rank(), world_size()
+    wait, own, count = Wait(seconds), rank(), world_size()
     host, port = _torchrun_variable("MASTER_ADDR"), int(_torchrun_variable("MASTER_PORT"))
     # torchrun may hold the store itself; otherwise the first process does.
     of_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     is_master = own == 0 and not of_torchrun
     master = f"{'torchrun' if of_torchrun else 'process 0 (RANK=0)'} at {host}:{port}"
-    while not is_master and not _accepts(host, port):
+    while not is_master and not accepts_connections(host, port):
         wait.sleep(master, says_so=True)
     try:
         store = dist.TCPStore(
@@ -160,7 +160,7 @@ def _join(seconds: float) -> Any:
     return dist.PrefixStore(f"rlgames/{attempt}/group", store)
 
 
-def _accepts(host: str, port: int) -> bool:
+def accepts_connections(host: str, port: int) -> bool:
     """Whether something listens there."""
     try:
         with socket.create_connection((host, port), timeout=1):

@@ -43,6 +43,7 @@ class AlphaZero(GradientLearner):
     learns_from_search = True
     learns_logits = True
     supports_distributed = True
+    supports_actors = True
 
     def __init__(
         self,

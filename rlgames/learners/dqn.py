@@ -36,6 +36,7 @@ class Dqn(GradientLearner):
     """
 
     supports_distributed = True
+    supports_actors = True
     needs_scaled_temperature = True
 
     policy: Network

@@ -55,6 +55,9 @@ class Learner(ABC):
     supports_distributed = False
     """Whether several processes can train one policy: all of them take part in every step."""
 
+    supports_actors = False
+    """Whether it may learn from games that were played some updates ago, as actors do."""
+
     learns_from_search = False
     """Whether it learns from a search around the agent, and from nothing else."""
 

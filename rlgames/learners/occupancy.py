@@ -31,6 +31,7 @@ class Occupancy(GradientLearner):
 
     learns_logits = True
     learns_from_rewards = False
+    supports_actors = True
 
     def __init__(
         self,

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from omegaconf import DictConfig
-from torch import Tensor
 
+from rlgames.config.registry import load_part
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
 from rlgames.factory.agents import build_player
@@ -22,17 +22,11 @@ from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 from rlgames.rollouts.holdout import Split, sampled_from
-from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates, collect_games
+from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.collector_checks import check_collector
 from rlgames.training.demonstrations import Demonstrations
-
-
-def alternating_seats(num_games: int, games_played: int, device: torch.device) -> Tensor:
-    """Int64 [games, 2]: the player in each seat. The first player has seat 0 in every other game,
-    counted from the start of the run."""
-    first = ((torch.arange(num_games, device=device) + games_played) % 2)[:, None]
-    return torch.cat([first, 1 - first], 1)
+from rlgames.training.engine import Engine, LocalEngine
 
 
 def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:
@@ -61,13 +55,14 @@ def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStat
 
 
 class Collector:
-    """Plays or samples the games of each batch.
+    """Has the games of each batch played, or samples them.
 
     players: the agent, or a search guided by it, and its opponent if it has one. With
     learner=behavior_cloning the teacher replaces the agent, or recorded games do if there is no
     teacher. clone_epochs_done: passes over the recorded games so far. pretraining: the learner of
     those passes, None before and after. pool: games in progress, with window= only.
 
+    engine: plays whole games.
     learner_plays: whether the learner plays the games_to_play itself, so that nothing is collected.
 
     Raises ConfigError for keys that do not fit together and for records that cannot be read.
@@ -88,6 +83,8 @@ class Collector:
         self.players = list(players)
         if cfg.get("teacher") is not None:
             self.players[0] = build_player(cfg.teacher, cfg, game)
+        make_engine = load_part("engine", cfg.engine.name)
+        self.engine: Engine = make_engine(cfg, game, agent, self.players, split)
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
@@ -114,7 +111,7 @@ class Collector:
         if self.samples_records and self.demonstrations:
             return self.demonstrations.sample(num_games)
         if not self.cfg.window:
-            return self._play(self.players, num_games, games_played, rng)
+            return self.engine.play(num_games, games_played, rng)
         return self.games_to_play(num_games, rng).collect(self.cfg.window)
 
     def games_to_play(self, num_games: int, rng: torch.Generator) -> GamePool:
@@ -144,7 +141,8 @@ class Collector:
             count = min(self.cfg.batch, self.cfg.eval_games)
             # Past selves change over time, and these games must not.
             players = [player for player in self.players if not isinstance(player, PastSelves)]
-            self._held_out = self._play(players, count, 0, rng)[0].by_player(0)
+            engine = LocalEngine(self.cfg, self.game, self.agent, players, self.split)
+            self._held_out = engine.play(count, 0, rng)[0].by_player(0)
         return self._held_out
 
     def pretrain(self) -> dict[str, float] | None:
@@ -178,18 +176,6 @@ class Collector:
             num_parallel = checked_int(state["pool"]["batch"], 1, self.cfg.batch)
             self.pool = self._make_pool(num_parallel, rng)
             self.pool.load_state_dict(state["pool"])
-
-    def _play(
-        self, players: Sequence[Player], num_games: int, games_played: int, rng: torch.Generator
-    ) -> tuple[Trajectories, FinalStates]:
-        """Play whole games."""
-        seating = None
-        if len(players) == 2:
-            seating = alternating_seats(num_games, games_played, rng.device)
-        initial = self._initial_states()
-        return collect_games(
-            self.game, players, num_games, rng, initial_states=initial, seating=seating
-        )
 
     def _make_pool(self, num_parallel: int, rng: torch.Generator) -> GamePool:
         initial = self._initial_states()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from omegaconf import DictConfig
 
+from rlgames.config.registry import REGISTRY, check_installed, load_part
+from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import Learner
@@ -17,6 +19,7 @@ def check_collector(cfg: DictConfig, agent: Agent, learner: Learner, split: Spli
     _check_windows(cfg, agent, learner)
     _check_demonstration_keys(cfg, agent, learner)
     _check_teacher(cfg, learner)
+    _check_engine(cfg, learner)
     clones_record = isinstance(learner, BehaviorCloning) and cfg.get("teacher") is None
     if cfg.demonstrations and not (cfg.demos_per_batch or cfg.clone_epochs or clones_record):
         raise ConfigError(
@@ -92,3 +95,28 @@ def _check_teacher(cfg: DictConfig, learner: Learner) -> None:
             "learner=behavior_cloning needs a teacher to learn from, or a record",
             "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
         )
+
+
+def _check_engine(cfg: DictConfig, learner: Learner) -> None:
+    """What several actors cannot play, or several processes cannot play by actors."""
+    name = cfg.engine.name
+    if name == "local":
+        return
+    if not learner.supports_actors:
+        names = [name for name in REGISTRY["learner"] if load_part("learner", name).supports_actors]
+        raise ConfigError(
+            f"learner={cfg.learner.name} learns only from games of its latest weights, and the "
+            f"actors of engine={name} play with earlier ones",
+            "these can: " + ", ".join(f"learner={each}" for each in names),
+        )
+    if cfg.opponent.name == "past":
+        raise ConfigError(
+            f"opponent=past changes while it trains, and the actors of engine={name} do not see it",
+            "opponent=self and fixed opponents fit",
+        )
+    if distributed.world_size() > 1:
+        raise ConfigError(
+            f"engine={name} starts its own processes and cannot be combined with torchrun",
+            "start with rlgames train",
+        )
+    check_installed("engine", name)

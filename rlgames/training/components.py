@@ -34,6 +34,7 @@ from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.loggers.logger import check_loggers
 from rlgames.training.collector import Collector
+from rlgames.training.engine import LocalEngine
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 
 
@@ -81,16 +82,33 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
     records_log_prob = learner.needs_behavior_log_prob and not sampling.is_softmax
     agent = Agent(game, policy, sampling, records_log_prob=records_log_prob)
     players = training_players(cfg, game, agent)
-    if cfg.get("search"):
-        players[0] = build_self_play_search(cfg, game, agent)
     collector = Collector(cfg, game, agent, players, learner, split, rng)
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
     return Components(device, game, agent, learner, players, collector, evaluator)
 
 
+def build_actor(cfg: DictConfig) -> LocalEngine:
+    """What plays the games of a training in another process than the learner's, with weights that
+    are still to be loaded."""
+    device = build_device(cfg)
+    game = build_game(cfg).to(device)
+    policy = build_policy(cfg, game, make_generator(cfg.seed, "init")).to(device)
+    agent = Agent(game, policy, build_sampling(cfg))
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    return LocalEngine(cfg, game, agent, training_players(cfg, game, agent), split)
+
+
 def training_players(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    """The agent alone, which also plays itself, or the agent and its opponent."""
+    """The agent alone, which also plays itself, or the agent and its opponent; with a search
+    around the agent if the learner learns from one."""
+    players = _players_without_search(cfg, game, agent)
+    if cfg.get("search"):
+        players[0] = build_self_play_search(cfg, game, agent)
+    return players
+
+
+def _players_without_search(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
     name = cfg.opponent.name
     if game.spec.seats == 1:
         for key in ("opponent", "eval_opponent"):

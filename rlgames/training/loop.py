@@ -68,9 +68,14 @@ class TrainingLoop:
                 self.save()
         self.pretrain()
         run_periodic_tasks()  # those that were due when an earlier process was interrupted
+        engine = self.components.collector.engine
+        if not state.is_over:
+            with self.phase("playing"):
+                engine.start(progress.games_played, self.interrupts)
         while not state.is_over:
             self.train_on_batch()
             run_periodic_tasks()
+        engine.close()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -133,8 +138,10 @@ class TrainingLoop:
     def update(self, trajectories: Trajectories, final_states: FinalStates) -> dict[str, float]:
         """Learn from the agent's moves, and from recorded ones; returns metrics."""
         components = self.components
-        examples = components.collector.with_demonstrations(trajectories.by_player(0), final_states)
-        return components.learner.update(*examples, components.agent.progress)
+        collector = components.collector
+        examples = collector.with_demonstrations(trajectories.by_player(0), final_states)
+        metrics = components.learner.update(*examples, components.agent.progress)
+        return metrics | collector.engine.metrics()
 
     def learn(self, update: Callable[[], tuple[FinalStates, dict[str, float]]]) -> None:
         """Update the policy; update returns how the games of the batch ended, and metrics. Raises

@@ -195,6 +195,8 @@ class Run:
                         error.add_note(f"resume from the last checkpoint: {self.resume_command}")
                     self.close_log("failed")
                 raise
+            finally:
+                self.state.components.collector.engine.close()
 
     def evaluate_result(self, log: RunLog) -> TrainingResult:
         """Evaluate the final and the best weights and compare them with the references."""

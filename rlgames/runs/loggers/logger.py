@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.config.registry import load_part, options_of
-from rlgames.core.errors import ConfigError
+from rlgames.config.registry import check_installed, load_part
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
 
@@ -214,12 +212,7 @@ class _Failed(Logger):
 def check_loggers(config: Mapping[str, Any]) -> None:
     """Raises ConfigError for a logger whose package is not installed. config: of a training."""
     for name in config["logger"]:
-        extra = options_of("logger")[name].extra
-        if extra is not None and find_spec(extra) is None:
-            raise ConfigError(
-                f"logger={name} needs {extra}, which is not installed",
-                f"pip install 'rlgames[{extra}]'",
-            )
+        check_installed("logger", name)
 
 
 def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:

@@ -1,0 +1,80 @@
+"""Engines: where the games of a training are played, by default in the process that learns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from omegaconf import DictConfig
+from torch import Tensor
+
+from rlgames.core.signals import Interrupts
+from rlgames.games.game import Game
+from rlgames.players.player import Agent, Player
+from rlgames.rollouts.holdout import Split, sampled_from
+from rlgames.rollouts.play import collect_games
+from rlgames.rollouts.trajectories import FinalStates, Trajectories
+
+
+def alternating_seats(num_games: int, games_played: int, device: torch.device) -> Tensor:
+    """Int64 [games, 2]: the player in each seat. The first player has seat 0 in every other game,
+    counted from the start of the run."""
+    first = ((torch.arange(num_games, device=device) + games_played) % 2)[:, None]
+    return torch.cat([first, 1 - first], 1)
+
+
+class Engine(ABC):
+    """Plays whole games with the weights of the agent in training.
+
+    cfg: of the training. players: as GamePool takes them. split: of the hidden layouts, or None.
+    """
+
+    def __init__(
+        self,
+        cfg: DictConfig,
+        game: Game[Any],
+        agent: Agent,
+        players: Sequence[Player],
+        split: Split | None,
+    ) -> None:
+        self.cfg, self.game, self.agent = cfg, game, agent
+        self.players, self.split = players, split
+
+    def start(self, games_played: int, interrupts: Interrupts) -> None:  # noqa: B027
+        """Prepare for play, once and before it. interrupts: those of the run.
+
+        Raises ConfigError or ConnectionError where there is nobody to play.
+        """
+
+    @abstractmethod
+    def play(
+        self, num_games: int, games_played: int, rng: torch.Generator
+    ) -> tuple[Trajectories, FinalStates]:
+        """Games to learn from; the weights may have changed since the last call.
+
+        games_played: in the run before these. rng: of the process that learns.
+        """
+
+    def metrics(self) -> dict[str, float]:
+        """What else there is to log of the games of the last call of play."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """End what start has started; more than one call does no harm."""
+
+
+class LocalEngine(Engine):
+    """Plays in this process: the games are those of the current weights."""
+
+    def play(
+        self, num_games: int, games_played: int, rng: torch.Generator
+    ) -> tuple[Trajectories, FinalStates]:
+        seating = None
+        if len(self.players) == 2:
+            seating = alternating_seats(num_games, games_played, rng.device)
+        initial = None if self.split is None else sampled_from(self.split.trained_on)
+        return collect_games(
+            self.game, self.players, num_games, rng, initial_states=initial, seating=seating
+        )

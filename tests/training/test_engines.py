@@ -1,0 +1,75 @@
+"""Which trainings engine=ray plays, and what the engine of a config is; nothing here starts Ray."""
+
+import importlib.util
+
+import pytest
+from helpers import check_refused, rng
+
+from rlgames.config import registry
+from rlgames.config.checks import from_plain, to_plain
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.training.components import build_components
+from rlgames.training.engine import LocalEngine
+
+TICTACTOE = ["experiment=tictactoe_alphazero", "policy.layers=[8]"]
+NAMES = ("learner=dqn", "learner=occupancy", "learner=alphazero")
+PAST = ["game=tictactoe", "experiment=null", "reward=outcome", "opponent=past"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hints"),
+    [
+        (["game=tictactoe"], ["learner=ppo", "earlier ones", *NAMES]),
+        (["game=2048", "policy=ntuple"], ["learner=td", *NAMES]),
+        (["learner=dqn", "sampling=epsilon_greedy", *PAST], ["opponent=past", "opponent=self"]),
+        ([*TICTACTOE, "window=4"], ["window=4"]),
+        ([*TICTACTOE, "engine.actors=0"], ["engine.actors=0 is out of range", "at least 1"]),
+        ([*TICTACTOE, "engine.games_per_task=0"], ["engine.games_per_task=0", "at least 1"]),
+        ([*TICTACTOE, "engine.actros=2"], ["engine.actors"]),
+        ([*TICTACTOE, "actors=2"], ["engine.actors"]),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(typed, words, hints):
+    check_refused(typed("train", *words, "engine=ray"), *hints)
+
+
+def test_an_unknown_engine_is_refused_with_the_nearest_name(typed):
+    check_refused(typed("train", "game=tictactoe", "engine=rya"), "rya", "ray")
+
+
+def test_a_missing_ray_is_named_with_the_command_that_installs_it(typed, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        registry, "find_spec", lambda name: None if name == "ray" else find_spec(name)
+    )
+    done = typed("train", *TICTACTOE, "engine=ray")
+    check_refused(done, "engine=ray needs ray", "pip install 'rlgames[ray]'")
+
+
+def test_torchrun_is_refused(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(ConfigError, match="torchrun"):
+        build_components(load_config("train", [*TICTACTOE, "engine=ray"]))
+
+
+def test_the_learners_that_can_are_those_that_say_so():
+    learners = {name: registry.load_part("learner", name) for name in registry.REGISTRY["learner"]}
+    able = {name for name, learner in learners.items() if learner.supports_actors}
+    assert able == {"alphazero", "dqn", "occupancy"}
+
+
+def test_a_config_of_an_earlier_version_plays_in_its_own_process():
+    values = to_plain(load_config("train", TICTACTOE))
+    del values["engine"]
+    assert from_plain(values).engine.name == "local"
+    collector = build_components(from_plain(values)).collector
+    assert isinstance(collector.engine, LocalEngine)
+
+
+def test_the_local_engine_logs_nothing_of_its_own():
+    collector = build_components(load_config("train", TICTACTOE)).collector
+    collector.collect(4, 0, rng())
+    assert collector.engine.metrics() == {}

@@ -1,0 +1,312 @@
+"""Actors on Ray play and one learner trains; whatever is killed is replaced, or resumed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import rng
+
+pytest.importorskip("ray", reason="ray is not installed")
+
+from rlgames.config.compose import load_config
+from rlgames.core.intervals import wilson_interval
+from rlgames.rollouts.play import collect_games
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import read_metrics, read_run
+from rlgames.training.actor import Games, join_games
+from rlgames.training.components import build_components
+
+ROOT = Path(__file__).parents[2]
+SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[16]", "search.simulations=8"]
+SMALL += ["batch=20", "learner.updates_per_batch=2", "learner.minibatch=16", "eval_games=4"]
+SMALL += ["solve_seconds=0", "logger=[]", "out=run"]
+ACTORS = ["engine=ray", "engine.actors=2"]
+ACTOR = "ray::SelfPlayActor"
+PATIENCE = 240
+"""Seconds: on a busy machine Ray takes a minute to start."""
+
+QUICKLY = 15
+AGENTS_SECONDS = 90
+"""What two processes of Ray, which do no work, may outlive a killed learner: they try to report it
+to one that is gone, with a timeout of 60 s."""
+
+
+STARTED: list["Training"] = []
+"""The trainings of a test."""
+
+
+class Training:
+    """A training in a new process, and the processes that descend from it, wherever they are."""
+
+    def __init__(self, folder, *words):
+        STARTED.append(self)
+        self.folder, self.mark = folder, uuid.uuid4().hex
+        environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MARK": self.mark}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rlgames", *words],
+            cwd=folder,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def family(self):
+        """The command lines of the living processes that descend from the training, by PID."""
+        processes = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"MARK={self.mark}" in (path / "environ").read_text(errors="replace"):
+                    command = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
+                    if command and int(path.name) != self.process.pid:
+                        processes[int(path.name)] = command
+            except OSError:  # it has ended, or belongs to somebody else
+                continue
+        return processes
+
+    def actors(self):
+        return [pid for pid, command in self.family().items() if command.startswith(ACTOR)]
+
+    def lines(self):
+        path = self.folder / "run/metrics.jsonl"
+        return (
+            [line for line in read_metrics(path) if "train/loss" in line] if path.exists() else []
+        )
+
+    def wait_for_lines(self, count, seconds=PATIENCE):
+        wait_until(lambda: len(self.lines()) >= count or self.process.poll() is not None, seconds)
+        assert self.process.poll() is None, self.process.communicate()[0]
+
+    def ended(self, seconds=QUICKLY):
+        """The exit code and the output; a few seconds later nobody is left."""
+        output, _ = self.process.communicate(timeout=PATIENCE)
+        wait_until(lambda: not self.family(), seconds)
+        return self.process.returncode, output
+
+
+@pytest.fixture(autouse=True)
+def _kill_what_is_left():
+    yield
+    while STARTED:
+        STARTED.pop().process.kill()
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.05)
+
+
+def check_done(folder, games):
+    assert read_run(folder / "run")["status"] == "done"
+    checkpoint = Checkpoint.read(folder / "run/checkpoints/latest.safetensors")
+    assert checkpoint.games == games
+    return checkpoint
+
+
+def test_games_are_split_and_joined_as_they_were_played():
+    parts = build_components(load_config("train", SMALL))
+    played = collect_games(parts.game, parts.players, 7, rng())
+    games = Games(*played, 1, 7.0, "here:1")
+    first, rest = games.split(3)
+    assert (len(first), len(rest), first.seconds, rest.seconds) == (3, 4, 3.0, 4.0)
+    assert first.final_states.num_moves + rest.final_states.num_moves == len(played[0])
+    one, two = rest.split(1)
+    joined = join_games([first, one, two])
+    assert torch.equal(joined.final_states.score, played[1].score)
+    for game in range(7):
+        chosen = torch.tensor([game])
+        before, after = (each.select_games(chosen) for each in (played[0], joined.trajectories))
+        assert torch.equal(before.action, after.action)
+        assert torch.equal(before.target, after.target)
+        assert torch.equal(before.score_delta, after.score_delta)
+
+
+@pytest.mark.slow
+def test_an_actor_that_is_killed_is_replaced(tmp_path):
+    """Its tasks are repeated; nobody is told, and Ctrl-C saves and ends everybody."""
+    training = Training(tmp_path, "train", *SMALL, *ACTORS, "games=1000000", "log_every=20")
+    training.wait_for_lines(1)
+    actors = training.actors()
+    assert len(actors) == 2
+    os.kill(actors[0], signal.SIGKILL)
+    wait_until(lambda: any(line["train/actor_restarts"] for line in training.lines()), PATIENCE)
+    replaced = training.actors()
+    assert len(replaced) == 2
+    assert {*actors} & {*replaced} == {actors[1]}
+    os.killpg(training.process.pid, signal.SIGINT)
+    code, output = training.ended()
+    assert code == 130, output
+    assert not re.search(r"\bray|raylet|actor\.py", output, re.IGNORECASE), output
+    lines = training.lines()
+    assert [line["games"] for line in lines] == list(range(20, 20 * len(lines) + 1, 20))
+    assert sum(line["train/actor_restarts"] for line in lines) == 1
+    assert max(line["train/game_age"] for line in lines) > 0
+    assert all(line["train/wait_seconds"] > 0 < line["train/game_seconds"] for line in lines)
+
+
+@pytest.mark.slow
+def test_a_killed_learner_resumes_from_its_checkpoint(tmp_path):
+    words = [*SMALL, *ACTORS, "games=600", "log_every=20", "save_every=100"]
+    training = Training(tmp_path, "train", *words)
+    training.wait_for_lines(8)
+    training.process.kill()
+    wait_until(lambda: not training.actors(), QUICKLY)
+    assert training.ended(AGENTS_SECONDS)[0] == -signal.SIGKILL
+    saved = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
+    assert 100 <= saved < 600
+    resumed = Training(tmp_path, "resume", "run")
+    code, output = resumed.ended()
+    assert code == 0, output
+    check_done(tmp_path, 600)
+    games = [line["games"] for line in resumed.lines()]
+    assert games == sorted({*games})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_group", [False, True])
+def test_signals_save_and_end_everybody(number, is_group, tmp_path):
+    """Sent to the learner, or to all processes of its group, as by a terminal."""
+    training = Training(tmp_path, "train", *SMALL, *ACTORS, "games=100000", "log_every=20")
+    training.wait_for_lines(2)
+    (os.killpg if is_group else os.kill)(training.process.pid, number)
+    code, output = training.ended(QUICKLY)
+    assert code == 128 + number, output
+    assert "resume with: rlgames resume run" in output
+    assert read_run(tmp_path / "run")["status"] == "interrupted"
+    saved = Checkpoint.read(tmp_path / "run/checkpoints/latest.safetensors").games
+    assert f"saved after {saved:,} games" in output
+    assert saved >= 40
+
+
+@pytest.mark.slow
+def test_a_run_resumes_with_another_engine(tmp_path):
+    code, output = Training(tmp_path, "train", *SMALL, *ACTORS, "games=60").ended()
+    assert code == 0, output
+    resumed = Training(tmp_path, "resume", "run", "games=120", "engine=local")
+    assert resumed.ended()[0] == 0
+    checkpoint = check_done(tmp_path, 120)
+    assert checkpoint.config["engine"] == {"name": "local"}
+    again = ["resume", "run", "games=180", "engine=ray", "engine.actors=1"]
+    assert Training(tmp_path, *again).ended()[0] == 0
+    assert check_done(tmp_path, 180).config["engine"]["actors"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["game=tictactoe", "learner=dqn", "sampling=epsilon_greedy", "opponent=win_or_block"],
+        ["game=salvo", "board=3", "ships=[2]", "learner=occupancy", "holdout=0.2"],
+    ],
+)
+def test_other_learners_that_support_actors(words, tmp_path):
+    words = [*words, "policy.layers=[8]", "games=60", "batch=20", "eval_games=4", "out=run"]
+    code, output = Training(tmp_path, "train", *words, *ACTORS, "logger=[]").ended()
+    assert code == 0, output
+    check_done(tmp_path, 60)
+
+
+@pytest.mark.slow
+def test_an_error_in_an_actor_ends_the_run_with_its_message(tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    words = [*SMALL, *ACTORS, "plugins=[broken]", "opponent=broken", "games=60"]
+    code, output = Training(tmp_path, "train", *words).ended()
+    assert code == 3, output
+    assert "no more moves" in output
+    assert len(output.strip().splitlines()) < 10, output
+
+
+BROKEN = '''
+from dataclasses import dataclass
+from rlgames import register
+from rlgames.players.player import Player
+
+
+class Broken(Player):
+    def __init__(self, game):
+        self.game = game
+
+    def choose(self, state, rng):
+        raise RuntimeError("no more moves")
+
+
+@dataclass
+class BrokenConfig:
+    """a player that fails"""
+    name: str = "broken"
+
+
+register("player", "broken", Broken, BrokenConfig)
+'''
+
+
+@pytest.mark.slow
+def test_nobody_at_the_address_is_reported_after_join_seconds(tmp_path):
+    words = [*SMALL, *ACTORS, "engine.address=127.0.0.1:9", "join_seconds=2"]
+    code, output = Training(tmp_path, "train", *words).ended()
+    assert code == 3
+    assert "Ray at 127.0.0.1:9 did not join within join_seconds=2" in output
+
+
+@pytest.mark.slow
+def test_a_cluster_of_two_nodes_survives_the_loss_of_one(tmp_path):
+    """The learner joins by address; actors play on both nodes, and then on the one that is left."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        second = cluster.add_node(num_cpus=1)
+        words = [*SMALL, *ACTORS, f"engine.address={cluster.address}", "games=3000"]
+        training = Training(tmp_path, "train", *words, "log_every=20")
+        training.wait_for_lines(3)
+        actors = actors_by_node()
+        assert sorted(map(len, actors.values())) == [1, 1]
+        cluster.remove_node(second)
+        code, output = training.ended()
+        assert code == 0, output
+        check_done(tmp_path, 3000)
+        assert not any(actors_by_node().values())  # they end with the run, the cluster does not
+    finally:
+        cluster.shutdown()
+
+
+def actors_by_node():
+    """The PIDs of all actors on this machine, by the PID of the node that started them."""
+    nodes: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "cmdline").read_text().startswith(ACTOR):
+                parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+                nodes.setdefault(parent, []).append(int(path.name))
+        except OSError:
+            continue
+    return nodes
+
+
+@pytest.mark.slow
+def test_the_strength_is_that_of_one_process(tmp_path):
+    """After as many games, both lose as rarely against a scripted player."""
+    words = ["experiment=tictactoe_alphazero", "games=3000", "eval_opponent=win_or_block"]
+    words += ["eval_games=500", "solve_seconds=0", "logger=[]", "out=run"]
+    intervals = []
+    for name, engine in {"one": [], "actors": ACTORS}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        assert Training(folder, "train", *words, *engine).ended()[0] == 0
+        results = json.loads((folder / "run/run.json").read_text())["final_results"]
+        intervals.append(wilson_interval(round(2000 * (1 - results["loss"])), 2000))
+    (low_one, high_one), (low_actors, high_actors) = intervals
+    assert low_one <= high_actors
+    assert low_actors <= high_one
