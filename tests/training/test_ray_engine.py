@@ -208,7 +208,7 @@ def test_a_run_resumes_with_another_engine(tmp_path):
     "words",
     [
         ["game=tictactoe", "learner=dqn", "sampling=epsilon_greedy", "opponent=win_or_block"],
-        ["game=salvo", "board=3", "ships=[2]", "learner=occupancy", "holdout=0.2"],
+        ["game=salvo", "board=3", "ships=[2]", "shots=1", "learner=occupancy", "holdout=0.2"],
     ],
 )
 def test_other_learners_that_support_actors(words, tmp_path):
