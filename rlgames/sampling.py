@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import float64_on, to_float64
 from rlgames.core.schedule import Schedule
 
 MAX_LOGIT = torch.finfo(torch.float32).max
@@ -120,7 +121,7 @@ class Stochastic(Sampling):
         return sample_logits(self._scale(scores.nan_to_num(), legal), rng)
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
-        return self.logits(scores, legal).double().softmax(1)
+        return to_float64(self.logits(scores, legal)).softmax(1)
 
 
 class EpsilonGreedy(Sampling):
@@ -142,7 +143,7 @@ class EpsilonGreedy(Sampling):
 
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         epsilon = self.epsilon.at(progress)
-        uniform = legal.double() / legal.sum(1, keepdim=True)
+        uniform = to_float64(legal) / legal.sum(1, keepdim=True)
         greedy = self.greedy.probabilities(scores, legal, progress)
         return epsilon * uniform + (1 - epsilon) * greedy
 
@@ -167,7 +168,7 @@ class Argmax(Sampling):
     def probabilities(self, scores: Tensor, legal: Tensor, progress: float) -> Tensor:
         scores = check_finite(scores)
         if self.is_random:
-            greedy = greedy_actions(scores, legal).double()
+            greedy = to_float64(greedy_actions(scores, legal))
             return greedy / greedy.sum(1, keepdim=True)
         return one_hot_greedy(scores, legal)
 
@@ -183,7 +184,8 @@ def check_finite(scores: Tensor) -> Tensor:
 def one_hot_greedy(scores: Tensor, legal: Tensor) -> Tensor:
     """Float64 [B, A]: probability 1 for the greedy action."""
     action = greedy_action(scores, legal)[:, None]
-    return torch.zeros_like(scores, dtype=torch.float64).scatter_(1, action, 1.0)
+    zeros = torch.zeros_like(scores, dtype=float64_on(scores.device))
+    return zeros.scatter_(1, action, 1.0)
 
 
 def distance_to_certainty(probability: Tensor) -> Tensor:

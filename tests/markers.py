@@ -1,9 +1,20 @@
-"""Which of a test's parameters the quick tests take."""
+"""Which of a test's parameters the quick tests take, and what needs an accelerator."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
+
+from rlgames.core.devices import available_devices
+
+ACCELERATOR = available_devices()[0]
+"""The device that tests for accelerators run on; "cpu" without any."""
+
+on_accelerator = pytest.mark.skipif(
+    ACCELERATOR == "cpu", reason="needs an accelerator: torch has neither CUDA nor MPS here"
+)
+
+DEVICES = ["cpu", pytest.param(ACCELERATOR, marks=on_accelerator, id="accelerator")]
 
 
 def quick(values: Iterable[Any], *chosen: Any) -> list[Any]:

@@ -18,7 +18,7 @@ class PluginConfig:
 
 @dataclass
 class DeviceConfig(PluginConfig):
-    device: str = key("cpu", help="cpu, or cuda for a GPU")
+    device: str = key("cpu", help="cpu, cuda, mps or auto, the best one there is")
     threads: int = key(1, 1, 1024, help="CPU threads of torch")
 
 

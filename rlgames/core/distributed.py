@@ -86,6 +86,8 @@ def process_group(device: str, join_seconds: float) -> Iterator[None]:
         return
     import torch.distributed
 
+    if device.startswith("mps"):
+        raise ConfigError("device=mps trains in a single process", "omit torchrun")
     rank(), _torchrun_variable("MASTER_ADDR"), _torchrun_number("MASTER_PORT", 0, 1, 65_535)
     local_rank = _torchrun_number("LOCAL_RANK", 0, 0, MAX_WORLD_SIZE)
     stop_with_parent()

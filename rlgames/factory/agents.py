@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import torch
 from omegaconf import DictConfig
 
 from rlgames.config.checks import from_plain, sanitize_errors
 from rlgames.config.registry import REGISTRY, load_part
+from rlgames.core.devices import available_devices
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.factory.components import (
@@ -22,6 +22,7 @@ from rlgames.factory.components import (
     build_policy,
     build_sampling,
     build_search,
+    policy_to,
 )
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
@@ -112,12 +113,13 @@ def load_agent(run: Path, cfg: DictConfig | None = None, checkpoint: str | None 
     """
     saved = Checkpoint.read(checkpoint_path(run, checkpoint))
     trained = from_plain(saved.config)
-    if cfg is None and not torch.cuda.is_available():
+    if cfg is None and trained.device.partition(":")[0] not in available_devices():
         trained.device = "cpu"
     device = build_device(trained if cfg is None else cfg)
     game = build_game(trained).to(device)
     rng = make_generator(0, "init")
-    policy = build_policy(trained, game, rng, saved.num_parameters).to(device)
+    policy = build_policy(trained, game, rng, saved.num_parameters)
+    policy = policy_to(policy, trained.policy.name, device)
     restore_weights(policy, saved.policy)
     if cfg is None or (cfg.sampling.name == "argmax" and cfg.sampling.ties is None):
         sampling = build_greedy(trained)

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from rlgames.config.compose import add_option
 from rlgames.config.registry import REGISTRY, load_part
 from rlgames.config.schema import Part
+from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
@@ -185,8 +186,8 @@ def build_learner(
 
 
 def check_learner_fits(config: DictConfig, game: Game[Any], device: torch.device) -> None:
-    """Raises ConfigError for a learner that does not fit the search, the sampling rule, the reward
-    or the game, and for a replay buffer that does not fit in memory."""
+    """Raises ConfigError for a learner that does not fit the search, the sampling rule, the reward,
+    the game or the device, and for a replay buffer that does not fit in memory."""
     name, has_search = config.learner.name, config.get("search") is not None
     learner, reward = load_part("learner", name), build_reward(config, game)
     if learner.learns_from_search and not has_search:
@@ -199,6 +200,8 @@ def check_learner_fits(config: DictConfig, game: Game[Any], device: torch.device
             f"learner={name} does not learn from a search",
             "use learner=alphazero, or leave search= out",
         )
+    if learner.needs_float64 and not has_float64(device):
+        raise _no_float64(f"learner={name}", device)
     if learner.needs_scaled_temperature and config.sampling.get("temperature") == 1:
         raise ConfigError(
             f"learner={name} learns values, and sampling=stochastic takes scores for logits",
@@ -298,17 +301,28 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
 
 
 def build_device(config: DictConfig) -> torch.device:
-    """Set the number of threads too. Raises ConfigError for a device that is not there."""
+    """Set the number of threads too, and in place of device=auto the device that it stands for.
+
+    Raises ConfigError for a device that is not there.
+    """
     torch.set_num_threads(config.threads)
-    try:
-        device = torch.device(config.device)
-        if device.type not in ("cpu", "cuda"):
-            raise RuntimeError
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        have = "cuda" if torch.cuda.is_available() else "cpu"
-        raise ConfigError(f"device={config.device} is not here", f"use device={have}") from None
-    return device
+    config.device = choose_device(config.device)
+    return find_device(config.device)
+
+
+def policy_to(policy: Policy, name: str, device: torch.device) -> Policy:
+    """The policy of policy=name, moved to a device. Raises ConfigError where it has numbers that
+    the device cannot hold."""
+    tensors = [*policy.parameters(), *policy.buffers()]
+    if not has_float64(device) and any(tensor.dtype == torch.float64 for tensor in tensors):
+        raise _no_float64(f"policy={name}", device)
+    return policy.to(device)
+
+
+def _no_float64(setting: str, device: torch.device) -> ConfigError:
+    return ConfigError(
+        f"{setting} computes with float64, which device={device} does not have", "use device=cpu"
+    )
 
 
 def arguments(node: DictConfig) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import float64_on
 from rlgames.games import board
 from rlgames.games.board import Board, BoardFormat
 from rlgames.games.state import HIDDEN, Spec, State, Tables
@@ -71,7 +72,8 @@ class Game(Tables, ABC, Generic[S]):
 
         Outcome k of row b is at b * K + k; where its probability is 0 it is meaningless.
         """
-        return torch.ones(len(state), 1, dtype=torch.float64, device=state.done.device), state
+        device = state.done.device
+        return torch.ones(len(state), 1, dtype=float64_on(device), device=device), state
 
     def step(self, state: S, action: Tensor, rng: torch.Generator) -> S:
         """The positions after action, int64 [B], and chance, drawn with rng."""

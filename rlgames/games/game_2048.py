@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.random_play import MAX_PACKED_LENGTH, Game2048RandomPlay
@@ -189,7 +190,7 @@ class Game2048(Game[Game2048State]):
         # The k-th largest tile was made while k - 1 cells held larger ones; a turn adds at most 4.
         largest = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
         tiles = state.tiles.long().sort(1, descending=True)[0]
-        total = self._tile_values.double()[tiles.clamp(max=63)].sum(1)
+        total = to_float64(self._tile_values)[tiles.clamp(max=63)].sum(1)
         replayed = self._mark_done(replace(state, done=torch.zeros_like(state.done)))
         return (
             super().is_valid(state)
@@ -268,7 +269,7 @@ class Game2048(Game[Game2048State]):
     def _all_new_tiles(self, state: Game2048State) -> tuple[Tensor, Game2048State]:
         """Probability float64 [B, 2N] and the B * 2N positions: a 2 on each cell, then a 4."""
         empty = (state.tiles == 0) & ~state.done[:, None]
-        cell_probability = empty.double() / empty.sum(1, keepdim=True).clamp(min=1)
+        cell_probability = to_float64(empty) / empty.sum(1, keepdim=True).clamp(min=1)
         probability = torch.cat(
             [cell_probability * (1 - self.fours), cell_probability * self.fours], 1
         )

@@ -91,7 +91,7 @@ class Hex(Game[HexState]):
     def openings(self, limit: int) -> tuple[HexState, Tensor] | None:
         if limit < 1:
             return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64, device=self.device)
+        return self.example_state(), torch.ones(1, dtype=torch.float64)
 
     # Moves
 

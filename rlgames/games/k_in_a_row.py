@@ -99,7 +99,7 @@ class KInARow(Game[KInARowState]):
     def openings(self, limit: int) -> tuple[KInARowState, Tensor] | None:
         if limit < 1:
             return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64, device=self.device)
+        return self.example_state(), torch.ones(1, dtype=torch.float64)
 
     def legal_action_mask(self, state: KInARowState) -> Tensor:
         if self.has_rows:

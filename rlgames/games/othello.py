@@ -96,7 +96,7 @@ class Othello(Game[OthelloState]):
     def openings(self, limit: int) -> tuple[OthelloState, Tensor] | None:
         if limit < 1:
             return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64, device=self.device)
+        return self.example_state(), torch.ones(1, dtype=torch.float64)
 
     def make_state(self, own: Tensor, other: Tensor, seat: Tensor) -> OthelloState:
         """Positions from the discs of the seat to move, of the other and that seat, int64 [B].

@@ -28,6 +28,7 @@ class Adp(Learner):
     standardize: standardize the returns over the batch, as their policy network does.
     """
 
+    needs_float64 = True
     policy_class = LinearValue
     needs_scaled_temperature = True
     compares_score_deltas = True

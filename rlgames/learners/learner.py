@@ -74,6 +74,9 @@ class Learner(ABC):
     learns_while_playing = False
     """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
 
+    needs_float64 = False
+    """Whether it computes with float64 on the policy's device, which some devices do not have."""
+
     def __init__(self, context: LearnerContext) -> None:
         self.game, self.policy, self.sampling = context.game, context.policy, context.sampling
         self.reward, self.rng = context.reward, context.rng

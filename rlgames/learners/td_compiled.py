@@ -17,7 +17,7 @@ from rlgames.games.game import State
 from rlgames.games.game_2048 import Game2048State
 from rlgames.learners.learner import LearnerContext, NonFiniteError
 from rlgames.learners.td_minimax import learns_replies
-from rlgames.policies.packed_ntuple import Array, PackedNtuple, reason_not_packed
+from rlgames.policies.packed_ntuple import ON_CPU, Array, PackedNtuple, reason_not_packed
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
 from rlgames.sampling import Argmax, EpsilonGreedy, Sampling
@@ -28,7 +28,7 @@ def reason_not_compiled(
 ) -> str:
     """Why CompiledTd cannot learn this, as part of a sentence; "" if it can."""
     if learns_replies(context.policy):
-        reason = "it runs on the CPU" if context.policy.values.device.type != "cpu" else ""
+        reason = ON_CPU if context.policy.values.device.type != "cpu" else ""
     else:
         reason = reason_not_packed(context.game, context.policy)
     if reason:

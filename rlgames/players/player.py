@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import to_float64
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import Policy
 from rlgames.sampling import Sampling
@@ -84,7 +85,7 @@ class Random(Player):
         return self.game.sample_legal_action(state, u)
 
     def probabilities(self, state: State) -> Tensor:
-        legal = self.game.legal_action_mask(state).double()
+        legal = to_float64(self.game.legal_action_mask(state))
         return legal / legal.sum(1, keepdim=True)
 
 

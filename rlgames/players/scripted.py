@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import to_float64
 from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import ACTIONS, Game2048
 from rlgames.games.k_in_a_row import KInARow, KInARowState
@@ -26,7 +27,7 @@ class UniformOver(Player):
         return sample_uniform(self.options(state), rng)
 
     def probabilities(self, state: State) -> Tensor:
-        options = self.options(state).double()
+        options = to_float64(self.options(state))
         return options / options.sum(1, keepdim=True)
 
 
@@ -65,4 +66,4 @@ class Corner(Player):
 
     def probabilities(self, state: Any) -> Tensor:
         action = self.choose(state, torch.Generator())
-        return torch.nn.functional.one_hot(action, len(ACTIONS)).double()
+        return to_float64(torch.nn.functional.one_hot(action, len(ACTIONS)))

@@ -23,6 +23,10 @@ MAX_LENGTH, MAX_CELL_VALUES = 4, 16
 """Rows and columns of a board, and values of a cell, that fit in 64 bits."""
 
 
+ON_CPU = "kernels run on the CPU, with device=cpu"
+"""Why they are not used elsewhere, as part of a sentence."""
+
+
 def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
     if not isinstance(game, Game2048) or not isinstance(policy, Ntuple):
@@ -34,7 +38,7 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     if len(policy.met):
         return "policy.table_size= hashes some of the tuples"
     if policy.values.device.type != "cpu":
-        return "it runs on the CPU"
+        return ON_CPU
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlgames.core.devices import to_float64
 from rlgames.games.game import State
 from rlgames.players.player import Player
 from rlgames.sampling import sample_logits
@@ -23,4 +24,4 @@ class SearchPolicy(Player):
 
     def probabilities(self, state: State, rng: torch.Generator | None = None) -> Tensor:
         rng = torch.Generator(state.done.device).manual_seed(0) if rng is None else rng
-        return self.search.search(state, rng).policy.double()
+        return to_float64(self.search.search(state, rng).policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rlgames.config.checks import to_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
+from rlgames.core.text import printable
 from rlgames.factory.agents import build_player, init_policy_from
 from rlgames.factory.components import (
     build_device,
@@ -23,12 +25,14 @@ from rlgames.factory.components import (
     build_self_play_search,
     check_learner_fits,
     check_learner_trains,
+    policy_to,
 )
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.learners.learner import Learner
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
+from rlgames.policies.packed_ntuple import ON_CPU
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.checkpoint import Checkpoint
@@ -71,7 +75,7 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
         check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
     split = split_layouts(game, cfg.holdout, cfg.seed)
     evaluator = Evaluator(cfg, game, split)
-    policy = _initial_policy(cfg, game, checkpoint).to(device)
+    policy = policy_to(_initial_policy(cfg, game, checkpoint), cfg.policy.name, device)
     evaluator.set_policy(policy)
     sampling = build_sampling(cfg)
     learn_stream = distributed.rank_stream_name("learn")
@@ -79,6 +83,7 @@ def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> C
     learner = build_learner(cfg, game, policy, sampling, rng)
     if distributed.world_size() > 1:
         _check_distributed(cfg, learner)
+    announce_backend(cfg, device)
     records_log_prob = learner.needs_behavior_log_prob and not sampling.is_softmax
     agent = Agent(game, policy, sampling, records_log_prob=records_log_prob)
     players = training_players(cfg, game, agent)
@@ -93,10 +98,18 @@ def build_actor(cfg: DictConfig) -> LocalEngine:
     are still to be loaded."""
     device = build_device(cfg)
     game = build_game(cfg).to(device)
-    policy = build_policy(cfg, game, make_generator(cfg.seed, "init")).to(device)
+    policy = build_policy(cfg, game, make_generator(cfg.seed, "init"))
+    policy = policy_to(policy, cfg.policy.name, device)
     agent = Agent(game, policy, build_sampling(cfg))
     split = split_layouts(game, cfg.holdout, cfg.seed)
     return LocalEngine(cfg, game, agent, training_players(cfg, game, agent), split)
+
+
+def announce_backend(cfg: DictConfig, device: torch.device) -> None:
+    """Say on standard error that learner.backend=auto does not choose a kernel on this device."""
+    if cfg.learner.get("backend") == "auto" and device.type != "cpu":
+        text = f"rlgames: learner.backend=auto is torch with device={device}; {ON_CPU}"
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def training_players(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:

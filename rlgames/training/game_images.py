@@ -36,15 +36,15 @@ def action_overlays(
         they are, the best action of a position in the darkest color.
     """
     legal = game.legal_action_mask(state)
-    scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).double()
+    scores = mask_illegal(policy.scores(game, state)[0].nan_to_num(), legal).cpu().double()
     if logits:
-        probabilities = scores.softmax(1).cpu().numpy()
+        probabilities = scores.softmax(1).numpy()
         return [
             ActionOverlay(row, [*map(format_percent, row)], is_distribution=True)
             for row in probabilities
         ]
-    low, high = scores.where(legal, torch.inf).amin(1, True), scores.amax(1, True)
-    weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).cpu().numpy()
+    low, high = scores.where(legal.cpu(), torch.inf).amin(1, True), scores.amax(1, True)
+    weights = ((scores - low) / (high - low).clamp(min=1e-9)).clamp(min=0).numpy()
     return [
         ActionOverlay(row, [*map(_short_number, row_scores)], is_distribution=False)
         for row, row_scores in zip(weights, scores.tolist(), strict=True)
@@ -58,7 +58,7 @@ def position_values(game: Game[Any], policy: Policy, state: State, logits: bool)
     scores, value = policy.scores(game, state)
     if value is None and not logits:
         value = mask_illegal(scores, game.legal_action_mask(state)).amax(1)
-    return None if value is None else value.double().cpu()
+    return None if value is None else value.cpu().double()
 
 
 def evenly_spaced(count: int, limit: int) -> list[int]:

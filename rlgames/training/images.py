@@ -62,15 +62,15 @@ class ImageCallback(Callback):
             self._show_games(games)
 
     def _write_lengths_and_scores(self, games: int, final: State) -> None:
-        self.log.histogram(games, "games/turns", final.turn.double().cpu().numpy())
+        self.log.histogram(games, "games/turns", final.turn.cpu().double().numpy())
         if self.game.spec.goal == "score":
-            self.log.histogram(games, "games/score", final.score[:, 0].double().cpu().numpy())
+            self.log.histogram(games, "games/score", final.score[:, 0].cpu().double().numpy())
 
     def _write_afterstate_values(self, games: int, policy: ValueFunction) -> None:
         """The values of boards after winning and other moves, as histograms and as one image."""
         rng = make_generator(self.cfg.seed, "draw", self.cfg.device)
         groups = {
-            name: values.double().cpu().numpy()
+            name: values.cpu().double().numpy()
             for name, values in afterstate_values(
                 self.game, policy, self.evaluator.graph, rng
             ).items()
@@ -85,7 +85,7 @@ class ImageCallback(Callback):
         evaluator, game = self.evaluator, self.game
         rng = make_generator(self.cfg.seed, "show", self.cfg.device)
         if self.learns_logits:
-            certainty = certainty_by_move(game, self.policy, rng).double().cpu().numpy()
+            certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
             title = f"distance to certainty by move, after {games:,} games"
             self.log.image(
                 games, "certainty", plots.encode_png(plots.plot_series(title, certainty, 2.0))

@@ -14,6 +14,7 @@ from rlgames.config import plugins
 from rlgames.config.checks import sanitize_errors, to_plain, to_yaml
 from rlgames.config.hydra_job import HydraJob
 from rlgames.core import distributed
+from rlgames.core.devices import choose_device
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
@@ -78,6 +79,7 @@ def train(
     then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT,
     SIGTERM and SIGHUP.
     """
+    cfg.device = choose_device(cfg.device)
     with (
         contextlib.ExitStack() as stack,
         Interrupts() as interrupts,
@@ -121,6 +123,7 @@ def resume(
 
     On the CPU the results are bit-equal to those of a run that never stopped.
     """
+    cfg.device = choose_device(cfg.device)
     with (
         contextlib.ExitStack() as stack,
         Interrupts() as interrupts,

@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 from helpers import SMALL_TRAINING
-from markers import one_in
+from markers import DEVICES, one_in
 from processes import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -220,9 +220,6 @@ def every_file():
             ):  # they count no visits to learn from
                 found.setdefault(frozenset(words), words)
     return found.values()
-
-
-DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from markers import ACCELERATOR, on_accelerator
 
 from rlgames.config import registry
 from rlgames.config.catalogue import options
@@ -26,6 +27,7 @@ from rlgames.rollouts.conformance import (
     hidden_hits_never_change,
 )
 from rlgames.rollouts.play import play_games
+from rlgames.rollouts.random_walk import visible
 
 NAMES = options("game")
 
@@ -180,10 +182,31 @@ def test_games_that_break_the_contract_fail(kind, message):
     assert any(one.__name__ in error.value.__notes__[0] for one in CHECKS)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@on_accelerator
 @pytest.mark.parametrize("name", NAMES)
-def test_games_run_on_a_gpu(name):
-    game = make_game(f"game={name}").to("cuda")
-    generator = torch.Generator("cuda").manual_seed(0)
+def test_random_games_run_on_the_accelerator(name):
+    game = helpers.make_game(f"game={name}").to(ACCELERATOR)
+    generator = torch.Generator(ACCELERATOR).manual_seed(0)
     results = play_games(game, [Random(game)], 50, generator)
     assert results.state.done.all()
+
+
+@on_accelerator
+@pytest.mark.parametrize("name", NAMES)
+def test_the_accelerator_plays_by_the_rules_of_the_cpu(name):
+    """The same actions and the same chance lead to the same positions."""
+    here = helpers.make_small_game(name)
+    there = helpers.make_small_game(name).to(ACCELERATOR)
+    state = here.initial(20, helpers.rng(1))
+    copy = state.to(ACCELERATOR)
+    for ply in range(min(here.spec.max_plies, 60)):
+        action = here.sample_legal_action(
+            here.public(state), torch.rand(20, generator=helpers.rng(ply))
+        )
+        chance = torch.rand(20, here.spec.num_chance_inputs, generator=helpers.rng(1000 + ply))
+        state = here.apply_chance(here.apply_action(state, action), chance)
+        copied = there.apply_action(copy, action.to(ACCELERATOR))
+        copy = there.apply_chance(copied, chance.to(ACCELERATOR))
+        for one, other in zip(visible(here, state), visible(there, copy), strict=True):
+            assert torch.equal(one, other.cpu())
+        assert torch.equal(state.score, copy.score.cpu())

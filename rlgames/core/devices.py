@@ -1,0 +1,80 @@
+"""The devices that torch computes on: which there are, and what they can do."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+import torch
+from torch import Tensor
+
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.text import printable
+
+AUTO = "auto"
+
+CUBLAS_WORKSPACE = ":4096:8"
+"""Memory with which cuBLAS gives the same results each time (NVIDIA's documentation of cuBLAS)."""
+
+
+def available_devices() -> list[str]:
+    """The kinds of devices that this machine has, the one that auto takes first."""
+    has_device = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    return [name for name, is_here in has_device.items() if is_here]
+
+
+def choose_device(name: str) -> str:
+    """The name of a device; of "auto" the first one there is, which is said on standard error."""
+    if name != AUTO:
+        return name
+    chosen = available_devices()[0]
+    about = f" ({torch.cuda.get_device_name()})" if chosen == "cuda" else ""
+    print(printable(f"rlgames: device=auto is {chosen}{about}"), file=sys.stderr, flush=True)
+    return chosen
+
+
+def find_device(name: str) -> torch.device:
+    """A device by its name, prepared for use. Raises ConfigError for one that is not there."""
+    kind = name.partition(":")[0]
+    if kind not in ("cpu", "cuda", "mps"):
+        raise ConfigError(
+            f"device={name} is no device", nearest(name, ["cpu", "cuda", "mps", AUTO])
+        )
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        best = available_devices()[0]
+        raise ConfigError(f"device={name} is not here", f"use device={best}") from None
+    if device.type == "cuda":
+        _make_deterministic()
+    return device
+
+
+def _make_deterministic() -> None:
+    """Equal results in each run, where CUDA has an algorithm for that."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Filling memory that nothing reads takes time.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    warnings.filterwarnings("ignore", message=".*does not have a deterministic implementation")
+
+
+def has_float64(device: torch.device) -> bool:
+    """Whether a device computes with float64."""
+    return device.type != "mps"
+
+
+def float64_on(device: torch.device) -> torch.dtype:
+    """Float64; float32 on devices that have no float64."""
+    return torch.float64 if has_float64(device) else torch.float32
+
+
+def to_float64(tensor: Tensor) -> Tensor:
+    """The same numbers as float64, on the same device; float32 where it has no float64."""
+    return tensor.to(float64_on(tensor.device))

@@ -1,0 +1,140 @@
+"""Which device a name stands for, and what devices without float64 can do."""
+
+import pytest
+import torch
+from helpers import make_agent, make_game, rng
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rlgames.config.compose import load_config
+from rlgames.core import devices
+from rlgames.core.devices import choose_device, find_device
+from rlgames.core.distributed import process_group
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import build_policy, check_learner_fits, policy_to
+from rlgames.players.player import Random
+from rlgames.rollouts.play import collect_games
+from rlgames.training.components import announce_backend
+
+MPS = torch.device("mps")
+
+
+@pytest.mark.parametrize(
+    ("has_cuda", "has_mps", "expected"),
+    [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+)
+def test_auto_is_cuda_then_mps_then_the_cpu(has_cuda, has_mps, expected, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "A GPU")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
+    assert choose_device("auto") == expected
+    about = " (A GPU)" if has_cuda else ""
+    assert capsys.readouterr() == ("", f"rlgames: device=auto is {expected}{about}\n")
+
+
+def test_a_named_device_is_taken_as_it_is(capsys):
+    assert choose_device("cuda:1") == "cuda:1"
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cuda:99", "device=cuda:99 is not here; use device="),
+        ("mps:7", "device=mps:7 is not here; use device="),
+        ("cuda:x", "device=cuda:x is not here; use device="),
+        ("gpu", "device=gpu is no device; did you mean cpu"),
+        ("meta", "device=meta is no device; available: auto, cpu, cuda, mps"),
+        ("", "device= is no device"),
+    ],
+)
+def test_a_device_that_is_not_there_is_refused(name, message):
+    with pytest.raises(ConfigError) as error:
+        find_device(name)
+    assert str(error.value).startswith(message)
+
+
+def test_a_run_and_an_evaluation_say_what_auto_is(typed, tmp_path):
+    best = devices.available_devices()[0]
+    small = ["game=tictactoe", "games=8", "batch=4", "eval_games=2", "solve_seconds=0"]
+    done = typed("train", *small, "device=auto", "out=run")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"rlgames: device=auto is {best}") == 1
+    assert f"device: {best}" in (tmp_path / "run/config.yaml").read_text()
+    done = typed("eval", "run", "games=4", "device=auto", "format=json")
+    assert done.returncode == 0
+    assert done.stderr.count(f"rlgames: device=auto is {best}") == 1
+    assert done.stdout.startswith("{")
+
+
+def test_what_needs_float64_is_refused_on_a_device_without_it():
+    cfg = load_config("train", ["game=2048", "policy=embedding", "experiment=null"])
+    game = make_game("game=2048")
+    policy = build_policy(cfg, game, rng())
+    with pytest.raises(ConfigError, match="policy=embedding computes with float64, which device="):
+        policy_to(policy, "embedding", MPS)
+    words = ["game=2048", "learner=adp", "policy=linear", "sampling=argmax", "experiment=null"]
+    cfg = load_config("train", [*words, "reward=score"])
+    check_learner_fits(cfg, game, torch.device("cpu"))
+    with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
+        check_learner_fits(cfg, game, MPS)
+
+
+def test_learning_without_kernels_is_announced(capsys):
+    words = ["game=2048", "policy=ntuple", "learner=td", "reward=score", "sampling=argmax"]
+    cfg = load_config("train", ["experiment=null", *words])
+    announce_backend(cfg, torch.device("cpu"))
+    assert capsys.readouterr().err == ""
+    announce_backend(cfg, torch.device("cuda"))
+    expected = "learner.backend=auto is torch with device=cuda; kernels run on the CPU, with device"
+    assert capsys.readouterr().err == f"rlgames: {expected}=cpu\n"
+    cfg.learner.backend = "torch"
+    announce_backend(cfg, torch.device("cuda"))
+    assert capsys.readouterr().err == ""
+
+
+def test_several_processes_are_refused_on_mps(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with (
+        pytest.raises(ConfigError, match="device=mps trains in a single process; omit torchrun"),
+        process_group("mps", 1.0),
+    ):
+        pass
+
+
+class NoFloat64(TorchDispatchMode):
+    """Refuses every operation with a result of float64."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            assert result.dtype != torch.float64, f"{func} returned float64"
+        return result
+
+
+NETWORK = ["policy=mlp", "policy.layers=[8]"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["game=othello", "board=4", "learner=ppo", "sampling=epsilon_greedy", *NETWORK],
+        ["game=hex", "board=3", "learner=reinforce", *NETWORK],
+        ["game=gomoku", "board=5", "line=3", "learner=dqn", "sampling=epsilon_greedy", *NETWORK],
+        ["game=tictactoe", "learner=td", "policy=table", "sampling=epsilon_greedy"],
+        ["game=2048", "board=2", "reward=score", "learner=td", "policy=table", "sampling=argmax"],
+        ["game=2048", "board=2", "reward=score", "learner=td_lambda", "sampling=argmax", *NETWORK],
+        ["game=salvo_duel", "board=3", "ships=[2]", "learner=ppo", "policy=conv"],
+    ],
+    ids=lambda words: "-".join(word.partition("=")[2] for word in words[:3]),
+)
+def test_playing_and_learning_need_no_float64(words, monkeypatch):
+    """As on a device that has none."""
+    monkeypatch.setattr(devices, "has_float64", lambda device: False)
+    reward = [] if any(word.startswith("reward") for word in words) else ["reward=outcome"]
+    game, agent, learner = make_agent("experiment=null", *words, *reward)
+    with NoFloat64():
+        trajectories, final_states = collect_games(game, [agent], 16, rng())
+        learner.update(trajectories, final_states, 0.5)
+        collect_games(game, [Random(game)], 4, rng())
+        agent.probabilities(trajectories.state)

@@ -1,0 +1,105 @@
+"""Runs on an accelerator, where there is one: they train, repeat, resume and search."""
+
+import pytest
+from markers import ACCELERATOR, on_accelerator
+from processes import metrics_without_times
+
+import rlgames as package
+from rlgames.commands.resume import load_resumable
+from rlgames.config.catalogue import quoted
+from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
+from rlgames.core.signals import Interrupted
+from rlgames.runs.files import read_run
+from rlgames.training.loop import TrainingLoop
+from rlgames.training.run import resume, train
+
+pytestmark = on_accelerator
+
+SMALL = ["experiment=null", "games=48", "batch=8", "log_every=16", "eval_every=16", "save_every=8"]
+SMALL += ["eval_games=8", "solve_seconds=0", f"device={ACCELERATOR}"]
+NETWORK = ["policy=mlp", "policy.layers=[8]"]
+ALPHAZERO = ["learner=alphazero", "search=mcts", "search.simulations=4", "search.leaf=value"]
+RUNS = {
+    "ppo-othello": ["game=othello", "board=4", "reward=outcome", *NETWORK],
+    "ppo-hex": ["game=hex", "board=3", "reward=outcome", *NETWORK],
+    "ppo-gomoku": ["game=gomoku", "board=5", "line=3", "reward=outcome", "policy=conv"],
+    "ppo-breakthrough": [
+        *("game=breakthrough", "rows=4", "columns=3", "home_rows=1", "reward=outcome", *NETWORK),
+    ],
+    "dqn-tictactoe": ["game=tictactoe", "reward=outcome", "learner=dqn", *NETWORK],
+    "td-tictactoe": ["game=tictactoe", "reward=outcome", "learner=td", "policy=table"],
+    "td-2048": ["game=2048", "board=3", "reward=score", "learner=td", "policy=ntuple", "window=4"],
+    "alphazero-othello": ["game=othello", "board=4", "reward=outcome", *ALPHAZERO, *NETWORK],
+    "gumbel-hex": [
+        *("game=hex", "board=3", "reward=outcome", *ALPHAZERO, "search.rule=gumbel", *NETWORK),
+    ],
+}
+RUNS["dqn-tictactoe"] += ["sampling=epsilon_greedy", "learner.buffer_size=64"]
+RUNS["dqn-tictactoe"] += ["learner.minibatch=8"]
+RUNS["td-tictactoe"] += ["sampling=epsilon_greedy"]
+RUNS["td-2048"] += ["sampling=argmax", "policy.num_cell_values=6"]
+
+
+def config(name, path):
+    return load_config("train", [*RUNS[name], *SMALL, f"out={quoted(str(path))}"])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_trains_and_repeats(name, tmp_path):
+    """On CUDA the same seed gives the same run; on MPS torch promises no such thing."""
+    runs = [tmp_path / "first", tmp_path / "second"]
+    for run in runs:
+        result = train(config(name, run))
+        assert result.best.evaluation.games
+        assert result.game.device.type == ACCELERATOR
+    if ACCELERATOR == "cuda":
+        first, second = map(metrics_without_times, runs)
+        assert first == second
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_resumes(name, tmp_path, monkeypatch):
+    batches, learn = 0, TrainingLoop.learn
+
+    def interrupted(*args):
+        nonlocal batches
+        batches += 1
+        if batches > 3:
+            raise Interrupted(15)
+        learn(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingLoop, "learn", interrupted)
+        with pytest.raises(Interrupted):
+            train(config(name, tmp_path / "run"))
+    result = resume(tmp_path / "run", *load_resumable(tmp_path / "run", []))
+    assert result.best.evaluation.games
+    run = read_run(tmp_path / "run")
+    assert run["status"] == "done"
+    if ACCELERATOR == "cuda":
+        train(config(name, tmp_path / "whole"))
+        whole = metrics_without_times(tmp_path / "whole")
+        assert metrics_without_times(tmp_path / "run") == whole
+
+
+@pytest.mark.parametrize("word", ["learner.backend=numba", "learner.threads=2"])
+def test_kernels_are_refused(word, tmp_path):
+    words = [*RUNS["td-2048"], *SMALL, word, f"out={quoted(str(tmp_path / 'run'))}"]
+    with pytest.raises(ConfigError, match="kernels run on the CPU, with device=cpu"):
+        train(load_config("train", words))
+
+
+@pytest.mark.parametrize("rule", ["puct", "gumbel"])
+@pytest.mark.parametrize("name", ["ppo-othello", "ppo-hex", "ppo-gomoku", "ppo-breakthrough"])
+def test_searches(name, rule, tmp_path):
+    train(config(name, tmp_path / "run"))
+    search = ["search=mcts", "search.simulations=8", f"search.rule={rule}", "games=6"]
+    report = package.evaluate(tmp_path / "run", [*search, f"device={ACCELERATOR}"])
+    assert report["games"] == 6
+
+
+def test_a_run_of_the_accelerator_plays_on_the_cpu(tmp_path):
+    train(config("ppo-othello", tmp_path / "run"))
+    report = package.evaluate(tmp_path / "run", ["games=6", "device=cpu"])
+    assert report["games"] == 6
