@@ -26,6 +26,7 @@ from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import UndoableGame
 from rlgames.runs.shipped import shipped_agent
+from rlgames.solvers.optimum import on_cpu
 
 COLORS = ("black", "white")
 """The colors of the seats: black moves first."""
@@ -225,9 +226,10 @@ class Engine:
         """`rlgames-position BOARD`: play on from a board as showboard writes it, with / between
         its lines. What it hides is drawn from all that agrees with it."""
         try:
-            state = self.game.parse("\n".join(" ".join(words).split("/"))).to(self.game.device)
+            state = on_cpu(self.game).parse("\n".join(" ".join(words).split("/")))
         except ValueError as error:
             raise CommandError(f"invalid position: {error}") from None
+        state = state.to(self.game.device)
         if self.game.spec.hidden:
             state = self.game.resample(state, self.rng)
         self.line = UndoableGame(self.game, state, self.rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
+from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
@@ -35,7 +37,7 @@ MOVE_SECONDS = 0.5
 def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     """Write the folder of a run, a checkpoint or an agent that comes with rlgames: the checkpoint
     without what only a resumed training needs, its config, a card with an evaluation, the learning
-    curve of a run, and a game. With repo= it is uploaded.
+    curve of a run, if matplotlib is installed, and a game. With repo= it is uploaded.
 
     Raises ConfigError where the folder holds something else, for a repository that is none, for a
     package that is missing, and where the hub refuses the upload.
@@ -49,10 +51,12 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
         raise ConfigError("private=true is for an upload", "add repo=user/name")
     checkpoint = Checkpoint.read(checkpoint_path(run, cfg.checkpoint))
     folder = Path(cfg.out) if cfg.out else _default_folder(run)
-    has_curve = run.is_dir() and _has_evaluations(run)
-    if has_curve:
-        figures.check_figure("curves", folder / CURVE)
     _check_folder(folder)
+    has_curve = run.is_dir() and _has_evaluations(run)
+    if has_curve and not figures.is_installed():
+        has_curve = False
+        text = f"rlgames: no learning curve, which needs matplotlib: {figures.INSTALL}"
+        print(printable(text), file=sys.stderr)
     storage.make_directory(folder)
     trained = _shared_config(checkpoint.config)
     published = Checkpoint(trained, checkpoint.games, checkpoint.policy, {})

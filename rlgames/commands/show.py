@@ -20,6 +20,7 @@ from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
 from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
+from rlgames.factory.components import build_device
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
@@ -56,8 +57,9 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     cfg = config_for_run("show", run, overrides)
     if cfg.picture is not None:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.STILLS)
+    build_device(cfg)
+    cfg.device = "cpu"  # positions are read and solved there, and one is little work
     game, player = game_and_player(cfg, run)
-    game = game.to("cpu")
     state = parse_position(game, cfg.state)
     report = {
         "game": to_plain(cfg)["game"],

@@ -103,13 +103,21 @@ class Panel:
     y_range: tuple[float, float] | None = None
 
 
+INSTALL = "pip install 'rlgames[figures]'"
+
+
+def is_installed() -> bool:
+    """Whether figures can be drawn."""
+    return find_spec("matplotlib") is not None
+
+
 def check_figure(key: str, path: Path, formats: Sequence[str] = FORMATS) -> None:
     """Raises ConfigError for a file of another format, and where matplotlib is missing."""
     if path.suffix.lower() not in formats:
         names = f"{', '.join(formats[:-1])} or {formats[-1]}"
         raise ConfigError(f"{key}={path} is not a picture", f"it should end in {names}")
-    if find_spec("matplotlib") is None:
-        raise ConfigError(f"{key}= needs matplotlib", "pip install 'rlgames[figures]'")
+    if not is_installed():
+        raise ConfigError(f"{key}= needs matplotlib", INSTALL)
 
 
 def width_in_inches(width: str | float) -> float:

@@ -267,7 +267,7 @@ class Game(Tables, ABC, Generic[S]):
         return "\n".join([*filter(None, lines), board.draw(boards, self.board_format)])
 
     def parse(self, text: str) -> S:
-        """One public position from its text; the inverse of render.
+        """One public position from its text; the inverse of render. The game is on the CPU.
 
         Raises ValueError, with the reason, for any other text.
         """

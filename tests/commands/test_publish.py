@@ -18,6 +18,7 @@ from rlgames.commands.model_card import Agent, _code, figure_rows, model_card
 from rlgames.commands.publish import publish_command
 from rlgames.config.checks import from_plain
 from rlgames.core.errors import ConfigError
+from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
@@ -118,6 +119,16 @@ def test_a_folder_stands_for_a_run(run, folder):
     assert not (folder / "eval.json").exists()
     with pytest.raises(ConfigError, match="is a published agent"):
         load_agent(folder, checkpoint="latest")
+
+
+def test_without_matplotlib_there_is_no_curve(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "is_installed", lambda: False)
+    result = publish_command(run, [*BRIEF, f"out={tmp_path}/agent"])
+    said = "rlgames: no learning curve, which needs matplotlib: pip install 'rlgames[figures]'\n"
+    assert capsys.readouterr().err == said
+    assert "learning_curve" not in result["files"]
+    assert not (tmp_path / "agent/learning_curve.png").exists()
+    assert "Learning curve" not in (tmp_path / "agent/README.md").read_text()
 
 
 def test_a_shipped_agent_can_be_published(tmp_path):

@@ -5,7 +5,9 @@ from markers import ACCELERATOR, on_accelerator
 from processes import metrics_without_times
 
 import rlgames as package
+from rlgames.commands.engine import build_engine
 from rlgames.commands.resume import load_resumable
+from rlgames.commands.show import show_command
 from rlgames.config.catalogue import quoted
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -103,3 +105,15 @@ def test_a_run_of_the_accelerator_plays_on_the_cpu(tmp_path):
     train(config("ppo-othello", tmp_path / "run"))
     report = package.evaluate(tmp_path / "run", ["games=6", "device=cpu"])
     assert report["games"] == 6
+
+
+@pytest.mark.parametrize("name", ["ppo-othello", "ppo-hex", "ppo-gomoku", "ppo-breakthrough"])
+def test_positions_are_shown_and_set_up(name, tmp_path):
+    train(config(name, tmp_path / "run"))
+    device = f"device={ACCELERATOR}"
+    shown = show_command(tmp_path / "run", [device]).as_dict()
+    assert sum(action["probability"] for action in shown["actions"]) == pytest.approx(1)
+    engine = build_engine(tmp_path / "run", [device])
+    board = " / ".join(shown["position"].splitlines())
+    assert engine.answer(f"rlgames-position {board}") == "=\n\n"
+    assert engine.answer("genmove black").startswith("= ")
