@@ -149,7 +149,7 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
     [
         (["game=2048", "learner=reinforce", "window=8"], "whole games"),
         (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
-        (["game=2048", "restart_fraction=0.5"], "add window=N"),
+        (["game=2048", "experiment=null", "restart_fraction=0.5"], "add window=N"),
     ],
 )
 def test_unsuitable_windows_are_rejected(words, error):

@@ -343,7 +343,7 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
     game = Game2048(2, 2)
     node = load_config("eval", ["player=random", "game=2048", "search=mcts"]).search
     node.leaf = "value"
-    reward = load_config("train", ["game=2048"]).reward
+    reward = load_config("train", ["experiment=2048_ppo"]).reward
     player = with_network(game).player
     search: Any = build_search(node, game, player, reward)
     assert (search.utility.value, search.settings.value_scale) == ("score", pytest.approx(100))
