@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import bench_actors
 import bench_kernels
 import bench_limits
 import bench_play
@@ -49,6 +50,7 @@ PARTS = {
     "td_compiled": Part(bench_kernels.td_compiled),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
     "search": Part(bench_search.searching, rounds=1, on_gpu=True),
+    "actors": Part(bench_actors.actors),
     "connect4": Part(bench_kernels.connect4, rounds=1),
     "belief": Part(bench_kernels.belief, rounds=1),
     "density": Part(bench_kernels.density, rounds=1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -79,12 +80,14 @@ class SelfPlayActor:
     """Plays the games of a training.
 
     config: the training's, plain. directory: the learner's, to which paths in the config may refer.
+    folders: those from which the learner imports, for plugins.
     """
 
-    def __init__(self, config: dict[str, Any], directory: str) -> None:
+    def __init__(self, config: dict[str, Any], directory: str, folders: list[str]) -> None:
         send_compactly()
         if os.path.isdir(directory):  # on another machine there may be none
             os.chdir(directory)
+        sys.path += [folder for folder in folders if folder not in sys.path]
         plugins = plugins_override(config["plugins"])
         load_plugins([plugins] if plugins else [])
         cfg = from_plain(config)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -89,8 +90,10 @@ class RayEngine(Engine):
                 scheduling_strategy="SPREAD",
             )
             config = to_plain(self.cfg) | {"device": "cpu"}
+            directory = os.getcwd()
+            folders = [path or directory for path in sys.path]
             for number in range(self.num_actors):
-                actor = make_actor.remote(config, os.getcwd())
+                actor = make_actor.remote(config, directory, folders)
                 self._actors.append(actor)
                 self._tasks[actor.join.remote()] = number
         while not self._free:
@@ -146,13 +149,17 @@ class RayEngine(Engine):
         _check_address(address)
         while address and ":" in address and not _is_listening(address):
             wait.sleep(f"Ray at {sanitized(address)}", says_so=True)
-        with self._interrupts.shielded(), _own_sigterm():
-            self._is_ray_ours = True
-            try:
-                _init_ray(address, self.num_actors * self.cfg.threads)
-            except Exception as error:  # Ray raises just this where it starts too slowly
-                where = f"Ray at {sanitized(address)}" if address else "Ray"
-                raise ConnectionError(f"{where} cannot be used: {_last_line(error)}") from None
+        while not ray.is_initialized():
+            with self._interrupts.shielded(), _own_sigterm():
+                self._is_ray_ours = True
+                try:
+                    _init_ray(address, self.num_actors * self.cfg.threads)
+                except Exception as error:
+                    # Of its own timeout of 30 s, short for a busy machine, Ray raises no subclass.
+                    if type(error) is Exception and wait.remaining > 0:
+                        continue
+                    where = f"Ray at {sanitized(address)}" if address else "Ray"
+                    raise ConnectionError(f"{where} cannot be used: {_last_line(error)}") from None
 
     def _publish(self) -> None:
         """Publish the current weights; tasks take the latest ones that are published."""

@@ -1,0 +1,161 @@
+"""Actors on Ray: how fast one and two are, where their time goes, and how much is sent."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from bench_search import timed_networks
+from bench_tools import in_turn, progress, ratio, rows, short
+
+from rlgames.config.checks import to_plain
+from rlgames.config.compose import load_config
+from rlgames.core.signals import Interrupts
+from rlgames.training.actor import SelfPlayActor, Weights
+from rlgames.training.components import Components, build_components
+from rlgames.training.ray_engine import RayEngine
+from rlgames.training.ray_library import ray
+
+BATCH, UPDATES, GAMES_PER_TASK = 256, 4, 128
+"""Games per update; updates that are timed, after one that is not; games per task."""
+
+WORDS = [
+    *("experiment=connect4_alphazero", "policy.layers=[128,64]", "learner.updates_per_batch=4"),
+    *(f"batch={BATCH}", "games=1000000", "solve_seconds=0", "logger=[]", "join_seconds=3600"),
+]
+NONE, ONE, TWO = "no actors", "one actor", "two actors"
+SIDES = {NONE: 0, ONE: 1, TWO: 2}
+
+
+def actors(rounds: int) -> str:
+    """Tables of speeds, of times and of bytes."""
+    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
+    with Interrupts() as interrupts:
+        sides = {name: Side(count, interrupts) for name, count in SIDES.items()}
+        speeds = in_turn({name: side.measure for name, side in sides.items()}, rounds)
+        parts = _parts_table(sides[ONE].components)
+        for side in sides.values():
+            side.engine.close()
+    ray.shutdown()
+    head = ["training", "games per second", "to one actor", "CPU time of the actors per game, ms"]
+    body = [
+        [name, speeds[name].text(), ratio(speeds[name], speeds[ONE]), *sides[name].figures()]
+        for name in SIDES
+    ]
+    table = rows([*head, "learner waits", "age of the games, in updates"], body)
+    return f"{table}\n\n{parts}"
+
+
+class Side:
+    """A training with a number of actors, which all sides keep between their turns."""
+
+    def __init__(self, num_actors: int, interrupts: Interrupts) -> None:
+        words = ["engine=ray", f"engine.actors={num_actors}"] if num_actors else []
+        words += [f"engine.games_per_task={GAMES_PER_TASK}"] if num_actors else []
+        self.components: Components = build_components(load_config("train", [*WORDS, *words]))
+        self.engine, self.rng = self.components.collector.engine, torch.Generator()
+        self.engine.start(0, interrupts)
+        self.cpu_ms: list[float] = []
+        self.waits: list[float] = []
+        self.ages: list[float] = []
+        self.update()
+        progress(f"{num_actors} actors play")
+
+    def measure(self) -> float:
+        """Games per second of UPDATES updates, after one that is not timed."""
+        self.update()
+        cpu, begin, waited = self._cpu_seconds(), time.perf_counter(), 0.0
+        for _ in range(UPDATES):
+            metrics = self.update()
+            waited += metrics.get("wait_seconds", 0.0)
+            self.ages.append(metrics.get("game_age", 0.0))
+        seconds = time.perf_counter() - begin
+        self.waits.append(waited / seconds)
+        self._drain()
+        self.cpu_ms.append(1000 * (self._cpu_seconds() - cpu) / (UPDATES * BATCH))
+        return UPDATES * BATCH / seconds
+
+    def update(self) -> dict[str, float]:
+        games = self.components.collector.collect(BATCH, 0, self.rng)
+        return self.components.learner.update(*games, 0.0) | self.engine.metrics()
+
+    def figures(self) -> list[str]:
+        """The cells of the table behind the speed."""
+        if not isinstance(self.engine, RayEngine):
+            return ["", "", "0"]
+        cpu, wait, age = (sum(each) / len(each) for each in (self.cpu_ms, self.waits, self.ages))
+        return [f"{cpu:.2f}", f"{wait:.0%}", f"{age:.1f}"]
+
+    def _cpu_seconds(self) -> float:
+        """CPU time of the actors so far, from Linux."""
+        ticks = 0
+        for process in getattr(self.engine, "_processes", {}).values():
+            stat = Path(f"/proc/{process.rpartition(':')[2]}/stat").read_text(encoding="utf-8")
+            ticks += sum(map(int, stat.rpartition(")")[2].split()[11:13]))  # user and system
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _drain(self) -> None:
+        """Let the actors finish their tasks, so that they do not disturb the next side."""
+        if isinstance(self.engine, RayEngine):
+            tasks = list(self.engine._tasks)
+            ray.wait(tasks, num_returns=len(tasks))
+            self.engine._receive(0.0)
+            self.engine._backlog.clear()
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    begin = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - begin
+
+
+def _parts_table(parts: Components) -> str:
+    """What one task of an actor and one update of the learner consist of, measured one after the
+    other in this process; and bytes."""
+    seconds: dict[str, float] = {}
+    arrays = {name: tensor.numpy() for name, tensor in parts.agent.policy.state_dict().items()}
+    actor = SelfPlayActor(to_plain(load_config("train", [*WORDS])), os.getcwd(), [])
+    actor.play(Weights(1, 0.0, arrays), GAMES_PER_TASK, 0, "warm up")
+    weights = Weights(2, 0.0, arrays)
+    with _timed(seconds, "publishing weights"):
+        published = ray.put(weights)
+    with _timed(seconds, "fetching weights"):
+        ray.get(published)
+    with timed_networks() as spent, _timed(seconds, "playing"):
+        games = actor.play(weights, GAMES_PER_TASK, 0, "measured")
+    with _timed(seconds, "sending games"):
+        sent = ray.put(games)
+    with _timed(seconds, "receiving games"):
+        received = ray.get(sent)
+    with _timed(seconds, "learning"):
+        parts.learner.update(received.trajectories, received.final_states, 0.0)
+    network = spent[0]
+    of_actor = {"network": network, "tree and rules": seconds["playing"] - network}
+    of_actor |= {name: seconds[name] for name in ("fetching weights", "sending games")}
+    of_learner = {"receiving games": seconds["receiving games"] * BATCH / GAMES_PER_TASK}
+    of_learner |= {name: seconds[name] for name in ("learning", "publishing weights")}
+    tables = [
+        rows([who, "ms", "fraction"], _fractions(figures))
+        for who, figures in {
+            f"actor, task of {GAMES_PER_TASK} games": of_actor,
+            f"learner, update of {BATCH} games": of_learner,
+        }.items()
+    ]
+    worker: Any = ray._private.worker.global_worker  # type: ignore[attr-defined]
+    serialize = worker.get_serialization_context().serialize
+    moves = len(games.trajectories) / GAMES_PER_TASK
+    game_bytes = short(serialize(games).total_bytes / GAMES_PER_TASK)
+    sizes = [[f"a game, {moves:.1f} moves", game_bytes]]
+    sizes.append(["the weights", short(serialize(weights).total_bytes)])
+    return "\n\n".join([*tables, rows(["sent", "bytes"], sizes)])
+
+
+def _fractions(seconds: dict[str, float]) -> list[list[str]]:
+    total = sum(seconds.values())
+    return [[name, f"{1000 * each:.1f}", f"{each / total:.1%}"] for name, each in seconds.items()]
