@@ -21,7 +21,7 @@ from rlgames.training.components import Components, build_components
 from rlgames.training.ray_engine import RayEngine
 from rlgames.training.ray_library import ray
 
-BATCH, UPDATES, GAMES_PER_TASK = 256, 4, 128
+BATCH, UPDATES, GAMES_PER_TASK = 256, 30, 128
 """Games per update; updates that are timed, after one that is not; games per task."""
 
 WORDS = [
@@ -147,7 +147,7 @@ def _parts_table(parts: Components) -> str:
             f"learner, update of {BATCH} games": of_learner,
         }.items()
     ]
-    worker: Any = ray._private.worker.global_worker  # type: ignore[attr-defined]
+    worker: Any = ray._private.worker.global_worker
     serialize = worker.get_serialization_context().serialize
     moves = len(games.trajectories) / GAMES_PER_TASK
     game_bytes = short(serialize(games).total_bytes / GAMES_PER_TASK)
