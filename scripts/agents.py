@@ -17,10 +17,9 @@ from rlgames.runs.shipped import FOLDER
 
 AGENTS = {
     "2048": [
-        "experiment=2048_ntuple",
+        "game=2048",
         "policy.tuples=[[0,1,2,3],[4,5,6,7],[0,1,4,5],[1,2,5,6],[5,6,9,10]]",
-        *("policy.num_cell_values=12", "games=1000", "batch=128", "log_every=250"),
-        *("eval_every=500", "eval_games=10"),
+        "policy.num_cell_values=12",
     ],
     "battleship": [
         *("game=battleship", "games=20000", "lr=0.003", "policy.layers=[64]"),

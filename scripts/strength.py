@@ -15,7 +15,7 @@ from typing import Any
 from reproduce import solve_cases
 from results import MISSING, TILES, Figures, mean, over, rows, scores
 from results_battleship import CASES
-from steps import ONE, Step, main, measure, train
+from steps import ONE, SEEDS, Step, main, measure, train
 
 FIVE = range(5)
 FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "format=json")
@@ -29,9 +29,13 @@ BEGUN = {
 }
 """The runs that start from the weights of others."""
 
+EXACT_PLIES = (1, 5)
+DEPTH = ("search.plies=5",)
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 NAMES_2048 = {
+    "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, one ply",
+    "2048_long": "the same, three times as many games, one ply",
     "2048_td_lambda": "value network by temporal differences, one ply",
     "2048_ppo": "policy network by policy gradient, one evaluation",
 }
@@ -52,7 +56,9 @@ def seconds(steps: Figures, name: str) -> list[float]:
 
 def tiles() -> list[Step]:
     steps = [
-        *train("2048_ntuple", "experiment=2048_ntuple", weight=1300, seeds=ONE),
+        *train("2048", "experiment=2048", weight=90, seeds=ONE),
+        *train("2048_ntuple", "experiment=2048_ntuple", weight=1000, seeds=ONE),
+        *train("2048_long", "experiment=2048_ntuple", "games=750000", weight=3600, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
@@ -63,8 +69,8 @@ def tiles() -> list[Step]:
         steps += measure("played", name, "games=1000", "solve_seconds=0", weight=20, seeds=ONE)
     small = ("games=10000", "solve_seconds=0")
     steps += measure("played", "2048_3x3_finetuned", *small, weight=20, seeds=ONE)
-    two_plies = ("search=expectimax", "games=400", "solve_seconds=0")
-    return steps + measure("two_plies", "2048_ntuple", *two_plies, weight=200, seeds=ONE)
+    plies = ("search=expectimax", "search.plies=3", "games=100", "solve_seconds=0")
+    return steps + measure("three_plies", "2048_long", *plies, weight=800, seeds=ONE)
 
 
 def lines() -> list[Step]:
@@ -79,7 +85,18 @@ def lines() -> list[Step]:
     run = "{connect4_alphazero/0}"
     players = ("random", "win_or_block", run, run + "+mcts")
     words = ("value_losses", *players, *SEARCH, "format=json")
-    return [*steps, Step("value_losses", words, 60)]
+    return [*steps, Step("value_losses", words, 60), *first_seat()]
+
+
+def first_seat() -> list[Step]:
+    """n-tuples against exact play, moving first, with one ply and with several."""
+    steps = train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
+    runs = [f"{{connect4_ntuple/{seed}}}" for seed in SEEDS]
+    for plies in EXACT_PLIES:
+        players = runs if plies == 1 else [f"{run}+alphabeta" for run in runs]
+        words = ("connect4_exact", *players, "games=200", *([] if plies == 1 else DEPTH))
+        steps.append(Step(f"connect4_exact_{plies}", (*words, "format=json"), 100))
+    return steps
 
 
 def sea() -> list[Step]:
@@ -104,9 +121,9 @@ def of_2048(steps: Figures) -> str:
     for name, what in NAMES_2048.items():
         played = steps.reports(name, "played")
         body.append((what, *scores(played), mean(steps.seconds(name), 0)))
-    searched = steps.reports("2048_ntuple", "two_plies")
+    searched = steps.reports("2048_long", "three_plies")
     took = over(searched, "wall_seconds", digits=0)
-    body.append(("the n-tuple network, two plies, 400 games", *scores(searched), took))
+    body.append(("the last n-tuple network, three plies, 100 games", *scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
     small = over(steps.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
     said = SMALL.format(score=small, seconds=mean(seconds(steps, "2048_3x3_finetuned"), 0))
@@ -141,7 +158,22 @@ def of_connect4(steps: Figures) -> str:
     return (
         f"### Connect 4\n\n{rows(head, body)}\n\nTrained by self-play for {took} s.\n\n"
         + losses(steps)
+        + "\n\n"
+        + exact_games(steps)
     )
+
+
+def exact_games(steps: Figures) -> str:
+    """Games in the first seat against exact play."""
+    body = []
+    for plies in EXACT_PLIES:
+        counts = steps.report(f"connect4_exact_{plies}") or {}
+        counts.pop("wall_seconds", None)
+        shown = ["; ".join(str(of[n]) for of in counts.values()) or MISSING for n in range(3)]
+        body.append([str(plies), *shown])
+    took = mean(steps.seconds("connect4_ntuple"), 0)
+    head = ("plies (semicolons separate seeds)", "won", "drawn", "lost")
+    return f"{rows(head, body)}\n\n{EXACT.format(seconds=took)}"
 
 
 def losses(steps: Figures) -> str:
@@ -216,9 +248,10 @@ INTRODUCTION = """## How far two cores go
 Written by `make strength` (scripts/strength.py) on {today}. Greedy play of the
 checkpoint that evaluations during training selected, one network evaluation or one ply, unless
 noted; games that selected nothing, or every layout; 95% intervals; seconds are wall-clock time of
-one training run on one thread, regardless of other load on the machine."""
+one training run, on two threads for 2048's n-tuples and on one otherwise, regardless of other load
+on the machine."""
 
-SMALL = """Seconds are training time; in the row of two plies, they are the time of its games.
+SMALL = """Seconds are training time; in the row of three plies, they are the time of its games.
 On 3×3 an n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10,000
 games after {seconds} s; the optimum is 5,468.49.
 Published for four six-tuples after 100,000 games: 2048 in 91% of games."""
@@ -232,6 +265,11 @@ LOSSES = """Moves that lose value, in % of the positions of each class. The posi
 from random moves, labeled by our solver and, early in the game, by bitbully
 (scripts/label_connect4.py). The two columns on the right are published figures for other
 positions of the same classes."""
+
+
+EXACT = """n-tuples (`connect4_ntuple`, trained for {seconds} s) in the first seat, where every game
+can be won, against replies with the best exact score, all equally likely: they delay a loss as long
+as possible (scripts/connect4_exact.py). Published for the best of ten runs, one ply: 91% won."""
 
 
 def section(out: Path) -> str:
