@@ -462,7 +462,7 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
     facts = json.loads((run / "run.json").read_text())
     assert (facts["figure"], facts["best_by"]) == ("points", "exploitability")
     assert 0.4 < facts["results"]["random"] < 0.6
-    words = ["game=2048", "board=2", "columns=2", *words[1:], "solve_seconds=0"]
+    words = ["experiment=2048_mlp", "board=2", "columns=2", *words[1:], "solve_seconds=0"]
     run = package.train([*words, f"out={tmp_path}/slide"])
     events = EventAccumulator(str(run)).Reload()
     assert [scalar.step for scalar in events.Scalars("reference/score/random")] == [0, 40]

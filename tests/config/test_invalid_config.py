@@ -112,7 +112,7 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         game = components.build_game(cfg)
         made = components.build_policy(cfg, game, torch.Generator())
         settings = components.arguments(cfg.policy)
-        settings.pop("canonical")
+        settings.pop("canonical", None)
         network = load_part("policy", cfg.policy.name)
         make = partial(network, game, value=True, rng=torch.Generator(), **settings)
         counted = count_parameters(make)
