@@ -107,7 +107,11 @@ def test_an_evaluation_that_cannot_be_held_in_memory_is_refused(typed, monkeypat
 
 
 def test_the_weights_of_a_network_are_counted_without_making_it():
-    for words in (["game=2048", "policy=mlp"], ["game=tictactoe", "policy=conv"], ["game=2048", "policy=staged"]):
+    for words in (
+        ["game=2048", "policy=mlp"],
+        ["game=tictactoe", "policy=conv"],
+        ["game=2048", "policy=staged"],
+    ):
         cfg = load_config("train", words)
         game = components.build_game(cfg)
         made = components.build_policy(cfg, game, torch.Generator())
