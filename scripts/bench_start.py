@@ -52,7 +52,7 @@ JOBS = {
     **{
         f"training on connect4, batch {batch}": [
             *TRAIN,
-            *("game=connect4", f"batch={batch}", f"games={2 * batch}"),
+            *("experiment=connect4_mlp", f"batch={batch}", f"games={2 * batch}"),
         ]
         for batch in (64, 1024, 8192)
     },

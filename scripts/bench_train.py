@@ -76,7 +76,7 @@ SAME_SIGHT = {"policy gradient": ["experiment=ramesh_case2_tuned", "eval_every=4
 
 LEARNERS = {
     "ppo, tictactoe": ["experiment=tictactoe", "games=60000"],
-    "ppo, connect4": ["experiment=connect4", "games=12000"],
+    "ppo, connect4": ["experiment=connect4_mlp", "games=12000"],
     "ppo, salvo case 2": ["experiment=ramesh_case2_tuned", "games=15000"],
     "ppo, 2048": ["experiment=2048_ppo", "games=600"],
     "reinforce, battleship": ["experiment=landy_tuned", "learner=reinforce", "games=20000"],

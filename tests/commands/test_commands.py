@@ -333,7 +333,8 @@ def test_2048_is_spelt_like_that_everywhere(rlgames, tmp_path, monkeypatch):
     assert "2048" in rlgames("train", "game=2047").stderr
 
 
-SMALL_CONNECT4 = ["game=connect4", "games=60", "batch=20", "policy.layers=[8]", "eval_games=20"]
+SMALL_CONNECT4 = ["experiment=connect4_mlp", "games=60", "batch=20", "policy.layers=[8]"]
+SMALL_CONNECT4 += ["eval_games=20"]
 
 
 @pytest.mark.parametrize(

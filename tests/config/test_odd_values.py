@@ -218,7 +218,9 @@ def test_whole_configs_hold_what_was_typed(option, key, value):
 
 
 HUGE = {
-    "train game=connect4 best_by=exploitability policy.layers=[4096,4096]": "too large for best_by",
+    "train experiment=connect4_mlp best_by=exploitability policy.layers=[4096,4096]": (
+        "too large for best_by"
+    ),
     "train game=tictactoe eval_games=100000000": "eval_games=100000000 may need",
     "train game=tictactoe policy=conv policy.channels=[4096,4095]": "167,895,039 weights",
     "train game=tictactoe learner=dqn policy.layers=[4096,4096]": "sampling=epsilon_greedy fits",

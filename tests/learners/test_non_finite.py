@@ -81,7 +81,7 @@ def test_non_finite_scores_are_rejected(rule, bad):
 
 
 def test_permuted_rows_have_permuted_greedy_moves_and_values():
-    cfg = load_config("train", ["game=connect4"])
+    cfg = load_config("train", ["experiment=connect4_mlp"])
     game = build_game(cfg)
     policy = build_policy(cfg, game, rng())
     agent = Agent(game, policy, Argmax())

@@ -84,7 +84,7 @@ def test_an_arena_says_it_too(capsys):
 
 
 def test_a_run_says_it_too(tmp_path, capsys):
-    words = ["game=connect4", "eval_opponent=exact", "eval_opponent.move_positions=100"]
+    words = ["experiment=connect4_mlp", "eval_opponent=exact", "eval_opponent.move_positions=100"]
     words += ["games=20", "batch=10", "eval_games=1", "policy.layers=[4]", f"out={tmp_path}/run"]
     result = train(load_config("train", words))
     facts = json.loads((tmp_path / "run/run.json").read_text())

@@ -19,12 +19,12 @@ from processes import metrics_without_times
 
 import rlgames as package
 from rlgames.commands.resume import load_resumable
+from rlgames.config import registry
 from rlgames.config.checks import from_plain, to_plain, to_yaml
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.loggers import logger as loggers_module
 from rlgames.runs.loggers.logger import Logger, Loggers, RunResults, RunStart, valid_run_ids
 from rlgames.training.run import resume
 
@@ -120,7 +120,7 @@ def test_a_config_from_a_file_has_its_loggers_or_those_that_are_typed(tmp_path):
 def test_a_missing_package_is_named_with_its_extra_before_anything_is_written(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(loggers_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
     with pytest.raises(ConfigError) as error:
         train(tmp_path / "run", "logger=[csv,mlflow]")
     assert error.value.error == "logger=mlflow needs mlflow, which is not installed"
