@@ -15,6 +15,22 @@ import rlgames
 from rlgames.core.untrusted import sanitized
 from rlgames.runs.shipped import FOLDER
 
+CONNECT4_CORNERS = {
+    (0, 1, 2, 3, 7, 8, 9, 10): [row + column for row in (0, 7, 14, 21, 28) for column in (0, 1)],
+    (0, 1, 7, 8, 14, 15, 21, 22): [row + column for row in (0, 7, 14) for column in (0, 1, 2)],
+    (0, 1, 7, 8, 15, 16, 23, 24): [row + column for row in (0, 7, 14) for column in (0, 1, 2, 3)],
+}
+"""Blocks of 2x4 and 4x2 cells and two diagonals side by side, and the cells where they begin. Each
+also stands for its mirror image."""
+
+CONNECT4_TUPLES = str(
+    [
+        [corner + cell for cell in cells]
+        for cells, corners in CONNECT4_CORNERS.items()
+        for corner in corners
+    ]
+).replace(" ", "")
+
 AGENTS = {
     "2048": [
         "game=2048",
@@ -31,8 +47,8 @@ AGENTS = {
         *("eval_every=4000", "solve_seconds=0"),
     ],
     "connect4": [
-        *("experiment=connect4_alphazero", "games=8000", "batch=256", "policy.layers=[128,128]"),
-        *("learner.updates_per_batch=50", "eval_every=1000", "eval_games=200", "solve_seconds=0"),
+        *("game=connect4", f"policy.tuples={CONNECT4_TUPLES}", "policy.num_cell_values=3"),
+        *("games=2000000", "eval_every=2000000"),
     ],
     "gomoku": [
         *("experiment=null", "game=gomoku", "board=9", "reward=outcome", "games=20000"),
