@@ -11,7 +11,7 @@ from rlgames.games.k_in_a_row import KInARow, KInARowState
 OPEN = 3
 """The value of an empty cell where a stone can fall."""
 
-NUM_TUPLES, MAX_LENGTH = 70, 8
+DEFAULT_NUM_TUPLES, MAX_LENGTH = 70, 8
 """The number and the length of default tuples (Thill, Koch and Konen 2012)."""
 
 
@@ -39,19 +39,20 @@ def digits(game: KInARow, state: KInARowState, num_cell_values: int) -> Tensor:
     return cells + OPEN * is_open
 
 
-def default_tuples(game: KInARow) -> list[list[int]]:
-    """NUM_TUPLES random walks over neighboring cells, the same at each call; or all cells of a
-    board with at most nine."""
+def random_walks(game: KInARow, num_tuples: int | None = None) -> list[list[int]]:
+    """Random walks over neighboring cells, the same at each call, as many as num_tuples, or
+    DEFAULT_NUM_TUPLES; or all cells of a board with at most nine. Small boards may have fewer."""
     num_cells = game.rows * game.columns
     if num_cells <= MAX_LENGTH + 1:
         return [list(range(num_cells))]
     symmetries, generator = game.symmetries(), random.Random(0)
     tuples: dict[frozenset[int], list[int]] = {}
-    for _ in range(100 * NUM_TUPLES):  # small boards may have fewer
+    num_tuples = num_tuples or DEFAULT_NUM_TUPLES
+    for _ in range(100 * num_tuples):
         cells = _walk(game, MAX_LENGTH, generator)
         canonical = min(sorted(view) for view in symmetries[:, cells].tolist())
         tuples.setdefault(frozenset(canonical), canonical)
-        if len(tuples) == NUM_TUPLES:
+        if len(tuples) == num_tuples:
             break
     return list(tuples.values())
 

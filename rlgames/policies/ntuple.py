@@ -43,13 +43,15 @@ class Ntuple(AfterstateValues):
 
     tuples: the cells of each tuple, numbered from 0 in rows from the top; None: DEFAULT_SHAPES in
         all positions on the board, or the whole board if it has at most six cells; in k in a row
-        those of rlgames.policies.line_tuples.
+        the random walks of rlgames.policies.line_tuples.
+    num_tuples: how many random walks; None: their default. In k in a row without tuples only.
     num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
     table_size: the most values per tuple. A tuple with more possible contents gets a HashedTable,
         which allocates values as they are first updated. None: no limit. In 2048 only.
-    Raises ValueError for other games, cells off the board and tables that are too large.
+    Raises ValueError for other games, cells off the board, tables that are too large and a
+    num_tuples that has no effect.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Ntuple(AfterstateValues):
         num_cell_values: int,
         init_value: float,
         table_size: int | None = None,
+        num_tuples: int | None = None,
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048 | KInARow):
@@ -68,11 +71,16 @@ class Ntuple(AfterstateValues):
                 f"{game.spec.name}"
             )
         self.has_lines = isinstance(game, KInARow)
+        if num_tuples is not None and not (self.has_lines and tuples is None):
+            raise ValueError(
+                f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
+                "policy.tuples=; leave it out"
+            )
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
         if isinstance(game, KInARow):
             self.num_cell_values = line_tuples.cell_values(game, num_cell_values, table_size)
-            tuples = line_tuples.default_tuples(game) if tuples is None else tuples
+            tuples = line_tuples.random_walks(game, num_tuples) if tuples is None else tuples
         if tuples is None:
             tuples = default_tuples(game.rows, game.columns, symmetries)
         _check_tuples(tuples, self.num_cell_values, table_size, num_cells)

@@ -9,7 +9,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
-from rlgames.policies.line_tuples import default_tuples
+from rlgames.policies.line_tuples import random_walks
 from rlgames.policies.ntuple import Ntuple
 from rlgames.rollouts.play import collect_games
 
@@ -100,11 +100,13 @@ def test_a_win_is_worth_its_reward_and_nothing_in_progress_is_worth_as_much():
     assert policy.best(game, last).tolist() == [5.0]
 
 
-def test_default_tuples_are_distinct_walks_and_the_same_at_each_call():
+def test_random_walks_are_distinct_walks_and_the_same_at_each_call():
     game, _ = BOARDS["connect4"]
-    tuples = default_tuples(game)
-    assert tuples == default_tuples(game)
+    tuples = random_walks(game)
+    assert tuples == random_walks(game)
     assert [len(set(each)) for each in tuples] == [8] * 70
+    assert random_walks(game, 90)[:70] == tuples
+    assert len({frozenset(each) for each in random_walks(game, 160)}) == 160
     mirror = torch.arange(42).view(6, 7).flip(1).flatten()
     sides = [frozenset((frozenset(t), frozenset(mirror[t].tolist()))) for t in tuples]
     assert len(set(sides)) == 70
@@ -113,9 +115,10 @@ def test_default_tuples_are_distinct_walks_and_the_same_at_each_call():
         for row, column in rows_columns:
             distances = [max(abs(row - r), abs(column - c)) for r, c in rows_columns]
             assert sorted(distances)[1] == 1
-    assert default_tuples(BOARDS["tictactoe"][0]) == [list(range(9))]
-    assert all(len(each) == 8 for each in default_tuples(KInARow(2, 5, 3, True)))
-    assert all(max(each) < 12 for each in default_tuples(KInARow(1, 12, 3, True)))
+    assert random_walks(BOARDS["tictactoe"][0]) == [list(range(9))]
+    assert random_walks(BOARDS["tictactoe"][0], 160) == [list(range(9))]
+    assert all(len(each) == 8 for each in random_walks(KInARow(2, 5, 3, True)))
+    assert all(max(each) < 12 for each in random_walks(KInARow(1, 12, 3, True)))
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,7 @@ def test_default_tuples_are_distinct_walks_and_the_same_at_each_call():
         (["policy.num_cell_values=2"], "use 3 or more"),
         (["policy.table_size=100"], "hashes tuples of 2048"),
         (["policy.tuples=[[0,42]]"], "from 0 to 41"),
+        (["policy.num_tuples=9", "policy.tuples=[[0,1]]"], "num_tuples=9 counts the random"),
         (["learner.backup=sampled"], "use learner.backup=minimax"),
         (["reward.loss=-0.5"], "sum to zero"),
         (["reward.draws=[1,0]"], "sum to zero"),

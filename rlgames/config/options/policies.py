@@ -66,6 +66,7 @@ class TableConfig:
 class NtupleConfig:
     name: str = "ntuple"
     tuples: list[list[int]] | None = key(None, 0, 63)
+    num_tuples: int | None = key(None, 1, 10_000)
     num_cell_values: int = key(16, 2, 66)
     table_size: int | None = key(None, 1, 10**9)
     init_value: float = key(0.0, -1e9, 1e9)
