@@ -48,6 +48,7 @@ coverage: .venv/installed
 check: format-check lint types coverage
 
 bench: .venv/installed
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
 	$(BIN)/python scripts/bench.py
 
 bench-peers: .venv/installed .venv-bench/installed

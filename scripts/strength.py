@@ -35,7 +35,7 @@ SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, one ply",
-    "2048_long": "the same, three times as many games, one ply",
+    "2048_long": "the same, 900,000 games, one ply",
     "2048_td_lambda": "value network by temporal differences, one ply",
     "2048_ppo": "policy network by policy gradient, one evaluation",
 }
@@ -58,7 +58,7 @@ def tiles() -> list[Step]:
     steps = [
         *train("2048", "experiment=2048", weight=90, seeds=ONE),
         *train("2048_ntuple", "experiment=2048_ntuple", weight=1000, seeds=ONE),
-        *train("2048_long", "experiment=2048_ntuple", "games=750000", weight=3600, seeds=ONE),
+        *train("2048_long", "experiment=2048_ntuple", "games=900000", weight=3600, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
@@ -89,9 +89,9 @@ def lines() -> list[Step]:
 
 
 def first_seat() -> list[Step]:
-    """n-tuples against exact play, moving first, with one ply and with several."""
+    """The final n-tuples against exact play, moving first, with one ply and with several."""
     steps = train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
-    runs = [f"{{connect4_ntuple/{seed}}}" for seed in SEEDS]
+    runs = [f"{{connect4_ntuple/{seed}}}/checkpoints/latest.safetensors" for seed in SEEDS]
     for plies in EXACT_PLIES:
         players = runs if plies == 1 else [f"{run}+alphabeta" for run in runs]
         words = ("connect4_exact", *players, "games=200", *([] if plies == 1 else DEPTH))
@@ -267,9 +267,10 @@ from random moves, labeled by our solver and, early in the game, by bitbully
 positions of the same classes."""
 
 
-EXACT = """n-tuples (`connect4_ntuple`, trained for {seconds} s) in the first seat, where every game
-can be won, against replies with the best exact score, all equally likely: they delay a loss as long
-as possible (scripts/connect4_exact.py). Published for the best of ten runs, one ply: 91% won."""
+EXACT = """The final n-tuples (`connect4_ntuple`, trained for {seconds} s) in the first seat, where
+every game can be won, against replies with the best exact score, all equally likely: they delay a
+loss as long as possible (scripts/connect4_exact.py). Published for the best of ten runs, one ply:
+91% won."""
 
 
 def section(out: Path) -> str:
