@@ -31,6 +31,8 @@ BEGUN = {
 
 EXACT_PLIES = (1, 5)
 DEPTH = ("search.plies=5",)
+NTUPLES = [f"{{connect4_ntuple/{seed}}}/checkpoints/latest.safetensors" for seed in SEEDS]
+SEARCHED_NTUPLES = [f"{run}+alphabeta" for run in NTUPLES]
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
@@ -82,18 +84,18 @@ def lines() -> list[Step]:
     for whom in ("random", "win_or_block"):
         against = f"opponent={whom}"
         steps += measure(whom, "connect4_alphazero", against, "games=10000", weight=20, seeds=ONE)
+    steps += train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
     run = "{connect4_alphazero/0}"
-    players = ("random", "win_or_block", run, run + "+mcts")
+    players = ("random", "win_or_block", run, run + "+mcts", *NTUPLES, *SEARCHED_NTUPLES)
     words = ("value_losses", *players, *SEARCH, "format=json")
     return [*steps, Step("value_losses", words, 60), *first_seat()]
 
 
 def first_seat() -> list[Step]:
     """The final n-tuples against exact play, moving first, with one ply and with several."""
-    steps = train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
-    runs = [f"{{connect4_ntuple/{seed}}}/checkpoints/latest.safetensors" for seed in SEEDS]
+    steps = []
     for plies in EXACT_PLIES:
-        players = runs if plies == 1 else [f"{run}+alphabeta" for run in runs]
+        players = NTUPLES if plies == 1 else SEARCHED_NTUPLES
         words = ("connect4_exact", *players, "games=200", *([] if plies == 1 else DEPTH))
         steps.append(Step(f"connect4_exact_{plies}", (*words, "format=json"), 100))
     return steps
@@ -183,12 +185,16 @@ def losses(steps: Figures) -> str:
         return MISSING
     counts.pop("wall_seconds")
     names = ("random", "win_or_block", "network", "network, 400 simulations")
+    seeds = ("n-tuples", "n-tuples, 5 plies")
     body = []
     for group, published in PUBLISHED.items():
-        shares = [f"{100 * of[group][0] / of[group][2]:.0f}" for of in counts.values()]
+        shares = [100 * of[group][0] / of[group][2] for of in counts.values()]
+        one = [f"{share:.0f}" for share in shares[: len(names)]]
         _, could, count = next(iter(counts.values()))[group]
-        body.append((f"{group} ({count}, {could})", *shares, *published))
-    head = ("positions (number, number with a losing move)", *names, *PEERS)
+        middle = len(names) + len(SEEDS)
+        means = [mean(each, 1) for each in (shares[len(names) : middle], shares[middle:])]
+        body.append((f"{group} ({count}, {could})", *one, *means, *published))
+    head = ("positions (number, number with a losing move)", *names, *seeds, *PEERS)
     return f"{rows(head, body)}\n\n{LOSSES}"
 
 
@@ -261,10 +267,10 @@ weights of `ramesh_case2_occupancy`, whose seconds are included, and continues w
 `ramesh_case2_finetuned`.
 Always shooting at the likeliest cell takes 12.176 turns."""
 
-LOSSES = """Moves that lose value, in % of the positions of each class. The positions are our own,
-from random moves, labeled by our solver and, early in the game, by bitbully
-(scripts/label_connect4.py). The two columns on the right are published figures for other
-positions of the same classes."""
+LOSSES = """Moves that lose value, in % of the positions of each class; for n-tuples
+(`connect4_ntuple`, final), the mean of three seeds. The positions are our own, from random moves,
+labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py). The two
+columns on the right are published figures for other positions of the same classes."""
 
 
 EXACT = """The final n-tuples (`connect4_ntuple`, trained for {seconds} s) in the first seat, where

@@ -55,17 +55,19 @@ def played(moves: str) -> Board:
     return board
 
 
-def losses(player: Player, positions: Positions, rng: torch.Generator) -> dict[str, list[int]]:
+def count_losses(
+    player: Player, positions: Positions, rng: torch.Generator
+) -> dict[str, list[int]]:
     """By class: moves that lost value, positions where one could, and all positions."""
     action = player.choose(positions.state, rng)
     best = positions.outcome.amax(1)
     lost = positions.outcome.gather(1, action[:, None])[:, 0] < best
     could = ((positions.outcome > -2) & (positions.outcome < best[:, None])).any(1)
-    losses = {}
+    counts = {}
     for name in dict.fromkeys(positions.group):
         rows = torch.tensor([group == name for group in positions.group])
-        losses[name] = [int(lost[rows].sum()), int(could[rows].sum()), int(rows.sum())]
-    return losses
+        counts[name] = [int(lost[rows].sum()), int(could[rows].sum()), int(rows.sum())]
+    return counts
 
 
 def main(words: Sequence[str]) -> int:
@@ -75,18 +77,18 @@ def main(words: Sequence[str]) -> int:
     cfg, game, players = competitors(names, ["game=connect4", *overrides])
     assert isinstance(game, KInARow)
     positions = Positions.read(FILE, game)
-    losses = {
-        name: losses(player, positions, make_generator(cfg.seed, "eval"))
+    counts = {
+        name: count_losses(player, positions, make_generator(cfg.seed, "eval"))
         for name, player in zip(names, players, strict=True)
     }
     if cfg.format == "json":
-        print(json.dumps(losses))
+        print(json.dumps(counts))
         return 0
     print("| value-losing moves | " + " | ".join(names) + " |")
     print("|---|" + "---|" * len(names))
     for group in dict.fromkeys(positions.group):
-        _, could, count = losses[names[0]][group]
-        shares = [f"{losses[name][group][0] / count:.1%}" for name in names]
+        _, could, count = counts[names[0]][group]
+        shares = [f"{counts[name][group][0] / count:.1%}" for name in names]
         print(f"| {group} ({count}, {could} allow one) | " + " | ".join(shares) + " |")
     return 0
 

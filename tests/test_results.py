@@ -17,11 +17,13 @@ import dedieu_amar  # noqa: E402
 import open_questions  # noqa: E402
 import reproduce  # noqa: E402
 import results_page  # noqa: E402
+import strength  # noqa: E402
 from results import Figures, mean  # noqa: E402
 from results_battleship import CASES, RULES, first_below, last_window, random_turns  # noqa: E402
 from steps import Step  # noqa: E402
 
 STEPS = [*reproduce.battleship(), *reproduce.lines(), *dedieu_amar.steps()]
+STRENGTH = [*strength.tiles(), *strength.lines(), *strength.sea()]
 
 
 def lines(*values, every=100):
@@ -96,10 +98,11 @@ def _plain(word):
 
 
 @pytest.mark.slow
-def test_every_training_of_the_page_can_be_composed():
-    names = {step.name for step in STEPS}
-    assert len(names) == len(STEPS)
-    for step in STEPS:
+@pytest.mark.parametrize("steps", [STEPS, STRENGTH], ids=["reproduce", "strength"])
+def test_every_training_of_the_page_can_be_composed(steps):
+    names = {step.name for step in steps}
+    assert len(names) == len(steps)
+    for step in steps:
         assert set(step.needs) <= names
         if step.words[0] == "train" and step.name.endswith("/0"):
             words = [word for word in step.words[1:] if not word.startswith("teacher=")]

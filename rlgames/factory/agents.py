@@ -26,6 +26,7 @@ from rlgames.factory.components import (
 )
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
+from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
@@ -145,15 +146,18 @@ def load_shipped_agent(cfg: DictConfig) -> Agent | None:
 def init_policy_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
     """Load the weights of a run into the policy that cfg describes.
 
-    A value head that only the policy has keeps its initial weights; one that only the run has is
-    left out. Raises ConfigError if the run has another game or policy, or may have seen layouts
-    that cfg holds out.
+    N-tuples may have other stages. A value head that only the policy has keeps its initial weights;
+    one that only the run has is left out. Raises ConfigError if the run has another game or policy,
+    or may have seen layouts that cfg holds out.
     """
     if not os.path.exists(run):  # Path.exists raises for names that are too long
         raise ConfigError(f"there is no run at {run}", "init_from= names a run or a checkpoint")
     checkpoint = Checkpoint.read(checkpoint_path(run))
-    _check_same_parts(run, from_plain(checkpoint.config), cfg)
+    trained = from_plain(checkpoint.config)
+    _check_same_parts(run, trained, cfg)
     weights, initial = checkpoint.policy, policy.state_dict()
+    if isinstance(policy, Ntuple):
+        weights = policy.promote(weights, trained.policy.get("stage_tiles") or ())
     loaded = {
         name: tensor
         for name, tensor in weights.items()
@@ -169,7 +173,7 @@ def init_policy_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
 
 def _check_same_parts(run: Path, trained: DictConfig, cfg: DictConfig) -> None:
     """Raises ConfigError unless the weights of a run fit cfg."""
-    for group, ignored in (("game", RULES_OUTSIDE_POLICIES), ("policy", ("init",))):
+    for group, ignored in (("game", RULES_OUTSIDE_POLICIES), ("policy", ("init", "stage_tiles"))):
         old, new = dict(trained[group]), dict(cfg[group])
         for name in new:
             if name not in ignored and old.get(name) != new[name]:

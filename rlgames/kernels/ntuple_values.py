@@ -39,13 +39,16 @@ class Tuple(NamedTuple):
 
 class Network(NamedTuple):
     """radix: the values of a cell, 2 to 16; larger exponents count as the last. stride: numbers
-    per entry of the table, of which the first is the value."""
+    per entry of the table, of which the first is the value. stages: the exponents from which on
+    the entries of the next stage count, at a distance of stage_size."""
 
     rows: int
     columns: int
     radix: int
     stride: int
     tuples: tuple[Tuple, ...]
+    stages: tuple[int, ...] = ()
+    stage_size: int = 0
 
 
 class CompiledNetwork:
@@ -81,7 +84,7 @@ class CompiledNetwork:
         after: Sequence[str] = (),
     ) -> Callable[..., Any]:
         """A function with a line of the body for each lookup, {} in it being the entry."""
-        lines = [*before, *_view_lines(self.network)]
+        lines = [*before, *_stage_lines(self.network), *_view_lines(self.network)]
         statements = iter(body)
         for each in self.network.tuples:
             for views in each.lookups:
@@ -91,6 +94,7 @@ class CompiledNetwork:
                 for view in views[1:]:
                     index = f"min({index}, c{view})"
                 entry = f"{index} * U({self.network.stride}) + U({each.first})"
+                entry += " + stage" if self.network.stages else ""
                 lines.append(next(statements).format(entry))
         # Numba wants the same annotations as those of the function that it stands for.
         typed = ", ".join(f"{argument}: Any" for argument in arguments)
@@ -103,10 +107,16 @@ class CompiledNetwork:
             "flip": flip,
             "transpose": transpose,
         }
-        scope["clamp_exponents"] = clamp_exponents
+        scope |= {"clamp_exponents": clamp_exponents, "has_exponent": has_exponent}
         exec(compile(source, "<n-tuple network>", "exec"), scope)
         function: Callable[..., Any] = scope[name]
         return function
+
+
+def _stage_lines(network: Network) -> list[str]:
+    """Statements that set the distance of the entries of the board's stage from the first ones."""
+    reached = [f"U(has_exponent(board, U({exponent})))" for exponent in network.stages]
+    return [f"stage = U({network.stage_size}) * ({' + '.join(reached)})"] if reached else []
 
 
 def _view_lines(network: Network) -> list[str]:
@@ -149,12 +159,18 @@ def flip(board: Bits) -> Bits:
 
 
 @jit()
+def has_exponent(board: Bits, exponent: Bits) -> bool:
+    """Whether a cell has this exponent or a larger one."""
+    low, carry = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
+    excess = (U(16) - exponent) * U(0x0101010101010101)
+    is_large = (((board & low) + excess) | (((board >> U(4)) & low) + excess)) & carry
+    return is_large != U(0)  # type: ignore[no-any-return]
+
+
+@jit()
 def clamp_exponents(board: Bits, radix: Bits) -> Bits:
     """The board with exponents of radix and more as radix - 1."""
-    low, carry = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
-    excess = (U(16) - radix) * U(0x0101010101010101)
-    is_large = (((board & low) + excess) | (((board >> U(4)) & low) + excess)) & carry
-    if is_large == U(0):
+    if not has_exponent(board, radix):
         return board
     clamped = U(0)
     for shift in range(U(0), U(64), U(4)):

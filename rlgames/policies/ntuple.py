@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from rlgames.games.game import Game, State
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.policies import line_tuples
+from rlgames.policies.hashed_table import HashedTable
 from rlgames.policies.policy import AfterstateValues
 
 MAX_TABLE_SIZE = 200_000_000
@@ -48,6 +50,8 @@ class Ntuple(AfterstateValues):
     num_cell_values: distinct exponents; larger tiles count as the last. In k in a row 3: empty, or
         with a stone of either seat; 4 and more: empty cells where a stone can fall are distinct.
     init_value: the initial value of a board.
+    stage_tiles: rising powers of two. A board whose largest tile has reached n of them has values
+        of its own, those of stage n (Wu et al. 2014). In 2048, without table_size, only.
     table_size: the most values per tuple. A tuple with more possible contents gets a HashedTable,
         which allocates values as they are first updated. None: no limit. In 2048 only.
     Raises ValueError for other games, cells off the board, tables that are too large and a
@@ -63,6 +67,7 @@ class Ntuple(AfterstateValues):
         init_value: float,
         table_size: int | None = None,
         num_tuples: int | None = None,
+        stage_tiles: Sequence[int] = (),
     ) -> None:
         super().__init__(score_scale)
         if not isinstance(game, Game2048 | KInARow):
@@ -83,33 +88,55 @@ class Ntuple(AfterstateValues):
             tuples = line_tuples.random_walks(game, num_tuples) if tuples is None else tuples
         if tuples is None:
             tuples = default_tuples(game.rows, game.columns, symmetries)
-        _check_tuples(tuples, self.num_cell_values, table_size, num_cells)
+        self.stage_exponents = self._stage_exponents(stage_tiles, table_size)
+        num_parts = 2 if self.has_lines else len(self.stage_exponents) + 1
+        _check_tuples(tuples, self.num_cell_values, table_size, num_cells, num_parts)
         self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
-        max_size = max(sizes)
         hashed = {n for n, size in enumerate(sizes) if table_size and size > table_size}
         tables = {str(number): HashedTable(table_size or 0) for number in sorted(hashed)}
         self.met = nn.ModuleDict(tables)
         for number in hashed:
             sizes[number] = self._hashed_table(number).missing_slot + 1
-        self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells, max_size)
+        self._make_lookups([symmetries[:, cells] for cells in tuples], num_cells)
         offsets = torch.tensor(sizes).cumsum(0) - torch.tensor(sizes)
         self._offsets: Tensor
         self.register_buffer("_offsets", offsets[self.tuple_of].int(), persistent=False)
         self._init_entry = init_value / len(self.tuple_of)
-        self.seat_offset = sum(sizes) if self.has_lines else 0
-        num_values = sum(sizes) + self.seat_offset
-        self.register_buffer("values", torch.full((num_values,), self._init_entry))
+        self.part_size: int = sum(sizes)  # the values of a seat or of a stage
+        self.register_buffer("values", torch.full((num_parts * sum(sizes),), self._init_entry))
         columns = enumerate(self.tuple_of.tolist())
         self._hashed_columns = [(column, number) for column, number in columns if number in hashed]
 
-    def _make_lookups(self, placements: list[Tensor], num_cells: int, max_size: int) -> None:
+    def _stage_exponents(self, stage_tiles: Sequence[int], table_size: int | None) -> list[int]:
+        """The exponents of the tiles where stages begin. Raises ValueError for tiles that no board
+        of this network has, and where there can be no stages."""
+        exponents = [tile.bit_length() - 1 for tile in stage_tiles]
+        rising = all(a < b for a, b in pairwise([0, *exponents, self.num_cell_values]))
+        if stage_tiles and (self.has_lines or table_size):
+            reason = "of k in a row" if self.has_lines else f"with policy.table_size={table_size}"
+            raise ValueError(f"policy.stage_tiles={list(stage_tiles)}: tuples {reason} have none")
+        if not rising or [1 << exponent for exponent in exponents] != list(stage_tiles):
+            raise ValueError(
+                f"policy.stage_tiles={list(stage_tiles)} needs rising powers of two from 2 to "
+                f"{1 << self.num_cell_values - 1}, as in [16384]"
+            )
+        return exponents
+
+    def promote(self, weights: dict[str, Tensor], stage_tiles: Sequence[int]) -> dict[str, Tensor]:
+        """Weights for this network from those of one with other stage_tiles: each stage gets the
+        values of the other's stage that its first board belongs to (Jaskowski 2016)."""
+        first_tiles = [0, *(1 << exponent for exponent in self.stage_exponents)]
+        stages = [sum(tile <= first for tile in stage_tiles) for first in first_tiles]
+        by_stage = weights["values"].view(len(stage_tiles) + 1, -1)
+        return weights | {"values": by_stage[stages].view(-1)}
+
+    def _make_lookups(self, placements: list[Tensor], num_cells: int) -> None:
         """Set the K lookups of a board: tuple_of, and the strides of their cells.
 
         A lookup is a tuple on a set of cells. Lookups are grouped by their number of orientations,
         that is of symmetries that put the tuple on these cells; in k in a row each has one.
-        placements: for each tuple int64 [G, n], its cells under each symmetry. max_size: the
-        largest number of contents of a tuple.
+        placements: for each tuple int64 [G, n], its cells under each symmetry.
         """
         groups: dict[int, list[tuple[int, Tensor]]] = {}
         for number, cells in enumerate(placements):
@@ -124,6 +151,7 @@ class Ntuple(AfterstateValues):
         ]
         self.tuple_of = torch.tensor([number for _, lookups in ordered for number, _ in lookups])
         # Float products are many times as fast as integer ones, and exact up to these sizes.
+        max_size = self.num_cell_values ** max(cells.shape[1] for cells in placements)
         dtype = torch.float32 if max_size <= 1 << 24 else torch.float64
         self._strides: Tensor
         self.register_buffer("_strides", torch.cat(all_strides).T.to(dtype), persistent=False)
@@ -180,10 +208,15 @@ class Ntuple(AfterstateValues):
 
     def _offsets_after(self, afterstate: Any) -> Tensor:
         """Int32 [K] or [B, K]: where the values of each lookup begin."""
-        if not self.has_lines:
+        part: Tensor
+        if self.stage_exponents:
+            reached = torch.tensor(self.stage_exponents, device=self._offsets.device)
+            part = (afterstate.tiles.amax(1, keepdim=True) >= reached).sum(1, keepdim=True).int()
+        elif self.has_lines:
+            part = 1 - afterstate.current_seat[:, None].int()
+        else:
             return self._offsets
-        seat: Tensor = 1 - afterstate.current_seat[:, None].int()
-        return self._offsets + self.seat_offset * seat
+        return self._offsets + self.part_size * part
 
     def _hashed_table(self, number: int) -> HashedTable:
         table = self.met[str(number)]
@@ -205,64 +238,6 @@ class Ntuple(AfterstateValues):
             for group, (_, lookups) in zip(groups, self._groups, strict=True)
         ]
         return torch.cat(lowest, 1)
-
-
-SLOTS_PER_BUCKET = 4
-"""Slots of a bucket: full buckets are rare, and a bucket fits in one cache line."""
-
-
-class HashedTable(nn.Module):
-    """A hash table from contents to slots, for tuples with too many contents for one slot each.
-
-    A content gets one of the slots of its bucket when it is first updated; before that its slot is
-    missing_slot, the one after all buckets. In a full bucket it replaces another content.
-
-    keys: int64 [buckets, SLOTS_PER_BUCKET], the content of each slot + 1; 0 for a free slot.
-    """
-
-    def __init__(self, table_size: int) -> None:
-        super().__init__()
-        buckets = max(1, table_size // SLOTS_PER_BUCKET)
-        self.missing_slot = buckets * SLOTS_PER_BUCKET
-        self.keys: Tensor
-        self._slot_numbers: Tensor
-        self.register_buffer("keys", torch.zeros(buckets, SLOTS_PER_BUCKET, dtype=torch.int64))
-        slot_numbers = torch.arange(1.0, SLOTS_PER_BUCKET + 1)
-        self.register_buffer("_slot_numbers", slot_numbers, persistent=False)
-
-    def lookup(self, content: Tensor) -> Tensor:
-        """Int64 [B]: the slots of contents, int64 [B]."""
-        bucket = self._bucket(content)
-        is_match = self.keys.index_select(0, bucket) == content[:, None] + 1
-        slot_number = (is_match.float() @ self._slot_numbers).long()  # from 1; 0: no match
-        slot = bucket * SLOTS_PER_BUCKET + slot_number - 1
-        return torch.where(slot_number > 0, slot, self.missing_slot)
-
-    def allocate(self, content: Tensor) -> tuple[Tensor, Tensor]:
-        """The slots of contents, int64 [B], that are about to be updated; and the new slots."""
-        missing = (self.lookup(content) == self.missing_slot).nonzero()[:, 0]
-        pending, keys = content.index_select(0, missing).unique(), self.keys.view(-1)
-        new_slots = [pending[:0]]
-        # Of several contents that choose one slot, one gets it and the others try again.
-        for attempt in range(2 * SLOTS_PER_BUCKET):
-            bucket = self._bucket(pending)
-            is_free = self.keys.index_select(0, bucket) == 0
-            victim = (pending + attempt) % SLOTS_PER_BUCKET
-            chosen = torch.where(is_free.any(1), is_free.byte().argmax(1), victim)
-            slot = bucket * SLOTS_PER_BUCKET + chosen
-            keys.scatter_(0, slot, pending + 1)
-            new_slots.append(slot)
-            pending = pending[keys[slot] != pending + 1]
-            if not len(pending):
-                break
-        slots = self.lookup(content)
-        # Contents replaced within this call share their slot: missing_slot must not be updated.
-        shared = self._bucket(content) * SLOTS_PER_BUCKET + content % SLOTS_PER_BUCKET
-        return torch.where(slots == self.missing_slot, shared, slots), torch.cat(new_slots)
-
-    def _bucket(self, content: Tensor) -> Tensor:
-        # The product's upper bits depend on all bits of the content (Fibonacci hashing).
-        return ((content * -7046029254386353131) >> 24) % len(self.keys)
 
 
 def _lookup_strides(
@@ -300,7 +275,11 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
 
 
 def _check_tuples(
-    tuples: list[list[int]], num_cell_values: int, table_size: int | None, num_cells: int
+    tuples: list[list[int]],
+    num_cell_values: int,
+    table_size: int | None,
+    num_cells: int,
+    num_parts: int,
 ) -> None:
     """Raises ValueError for cells off the board and for tables that are too large."""
     for cells in tuples:
@@ -315,7 +294,7 @@ def _check_tuples(
                 f"policy.num_cell_values={num_cell_values} use at most {max_length} cells"
             )
     sizes = [float(num_cell_values) ** len(cells) for cells in tuples]
-    needed = sum(min(size, table_size or math.inf) for size in sizes)
+    needed = num_parts * sum(min(size, table_size or math.inf) for size in sizes)
     if not tuples or needed > MAX_TABLE_SIZE:
         raise ValueError(
             f"{len(tuples)} tuples with policy.num_cell_values={num_cell_values} need "

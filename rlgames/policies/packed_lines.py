@@ -77,6 +77,6 @@ def make_network(game: KInARow, policy: Ntuple, stride: int) -> Any:
         lookups=table[:, 0].astype(np.uint64),
         deltas=(stride * table[:, 1:].T).reshape(-1).astype(np.uint64),
         empty=np.array(empty, np.uint64) * np.uint64(stride),
-        half=np.uint64(policy.seat_offset * stride),
+        half=np.uint64(policy.part_size * stride),
         tuples=np.concatenate([[0], sizes.cumsum()]).astype(np.uint64),
     )

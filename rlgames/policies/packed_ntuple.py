@@ -56,7 +56,7 @@ class PackedNtuple:
         assert isinstance(game, Game2048)
         assert isinstance(policy, Ntuple)
         self.game, self.policy = game, policy
-        network = _network(game, policy.tuples, policy.num_cell_values, stride)
+        network = _network(game, policy, stride)
         self.network, self.stride = CompiledNetwork(network), stride
         self.rows = slide_table(game.rows, game.columns)
         self._shifts = np.array(
@@ -82,18 +82,19 @@ def _position(game: Game2048, cell: int) -> int:
     return 16 * (cell // game.columns) + 4 * (cell % game.columns)
 
 
-def _network(game: Game2048, tuples: Sequence[Sequence[int]], radix: int, stride: int) -> Network:
+def _network(game: Game2048, policy: Ntuple, stride: int) -> Network:
     """The network as kernels/ntuple_values.py describes it."""
     from rlgames.kernels.ntuple_values import Network, Tuple
 
     described: list[Tuple] = []
-    first = 0
-    for cells in tuples:
+    first, radix = 0, policy.num_cell_values
+    for cells in policy.tuples:
         runs = tuple(_runs([_position(game, cell) for cell in cells]))
         lookups = tuple(tuple(views) for views in _views_by_lookup(game, cells))
         described.append(Tuple(first * stride, len(cells), runs, lookups))
         first += radix ** len(cells)
-    return Network(game.rows, game.columns, radix, stride, tuple(described))
+    stages = tuple(policy.stage_exponents)
+    return Network(game.rows, game.columns, radix, stride, tuple(described), stages, first * stride)
 
 
 def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:

@@ -33,10 +33,10 @@ def positions(game, count, most=15, seed=1):
     return game.from_exponents((tiles * is_filled).view(count, game.rows, game.columns))
 
 
-def packed_network(shape, radix):
+def packed_network(shape, radix, stage_tiles=()):
     """A network whose values are small whole numbers, so that sums are exact in any order."""
     game = Game2048(*shape)
-    policy = Ntuple(game, 1.0, TUPLES[shape], radix, 0.0)
+    policy = Ntuple(game, 1.0, TUPLES[shape], radix, 0.0, stage_tiles=stage_tiles)
     policy.values.copy_(torch.randint(0, 1000, policy.values.shape, generator=rng(5)).float())
     return game, policy, PackedNtuple(game, policy, 1)
 
@@ -57,8 +57,8 @@ def check_slides(shape, count):
         assert legal[live, action].equal(changed[live])
 
 
-def check_values(shape, count, radix):
-    game, policy, packed = packed_network(shape, radix)
+def check_values(shape, count, radix, stage_tiles=()):
+    game, policy, packed = packed_network(shape, radix, stage_tiles)
     state = positions(game, count, most=15 if shape == (4, 4) else game.num_cells + 1)
     boards, table = packed.pack(state.tiles), policy.values.numpy()
     values, sums = network_values(boards, packed.network, table)
@@ -87,6 +87,13 @@ def test_packed_boards_slide_as_the_batched_ones(shape):
 def test_packed_boards_have_the_values_of_the_batched_ones(shape, radix):
     """Also where several symmetries put a tuple on the same cells, and beyond the last value."""
     check_values(shape, 300, radix)
+
+
+@pytest.mark.parametrize(
+    ("shape", "radix", "tiles"), [((4, 4), 14, [1024, 8192]), ((3, 3), 9, [128])]
+)
+def test_packed_boards_have_the_values_of_their_stage(shape, radix, tiles):
+    check_values(shape, 300, radix, tiles)
 
 
 @pytest.mark.slow

@@ -91,11 +91,16 @@ class Reference:
 
 
 @pytest.mark.parametrize(
-    ("step_size", "td_lambda", "discount"),
-    [("constant", 0, 1.0), ("temporal_coherence", 0, 1.0), ("temporal_coherence", 0.5, 0.9)],
+    ("step_size", "td_lambda", "discount", "stage_tiles"),
+    [
+        ("constant", 0, 1.0, "[]"),
+        ("temporal_coherence", 0, 1.0, "[]"),
+        ("temporal_coherence", 0.5, 0.9, "[8,16]"),
+    ],
 )
-def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount):
+def test_it_learns_what_a_plain_loop_learns(step_size, td_lambda, discount, stage_tiles):
     words = [f"learner.step_size={step_size}", f"learner.td_lambda={td_lambda}"]
+    words += [f"policy.stage_tiles={stage_tiles}"]
     game, player, learner = agent(*words, f"reward.discount={discount}")
     pool = pool_of(game, player, 1)
     keys = {"coherent": step_size != "constant", "td_lambda": td_lambda, "discount": discount}

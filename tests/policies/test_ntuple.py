@@ -1,6 +1,7 @@
 """N-tuple networks: what they add up, how their values move, how well they play."""
 
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -55,6 +56,38 @@ def test_a_board_is_worth_what_its_tuples_hold_wherever_they_lie(rows, columns):
             total += sum(float(policy.values[first + number]) for number in least.values())
             first += marks ** len(each)
         assert float(actual[row]) == pytest.approx(total, rel=1e-5)
+
+
+def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached():
+    game = Game2048(4, 4)
+    tuples, marks = [[0, 1, 2], [1, 4, 5, 7]], 8
+    policy = Ntuple(game, 1.0, tuples, marks, 0.0, stage_tiles=[8, 64])
+    policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)))
+    state = game.from_exponents(boards(4, 4, 7) * (torch.rand(200, 4, 4, generator=rng(3)) < 0.1))
+    largest = state.tiles.amax(1)
+    stage = (largest >= 3).int() + (largest >= 6).int()
+    assert stage.unique().tolist() == [0, 1, 2]
+    for number, values in enumerate(policy.values.chunk(3)):
+        part = Ntuple(game, 1.0, tuples, marks, 0.0)
+        part.values.copy_(values)
+        members = (stage == number).nonzero()[:, 0]
+        assert policy.value(game, state[members]).equal(part.value(game, state[members]))
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "reason"),
+    [
+        ("2048", "policy.stage_tiles=[16384,8192]", "rising powers of two from 2 to 32768"),
+        ("2048", "policy.stage_tiles=[100]", "rising powers of two"),
+        ("2048", "policy.stage_tiles=[1024] policy.num_cell_values=10", "from 2 to 512"),
+        ("2048", "policy.stage_tiles=[1024] policy.table_size=1000", "policy.table_size=1000"),
+        ("tictactoe", "policy.stage_tiles=[4]", "k in a row"),
+    ],
+)
+def test_stages_begin_at_tiles_that_the_network_tells_apart(name, words, reason):
+    cfg = load_config("train", [f"game={name}", "policy=ntuple", "learner=td", *words.split()])
+    with pytest.raises(ConfigError, match=re.escape(reason)):
+        build_components(cfg)
 
 
 def test_five_tuples_lie_on_all_lines_and_squares_and_are_looked_up_once_on_each():

@@ -1,5 +1,6 @@
 """Alpha-beta search: held to the values of all positions, and honest about its budget."""
 
+import json
 import random
 import signal
 import subprocess
@@ -332,6 +333,20 @@ def test_a_solved_position_says_in_how_many_plies_it_ends():
     state = KInARow(6, 7, 4, gravity=True).parse(board)
     result = AlphaBeta(6, 7, 4).search(int(state.own[0]), int(state.occupied[0]))
     assert {result.plies(column) for column in result.columns} == {3}
+
+
+def test_fewer_moves_that_win_or_block_lose_value_than_random_ones(capsys):
+    import value_losses
+
+    players = ["random", "win_or_block"]
+    assert value_losses.main([*players, "format=json"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert list(counts) == players
+    totals = {name: torch.tensor([*counts[name].values()]).sum(0).tolist() for name in players}
+    assert totals["random"][1:] == totals["win_or_block"][1:]
+    assert 0 < totals["win_or_block"][0] < totals["random"][0] < totals["random"][1]
+    assert value_losses.main(players) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(counts["random"])
 
 
 def test_replies_of_exact_play_hurry_to_win_and_delay_a_loss():

@@ -69,6 +69,7 @@ class NtupleConfig:
     num_tuples: int | None = key(None, 1, 10_000)
     num_cell_values: int = key(16, 2, 66)
     table_size: int | None = key(None, 1, 10**9)
+    stage_tiles: list[int] = key([], 2, 2**15)
     init_value: float = key(0.0, -1e9, 1e9)
 
 
