@@ -31,6 +31,8 @@ CONNECT4_TUPLES = str(
     ]
 ).replace(" ", "")
 
+SMALL = ("policy.layers=[128,64]", "eval_every=4000")
+
 AGENTS = {
     "2048": [
         "game=2048",
@@ -41,37 +43,25 @@ AGENTS = {
         *("game=battleship", "games=20000", "lr=0.003", "policy.layers=[64]"),
         *("log_every=2000", "eval_every=4000"),
     ],
-    "breakthrough": [
-        *("experiment=null", "game=breakthrough", "rows=6", "columns=6", "reward=outcome"),
-        *("games=20000", "batch=512", "policy.layers=[32,32]", "learner.entropy_coef_end=0.01"),
-        *("eval_every=4000", "solve_seconds=0"),
-    ],
+    "breakthrough": [*("experiment=breakthrough_alphazero", "games=12000", *SMALL)],
     "connect4": [
         *("game=connect4", f"policy.tuples={CONNECT4_TUPLES}", "policy.num_cell_values=3"),
         *("games=2000000", "eval_every=2000000"),
     ],
-    "gomoku": [
-        *("experiment=null", "game=gomoku", "board=9", "reward=outcome", "games=20000"),
-        *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),
-        *("eval_every=4000", "solve_seconds=0"),
-    ],
+    "gomoku": [*("experiment=gomoku_alphazero", "games=8000", *SMALL)],
     "hex": [
         *("experiment=null", "game=hex", "board=7", "reward=outcome", "games=20000"),
         *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),
         *("eval_every=4000", "solve_seconds=0"),
     ],
-    "othello": [
-        *("experiment=null", "game=othello", "board=6", "reward=outcome", "games=20000"),
-        *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),
-        *("eval_every=4000", "solve_seconds=0"),
-    ],
+    "othello": [*("experiment=othello_alphazero", "games=8000", *SMALL)],
     "salvo": [
         *("game=salvo", "games=100000", "lr=0.002", "policy.layers=[128]"),
         *("log_every=10000", "eval_every=20000"),
     ],
     "salvo_duel": [
-        *("game=salvo_duel", "games=5000", "policy.channels=[16,16]", "log_every=1000"),
-        *("eval_every=2500", "eval_games=100", "solve_seconds=0"),
+        *("experiment=salvo_duel_occupancy", "games=20000", "policy.channels=[16,16]"),
+        *("eval_every=20000", "solve_seconds=0"),
     ],
     "tictactoe": ["experiment=hickman_tuned", "learner.backend=torch"],
 }

@@ -34,6 +34,17 @@ DEPTH = ("search.plies=5",)
 NTUPLES = [f"{{connect4_ntuple/{seed}}}/checkpoints/latest.safetensors" for seed in SEEDS]
 SEARCHED_NTUPLES = [f"{run}+alphabeta" for run in NTUPLES]
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
+BOARDS = {
+    "breakthrough": "Breakthrough 6×6",
+    "gomoku": "Gomoku 9×9",
+    "hex": "Hex 7×7",
+    "othello": "Othello 6×6",
+}
+PLAIN_SEARCH = (
+    *("opponent=random", "opponent_search=mcts", "opponent_search.simulations=1000"),
+    *("opponent_search.num_parallel=20", "games=100", "solve_seconds=0"),
+)
+NETWORK_SEARCH = ("search=mcts", "search.simulations=100", "search.leaf=value")
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, one ply",
@@ -98,6 +109,18 @@ def first_seat() -> list[Step]:
         players = NTUPLES if plies == 1 else SEARCHED_NTUPLES
         words = ("connect4_exact", *players, "games=200", *([] if plies == 1 else DEPTH))
         steps.append(Step(f"connect4_exact_{plies}", (*words, "format=json"), 100))
+    return steps
+
+
+def boards() -> list[Step]:
+    """AlphaZero in larger games against tree search without a network."""
+    steps: list[Step] = []
+    for game in BOARDS:
+        name = f"{game}_alphazero"
+        steps += train(name, f"experiment={name}", weight=1500, seeds=ONE)
+        steps += measure("greedy", name, *PLAIN_SEARCH, weight=60, seeds=ONE)
+        searched = (*PLAIN_SEARCH, *NETWORK_SEARCH)
+        steps += measure("searched", name, *searched, weight=90, seeds=ONE)
     return steps
 
 
@@ -198,6 +221,23 @@ def losses(steps: Figures) -> str:
     return f"{rows(head, body)}\n\n{LOSSES}"
 
 
+def of_boards(steps: Figures) -> str:
+    """Games of AlphaZero's networks against tree search without a network."""
+    body = []
+    for game, what in BOARDS.items():
+        name = f"{game}_alphazero"
+        played = [_results(steps.reports(name, how)) for how in ("greedy", "searched")]
+        body.append([what, *played, mean(steps.seconds(name), 0)])
+    head = ("won / drawn / lost of 100", "greedy", "with 100 simulations", "seconds")
+    return f"### Breakthrough, Gomoku, Hex and Othello\n\n{rows(head, body)}\n\n{PLAIN}"
+
+
+def _results(reports: list[dict[str, Any]]) -> str:
+    for report in reports:
+        return " / ".join(str(report[name]["count"]) for name in ("win", "draw", "loss"))
+    return MISSING
+
+
 def of_salvo(steps: Figures) -> str:
     body = []
     for case, (rules, *_) in CASES.items():
@@ -279,10 +319,14 @@ loss as long as possible (scripts/connect4_exact.py). Published for the best of 
 91% won."""
 
 
+PLAIN = """Networks of AlphaZero (`breakthrough_alphazero`, ...) against tree search with 1,000
+simulations a move, random playouts and no network; half of the games in each seat."""
+
+
 def section(out: Path) -> str:
     steps = Figures(out)
     introduction = INTRODUCTION.format(today=datetime.date.today())
-    parts = (of_2048, of_tictactoe, of_connect4, of_salvo, of_fleet)
+    parts = (of_2048, of_tictactoe, of_connect4, of_boards, of_salvo, of_fleet)
     return "\n\n".join([introduction, *(part(steps) for part in parts)]) + "\n"
 
 
@@ -291,7 +335,7 @@ if __name__ == "__main__":
         main(
             __doc__.splitlines()[0],
             "strength",
-            [*tiles(), *lines(), *sea()],
+            [*tiles(), *lines(), *boards(), *sea()],
             section,
             "strength",
         )

@@ -94,7 +94,11 @@ class Evaluator:
         return result
 
     def better(self, metrics: dict[str, float], best: list[float] | None) -> list[float] | None:
-        """The new best, by best_by and then by points; None unless these metrics beat the best."""
+        """The new best, by best_by and then by points; None if the best is better.
+
+        Of equals the later one is selected: many checkpoints win all games against a weak player,
+        and the last of them has learned most.
+        """
         sign = direction(self.game.spec.goal, self.best_by)
         candidate = [sign * metrics[self.best_by], metrics.get("points", 0.0)]
-        return candidate if best is None or candidate > best else None
+        return candidate if best is None or candidate >= best else None

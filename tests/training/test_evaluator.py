@@ -58,6 +58,7 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
     evaluator = evaluator_of(*GAMES[game][0], f"best_by={metric}")
     assert evaluator.better({metric: best}, evaluator.better({metric: 3.0 - best}, None))
     assert not evaluator.better({metric: 3.0 - best}, evaluator.better({metric: best}, None))
+    assert evaluator.better({metric: best}, evaluator.better({metric: best}, None))  # the later
 
     settings = OmegaConf.create({"space": ["lr=0.1,0.2"]})
     base = load_config("train", ["experiment=null", *GAMES[game][0], *NETWORK])
