@@ -19,7 +19,7 @@ from steps import ONE, SEEDS, Step, main, measure, train
 
 FIVE = range(5)
 FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "format=json")
-GUNNERS = {"random": 2000, "hunt_target": 2000, "density": 200}
+GUNNERS = {"random": 2000, "hunt_target": 2000, "density": 2000}
 """Scripted players of the fleet and how many boards they play."""
 
 SALVO = {case: f"ramesh_case{case}_tuned" for case in CASES} | {2: "ramesh_case2_finetuned"}
