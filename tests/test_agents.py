@@ -54,6 +54,11 @@ def test_it_is_named_where_a_run_is_named(typed):
     done = typed("eval", "tictactoe", "games=2")
     assert done.returncode == 0, done.stderr
     assert "tictactoe.safetensors against random" in done.stdout
+    done = typed("eval", "player=random", "game=tictactoe", "opponent=tictactoe", "games=2")
+    assert "against" in done.stdout
+    assert "tictactoe.safetensors" in done.stdout
+    done = typed("arena", "tictactoe", "win_or_block", "games=2")
+    assert done.returncode == 0, done.stderr
     done = typed("eval", "tictactoo")
     assert done.returncode == 2
     assert load_agent(shipped_agent("tictactoe")).game.spec.name == "tictactoe"

@@ -35,9 +35,7 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     _check_run_is_first(command, words, has_run)
     path = Path(_run_name(first)) if has_run else None
     if path is not None and not is_path(str(path)):
-        path = shipped_agent(first)
-        if path is None:
-            raise ConfigError(f"there is no run at {first}", nearest_directory(first))
+        raise ConfigError(f"there is no run at {first}", nearest_directory(first))
     if command.runs == "required" and not has_run:
         raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
     return [path, [quote_text(word) for word in words[has_run:]]]
@@ -63,8 +61,8 @@ def _stands_for_run(word: str) -> bool:
 
 
 def _run_name(word: str) -> str:
-    """The path that names a run: the newest one for `latest`, RUN for RUN/checkpoints, and the
-    folder of the download for hf:user/name.
+    """The path that names a run: the newest one for `latest`, RUN for RUN/checkpoints, the folder
+    of the download for hf:user/name, and the agent that comes with rlgames for the name of a game.
 
     Raises ConfigError where there is no newest run, or the hub has no such agent.
     """
@@ -75,9 +73,12 @@ def _run_name(word: str) -> str:
         if run is None:
             raise ConfigError("there is no latest run in outputs/", "name the directory of a run")
         return str(run)
+    name, plus, search = word.partition("+")  # of a player of an arena
     if word.startswith(PREFIX) and not is_path(word):
-        name, plus, search = word.partition("+")  # of a player of an arena
         return f"{download(name)}{plus}{search}"
+    agent = shipped_agent(name)
+    if agent is not None and not is_path(name):
+        return f"{agent}{plus}{search}"
     path = Path(word)
     is_folder = path.name == "checkpoints" and is_path(str(path.parent / "run.json"))
     return str(path.parent) if is_folder else word
