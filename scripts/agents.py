@@ -32,6 +32,7 @@ CONNECT4_TUPLES = str(
 ).replace(" ", "")
 
 SMALL = ("policy.layers=[128,64]", "eval_every=4000")
+"""Of the networks of AlphaZero."""
 
 AGENTS = {
     "2048": [
@@ -43,18 +44,18 @@ AGENTS = {
         *("game=battleship", "games=20000", "lr=0.003", "policy.layers=[64]"),
         *("log_every=2000", "eval_every=4000"),
     ],
-    "breakthrough": [*("experiment=breakthrough_alphazero", "games=12000", *SMALL)],
+    "breakthrough": ["experiment=breakthrough_alphazero", "games=12000", *SMALL],
     "connect4": [
         *("game=connect4", f"policy.tuples={CONNECT4_TUPLES}", "policy.num_cell_values=3"),
         *("games=2000000", "eval_every=2000000"),
     ],
-    "gomoku": [*("experiment=gomoku_alphazero", "games=8000", *SMALL)],
+    "gomoku": ["experiment=gomoku_alphazero", "games=8000", *SMALL],
     "hex": [
         *("experiment=null", "game=hex", "board=7", "reward=outcome", "games=20000"),
         *("batch=512", "policy.layers=[64,64]", "learner.entropy_coef_end=0.01"),
         *("eval_every=4000", "solve_seconds=0"),
     ],
-    "othello": [*("experiment=othello_alphazero", "games=8000", *SMALL)],
+    "othello": ["experiment=othello_alphazero", "games=8000", *SMALL],
     "salvo": [
         *("game=salvo", "games=100000", "lr=0.002", "policy.layers=[128]"),
         *("log_every=10000", "eval_every=20000"),

@@ -233,9 +233,10 @@ def of_boards(steps: Figures) -> str:
 
 
 def _results(reports: list[dict[str, Any]]) -> str:
-    for report in reports:
-        return " / ".join(str(report[name]["count"]) for name in ("win", "draw", "loss"))
-    return MISSING
+    """Games won, drawn and lost of the first report, if any."""
+    if not reports:
+        return MISSING
+    return " / ".join(str(reports[0][name]["count"]) for name in ("win", "draw", "loss"))
 
 
 def of_salvo(steps: Figures) -> str:
