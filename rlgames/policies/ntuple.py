@@ -117,9 +117,10 @@ class Ntuple(AfterstateValues):
             reason = "of k in a row" if self.has_lines else f"with policy.table_size={table_size}"
             raise ValueError(f"policy.stage_tiles={list(stage_tiles)}: tuples {reason} have none")
         if not rising or [1 << exponent for exponent in exponents] != list(stage_tiles):
+            largest = 1 << self.num_cell_values - 1
             raise ValueError(
                 f"policy.stage_tiles={list(stage_tiles)} needs rising powers of two from 2 to "
-                f"{1 << self.num_cell_values - 1}, as in [16384]"
+                f"{largest}, as in [{largest}]"
             )
         return exponents
 
