@@ -55,7 +55,7 @@ PARTS = {
     "td": Part(bench_train.td_of_2048, on_gpu=True),
     "td_compiled": Part(bench_kernels.td_compiled),
     "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
-    "search": Part(bench_search.searching, rounds=1, on_gpu=True),
+    "search": Part(bench_search.searching, rounds=3, on_gpu=True),
     "actors": Part(actors),
     "connect4": Part(bench_kernels.connect4, rounds=1),
     "belief": Part(bench_kernels.belief, rounds=1),

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from bench_search import timed_networks
 from bench_tools import in_turn, progress, ratio, rows, short
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 
 from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
@@ -109,6 +112,35 @@ class Side:
 
 
 @contextmanager
+def _timed_networks() -> Iterator[list[float]]:
+    """The seconds spent inside modules, the outermost ones only, as the one number of a list."""
+    spent, depth, begun = [0.0], 0, 0.0
+
+    def enter(*_: Any) -> None:
+        nonlocal depth, begun
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        if depth == 0:
+            begun = time.perf_counter()
+        depth += 1
+
+    def leave(*_: Any) -> None:
+        nonlocal depth
+        depth -= 1
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        if depth == 0:
+            spent[0] += time.perf_counter() - begun
+
+    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
+    try:
+        yield spent
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
 def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     begin = time.perf_counter()
     yield
@@ -127,7 +159,7 @@ def _parts_table(parts: Components) -> str:
         published = ray.put(weights)
     with _timed(seconds, "fetching weights"):
         ray.get(published)
-    with timed_networks() as spent, _timed(seconds, "playing"):
+    with _timed_networks() as spent, _timed(seconds, "playing"):
         games = actor.play(weights, GAMES_PER_TASK, 0, "measured")
     with _timed(seconds, "sending games"):
         sent = ray.put(games)

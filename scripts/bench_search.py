@@ -1,4 +1,4 @@
-"""Tree search around a network, many games side by side: how fast, and how much is the network."""
+"""How fast tree search around a network is."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from unittest.mock import patch
 
 import torch
 from bench_tools import progress, rows, short
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
 
 import rlgames
+from rlgames.games.game import State
+from rlgames.players.player import Decision
+from rlgames.search.mcts import Mcts
+from rlgames.search.self_play import SearchSelfPlay
 
 SIMULATIONS = 32
-MIN_GAMES = 60
-TREES = {"cpu": ((1, 1), (256, 1), (256, 2)), "cuda": ((1, 1), (256, 1), (4096, 1))}
-"""How many trees side by side, and how many threads, by device."""
+MIN_GAMES = 24
+TREES = {"cpu": (1, 256), "cuda": (1, 256, 4096)}
+"""How many trees side by side, by device."""
 NETWORKS = {
     "conv, 3 layers of 32 channels": ["policy=conv", "policy.channels=[32,32,32]"],
     "mlp, 512 and 256 units": ["policy=mlp", "policy.layers=[512,256]"],
@@ -29,72 +29,58 @@ NETWORKS = {
 
 
 @contextmanager
-def timed_networks() -> Iterator[list[float]]:
-    """The seconds spent inside modules, the outermost ones only, as the one number of a list."""
-    spent, depth, begun = [0.0], 0, 0.0
+def timed_searches() -> Iterator[list[float]]:
+    """The seconds of all searches of self-play and how many trees they grew, as a list of two."""
+    total, act = [0.0, 0.0], SearchSelfPlay.act
 
-    def enter(*_: Any) -> None:
-        nonlocal depth, begun
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        if depth == 0:
-            begun = time.perf_counter()
-        depth += 1
+    def timed(player: SearchSelfPlay, state: State, rng: torch.Generator) -> Decision:
+        begun = time.perf_counter()
+        decision = act(player, state, rng)
+        total[0] += time.perf_counter() - begun
+        total[1] += int((~state.done).sum())
+        return decision
 
-    def leave(*_: Any) -> None:
-        nonlocal depth
-        depth -= 1
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        if depth == 0:
-            spent[0] += time.perf_counter() - begun
-
-    hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
-    try:
-        yield spent
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with patch.object(SearchSelfPlay, "act", timed):
+        yield total
 
 
-def search(
-    network: list[str], trees: int, threads: int, device: str = "cpu"
-) -> tuple[float, float]:
-    """Simulations a second, and the share of the time inside the network.
+def search(network: list[str], trees: int, device: str, compiled: bool) -> float:
+    """Simulations per second.
 
-    Both seats search, each in half of twice as many games, so that as many trees grow side by side.
-    A single tree plays MIN_GAMES one after the other: two are over before all is loaded.
+    The games are those of AlphaZero's self-play, all different, before it has learned anything;
+    a single tree plays MIN_GAMES one after the other. What learning takes is not counted.
+    compiled: with the kernels for k in a row; otherwise as in every other game.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        few = ["games=64", "batch=64", "eval_games=2", "eval_every=64", "solve_seconds=0"]
-        run = rlgames.train(
-            [
-                "game=connect4",
-                "experiment=null",
-                "reward=outcome",
-                *network,
-                *few,
-                f"out={folder}/r",
-            ]
-        )
-        words = ["search=mcts", "opponent_search=mcts", f"opponent={run}", "search.leaf=value"]
-        words += ["opponent_search.leaf=value", f"search.simulations={SIMULATIONS}"]
-        words += [f"opponent_search.simulations={SIMULATIONS}", f"threads={threads}"]
-        count = max(2 * trees, MIN_GAMES)
-        games = [f"games={count}", f"batch={2 * trees}", f"device={device}", "solve_seconds=0"]
-        with timed_networks() as inside:
-            results = rlgames.evaluate(run, [*words, *games])
-    return SIMULATIONS * results["moves_per_s"], inside[0] / results["seconds"]
+    games = max(2 * trees, MIN_GAMES)
+    little = ["learner.updates_per_batch=1", "learner.minibatch=16", f"batch={trees}"]
+    count = [f"games={games}", f"eval_every={games}", "eval_games=2", "solve_seconds=0"]
+    where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
+    general = patch.object(Mcts, "_line_search", lambda *_: None)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        nullcontext() if compiled else general,
+        timed_searches() as total,
+    ):
+        experiment = ["experiment=connect4_alphazero", f"out={folder}/r"]
+        rlgames.train([*experiment, *network, *little, *count, *where])
+    seconds, grown = total
+    return SIMULATIONS * grown / seconds
 
 
 def searching(rounds: int, device: str = "cpu") -> str:
     body = []
-    search(next(iter(NETWORKS.values())), 1, 1, device)  # compiles
+    ways = (False, True) if device == "cpu" else (False,)
+    for compiled in ways:
+        search(next(iter(NETWORKS.values())), 1, device, compiled)  # compiles
     for name, network in NETWORKS.items():
-        for trees, threads in TREES[device]:
-            results = [search(network, trees, threads, device) for _ in range(rounds)]
-            speed, share = (statistics.median(column) for column in zip(*results, strict=True))
-            body.append([name, str(trees), str(threads), short(speed), f"{share:.0%}"])
+        for trees in TREES[device]:
+            speeds: dict[bool, list[float]] = {compiled: [] for compiled in ways}
+            for _ in range(rounds):
+                for compiled in ways:
+                    speeds[compiled].append(search(network, trees, device, compiled))
+            medians = [statistics.median(speeds[compiled]) for compiled in ways]
+            ratio = [f"{medians[1] / medians[0]:.1f}"] if compiled else []
+            body.append([name, str(trees), *map(short, medians), *ratio])
             progress(" ".join(body[-1]))
-    head = ["network", "trees", "threads", "simulations per second", "inside the network"]
+    head = ["network", "trees", *("general", "with its kernels", "ratio")[: len(body[0]) - 2]]
     return rows(head, body)

@@ -1,7 +1,6 @@
-"""Tree search in k in a row: what happens between two evaluations of leaves.
+"""Tree search in k in a row: all that happens between two calls of torch.
 
-Boards are int64 sets of stones, as rlgames.games.bit_layout draws them. S simulations side by side,
-N nodes, A actions.
+S simulations side by side, N nodes, A actions.
 """
 
 from __future__ import annotations
@@ -11,99 +10,48 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.gumbel import GumbelPlan
+from rlgames.kernels.evaluation_cache import EvaluationCache
+from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
 from rlgames.kernels.jit import jit
-from rlgames.kernels.random_lines import Rules, makes_line, write_planes
-from rlgames.kernels.tree_search import descend, find_or_add_children
-from rlgames.kernels.words import count_bits
+from rlgames.kernels.line_nodes import (
+    Batch,
+    Boards,
+    Evaluator,
+    TreeArrays,
+    add_child,
+    add_leaf,
+    expand_leaves,
+)
+from rlgames.kernels.mlp import forward
+from rlgames.kernels.random_lines import Rules
+from rlgames.kernels.tree_search import back_up, descend, find_or_add_children
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-MAX_LOGIT = np.finfo(np.float32).max
 
 
-class TreeArrays(NamedTuple):
-    """The arrays of all nodes, see tree_search.py. depth: int64 [N]."""
+class Selection(NamedTuple):
+    """How simulations choose. bounds: float32 [S, 2], the same for all. rule: of tree_search.py.
+    plan: for rule=GUMBEL. max_depth: the limit of plies."""
 
-    prior: Floats
-    visit_counts: Floats
-    value_sums: Floats
-    pending: Floats
-    sign: Floats
-    parent_edge: Integers
-    is_expanded: Bools
-    keys: NDArray[np.uint64]
-    children: Integers
-    depth: Integers
+    bounds: Floats
+    c_puct: float
+    rule: int
+    plan: GumbelPlan
+    max_depth: float
 
 
-class Boards(NamedTuple):
-    """The positions of nodes, [N]: the stones of the seat to move, all stones, whether the game is
-    over and its outcome for seat 0."""
-
-    own: Integers
-    occupied: Integers
-    is_done: Bools
-    outcome: Floats
-
-
-class Batch(NamedTuple):
-    """Simulations side by side, [S]. The first rows of simulation and node are those that have not
-    ended: their numbers and where they are. end, value: by number, the last node and its value for
-    seat 0. The first rows of the other arrays are leaves to evaluate: their numbers, and their
-    positions as fields of a state. planes: float32 [S, 2 * cells], their observations, or without
-    rows. edge, child, is_new: overwritten."""
-
-    simulation: Integers
-    node: Integers
-    end: Integers
-    value: Floats
-    leaf: Integers
-    own: Integers
-    occupied: Integers
-    current_seat: Integers
-    turn: Integers
-    planes: Floats
-    edge: Integers
-    child: Integers
-    is_new: Bools
-
-
-@jit()
-def add_child(tree: TreeArrays, boards: Boards, rules: Rules, board: int, child: int) -> None:
-    """Store the position of a new node. board: all cells."""
-    actions = tree.prior.shape[1]
-    parent, action = tree.parent_edge[child] // actions, tree.parent_edge[child] % actions
-    own, occupied = boards.own[parent], boards.occupied[parent]
-    if rules.columns > 0:
-        # Adding the bottom bit carries over the stones of the column.
-        pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
-        stone = (occupied + (1 << (action * rules.stride))) & pile & ~occupied
-    else:
-        stone = rules.cell_bits[action]
-    is_won = makes_line(own | stone, rules)
-    boards.own[child], boards.occupied[child] = own ^ occupied, occupied | stone
-    boards.is_done[child] = is_won or occupied | stone == board
-    boards.outcome[child] = tree.sign[parent] if is_won else 0
-    tree.sign[child] = -tree.sign[parent]
+BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES = range(5)
+"""How far a search is, int64 [5]: the number of batches begun, of their simulations that have not
+ended, of leaves that wait, whether torch has written their outputs, and the number of nodes."""
 
 
 @jit()
 def find_children(
-    tree: TreeArrays,
-    batch: Batch,
-    plan: GumbelPlan,
-    bounds: Floats,
-    c_puct: float,
-    rule: int,
-    live: int,
-    num_nodes: int,
+    tree: TreeArrays, batch: Batch, selection: Selection, live: int, num_nodes: int
 ) -> int:
-    """Descend with the first `live` rows of a batch to child and is_new; the number of nodes then.
-
-    bounds: float32 [S, 2], the same for all."""
+    """Descend with the first `live` rows of a batch to child and is_new; the number of nodes
+    then."""
     edge = batch.edge[:live]
     descend(
         tree.prior,
@@ -116,10 +64,10 @@ def find_children(
         tree.keys,
         tree.children,
         batch.node[:live],
-        bounds,
-        c_puct,
-        rule,
-        plan,
+        selection.bounds,
+        selection.c_puct,
+        selection.rule,
+        selection.plan,
         True,
         edge,
     )
@@ -138,40 +86,23 @@ def find_children(
 
 
 @jit()
-def add_leaf(
-    tree: TreeArrays, boards: Boards, batch: Batch, rules: Rules, row: int, node: int
-) -> None:
-    """Write the position of a node to this row of leaves."""
-    own, occupied = boards.own[node], boards.occupied[node]
-    batch.own[row], batch.occupied[row] = own, occupied
-    batch.current_seat[row] = np.int64(tree.sign[node] < 0)
-    batch.turn[row] = count_bits(np.uint64(occupied))
-    if len(batch.planes) > 0:
-        write_planes(rules, own, own ^ occupied, batch.planes[row])
-
-
-@jit()
 def run_round(
     tree: TreeArrays,
     boards: Boards,
     batch: Batch,
     rules: Rules,
-    plan: GumbelPlan,
-    bounds: Floats,
-    c_puct: float,
-    rule: int,
-    max_depth: float,
+    cache: EvaluationCache,
+    selection: Selection,
     live: int,
     num_nodes: int,
 ) -> tuple[int, int, int]:
     """Continue the first `live` rows of a batch until each has ended or waits for priors.
 
-    bounds: float32 [S, 2], the same for all. Returns the numbers of rows that have not ended, of
-    leaves, and of nodes.
+    Returns the numbers of rows that have not ended, of leaves, and of nodes.
     """
-    num_nodes = find_children(tree, batch, plan, bounds, c_puct, rule, live, num_nodes)
+    num_nodes = find_children(tree, batch, selection, live, num_nodes)
     board: int = rules.cell_bits.sum()
-    still_live, leaves = 0, 0
+    still_live, leaves, max_depth = 0, 0, selection.max_depth
     for row in range(live):
         node, simulation = int(batch.child[row]), int(batch.simulation[row])
         if batch.is_new[row]:
@@ -180,9 +111,7 @@ def run_round(
         if boards.is_done[node]:
             batch.value[simulation] = boards.outcome[node]
         elif batch.is_new[row] or tree.depth[node] >= max_depth:
-            batch.leaf[leaves] = simulation
-            add_leaf(tree, boards, batch, rules, leaves, node)
-            leaves += 1
+            leaves = add_leaf(tree, boards, batch, rules, cache, max_depth, simulation, leaves)
         else:
             batch.simulation[still_live], batch.node[still_live] = simulation, node
             still_live += 1
@@ -190,47 +119,76 @@ def run_round(
 
 
 @jit()
-def expand_leaves(
+def finish_batch(tree: TreeArrays, batch: Batch, plan: GumbelPlan, size: int) -> None:
+    """Back up the values of the simulations of a batch."""
+    end, value = batch.end[:size], batch.value[:size]
+    if len(plan.raw_values) > 0:
+        keep_first_values(plan.raw_values, tree.parent_edge, tree.prior.shape[1], end, value)
+    back_up(tree.visit_counts, tree.value_sums, tree.parent_edge, end, value)
+
+
+@jit()
+def add_roots(
     tree: TreeArrays,
+    boards: Boards,
     batch: Batch,
     rules: Rules,
-    scores: Floats,
-    value: Floats,
-    temperature: float,
-    value_scale: float,
+    cache: EvaluationCache,
     max_depth: float,
-) -> bool:
-    """Store the priors of leaves, softmax(scores ÷ temperature) over legal actions, and values.
+    trees: int,
+    at: Integers,
+) -> None:
+    """Begin a search, of which nothing but the roots' positions and signs is set. at: its state,
+    overwritten."""
+    at[:] = 0
+    at[NODES], leaves = trees, 0
+    for tree_number in range(trees):
+        batch.end[tree_number] = tree_number
+        leaves = add_leaf(tree, boards, batch, rules, cache, max_depth, tree_number, leaves)
+    at[LEAVES] = leaves
 
-    scores: float32 [leaves, A]. value: float32 [leaves], of the seats to move, in units of 1 ÷
-    value_scale. Returns False for scores that are not finite.
+
+@jit()
+def advance(
+    tree: TreeArrays,
+    boards: Boards,
+    batch: Batch,
+    rules: Rules,
+    evaluator: Evaluator,
+    selection: Selection,
+    trees: int,
+    sizes: Integers,
+    at: Integers,
+) -> int:
+    """Evaluate the leaves that wait and run batches of `sizes` simulations in each tree, until
+    leaves wait for torch or nothing is left to do.
+
+    at: the state of the search. Returns the number of leaves to evaluate, 0 at the end, or -1 if
+    the outputs of leaves are not finite.
     """
-    actions = scores.shape[1]
-    for row in range(len(scores)):
-        simulation, occupied = batch.leaf[row], batch.occupied[row]
-        node = batch.end[simulation]
-        prior = tree.prior[node]
-        highest = np.float32(-np.inf)
-        for action in range(actions):
-            if not np.isfinite(scores[row, action]):
-                return False
-            bit = rules.cell_bits[action]  # with gravity that of the top row
-            prior[action] = -np.inf if occupied & bit else scores[row, action]
-            highest = max(highest, prior[action])
-        total = 0.0
-        for action in range(actions):
-            if prior[action] > -np.inf:
-                logit = np.float32(prior[action] - highest)
-                if temperature != 1:
-                    logit = max(np.float32(logit / temperature), np.float32(-MAX_LOGIT))
-                total += np.exp(np.float64(logit))
-        for action in range(actions):
-            if prior[action] > -np.inf:
-                logit = np.float32(prior[action] - highest)
-                if temperature != 1:
-                    logit = max(np.float32(logit / temperature), np.float32(-MAX_LOGIT))
-                prior[action] = np.exp(np.float64(logit)) / total
-        tree.is_expanded[node] = tree.depth[node] < max_depth
-        estimate = value[row] * np.float32(value_scale) * tree.sign[node]
-        batch.value[simulation] = min(max(estimate, np.float32(-1)), np.float32(1))
-    return True
+    num_batches, live, leaves = int(at[BATCHES]), int(at[LIVE]), int(at[LEAVES])
+    is_evaluated, num_nodes = bool(at[IS_EVALUATED]), int(at[NODES])
+    while True:
+        if leaves > 0 and not is_evaluated:
+            if leaves > evaluator.max_rows:
+                break
+            forward(evaluator.network, batch.planes[:leaves], batch.outputs[:leaves])
+        if not expand_leaves(tree, batch, rules, evaluator, selection.max_depth, leaves):
+            at[LEAVES] = leaves
+            return -1
+        leaves, is_evaluated = 0, False
+        if live == 0:
+            if num_batches > 0:
+                finish_batch(tree, batch, selection.plan, trees * sizes[num_batches - 1])
+            if num_batches == len(sizes):
+                break
+            live = trees * sizes[num_batches]
+            for row in range(live):
+                batch.simulation[row], batch.node[row] = row, row // sizes[num_batches]
+            num_batches += 1
+        live, leaves, num_nodes = run_round(
+            tree, boards, batch, rules, evaluator.cache, selection, live, num_nodes
+        )
+    at[BATCHES], at[LIVE], at[LEAVES] = num_batches, live, leaves
+    at[IS_EVALUATED], at[NODES] = 0, num_nodes
+    return leaves

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +17,9 @@ from rlgames.policies.policy import (
     init_weights,
     make_linear,
 )
+
+if TYPE_CHECKING:
+    from rlgames.kernels.mlp import MlpWeights
 
 
 class Mlp(Network):
@@ -36,6 +40,7 @@ class Mlp(Network):
         rng: torch.Generator,
     ) -> None:
         super().__init__()
+        self.activation = activation
         inputs = width = math.prod(game.spec.observation)
         modules: list[nn.Module] = [nn.Flatten()]
         for units in layers:
@@ -53,3 +58,22 @@ class Mlp(Network):
         features = self.torso(inputs)
         value = self.value(features)[:, 0] if self.has_value else None
         return self.logits(features), value
+
+    @torch.no_grad()
+    def packed(self) -> MlpWeights:
+        """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
+        last output."""
+        from rlgames.kernels.mlp import ACTIVATIONS, MlpWeights
+
+        hidden = [(layer,) for layer in self.torso if isinstance(layer, nn.Linear)]
+        heads = (self.logits, self.value) if self.has_value else (self.logits,)
+        widths, parts = [], []
+        for layers in (*hidden, heads):
+            matrix = torch.cat([layer.weight for layer in layers]).T
+            zeros = matrix.new_zeros(matrix.shape[1])
+            bias = [zeros[: len(x.weight)] if x.bias is None else x.bias for x in layers]
+            widths.append(len(matrix))
+            parts += [matrix.flatten(), *bias]
+        widths.append(matrix.shape[1])
+        weights = torch.cat(parts).float().cpu().numpy()
+        return MlpWeights(np.array(widths, np.int64), weights, ACTIVATIONS[self.activation])

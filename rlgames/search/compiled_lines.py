@@ -1,8 +1,9 @@
-"""Tree search in k in a row, where a kernel makes the moves and torch only evaluates leaves."""
+"""Tree search in k in a row, where a kernel does everything but large batches of evaluations."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -11,116 +12,162 @@ import torch
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.games.random_play import KInARowRandomPlay
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent
+from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy
 from rlgames.search.tree import SearchTree
 
 if TYPE_CHECKING:
-    from rlgames.kernels.line_search import Batch
+    from rlgames.kernels.evaluation_cache import EvaluationCache
+    from rlgames.kernels.line_nodes import Batch, Boards, Evaluator
+    from rlgames.kernels.mlp import MlpWeights
     from rlgames.search.mcts import MctsSettings
+
+MAX_COMPILED_ROWS = 32
+"""The kernel evaluates at most as many leaves at once; torch is faster with more."""
+
+MAX_CACHE_BYTES = 1 << 25
+
+
+class LineEvaluator:
+    """Evaluates leaves: by the cache, a kernel, or the policy itself.
+
+    The cache is emptied when the policy's weights have changed.
+    """
+
+    def __init__(self, game: KInARow, agent: Agent, settings: MctsSettings) -> None:
+        self.game, self.agent, self._settings = game, agent, settings
+        self.network = agent.policy if observes_alone(agent.policy) else None
+        self._modules = list(agent.policy.modules())
+        self._cache: EvaluationCache | None = None
+        self._weights: MlpWeights | None = None
+        self._versions: list[tuple[int, int]] = []
+
+    def prepare(self, nodes: int) -> Evaluator:
+        """The evaluator of a search with as many nodes, as kernels take it."""
+        from rlgames.kernels.evaluation_cache import FREE, make_cache
+        from rlgames.kernels.line_nodes import Evaluator
+        from rlgames.kernels.mlp import NO_NETWORK
+
+        policy, actions, versions = self.agent.policy, self.game.spec.actions, self._versions_now()
+        slots = min(1 << (2 * nodes).bit_length(), _power_of_two(MAX_CACHE_BYTES // (actions * 4)))
+        if self._cache is None or len(self._cache.own) < slots:
+            self._cache = make_cache(slots, actions)
+        elif versions != self._versions:
+            self._cache.occupied[:] = FREE
+        if self._weights is None or versions != self._versions:
+            self._weights = policy.packed() if type(policy) is Mlp else NO_NETWORK
+        self._versions = versions
+        rows = MAX_COMPILED_ROWS if len(self._weights.widths) else 0
+        settings = self._settings
+        return Evaluator(
+            self._cache, self._weights, rows, settings.temperature, settings.value_scale
+        )
+
+    def _versions_now(self) -> list[tuple[int, int]]:
+        """What changes with any weight."""
+        return [
+            (tensor.data_ptr(), tensor._version)
+            for module in self._modules
+            for tensor in (*module._parameters.values(), *module._buffers.values())
+            if tensor is not None
+        ]
 
 
 class LineSearch:
     """Simulations from live positions [T], which end at the first new node, valued by the head.
 
-    bounds: the lowest and the highest value for seat 0.
+    tree: with roots that are expanded. root_value: float32 [T], estimates of them for the seats to
+    move. bounds: the lowest and the highest value for seat 0.
     """
 
     def __init__(
         self,
-        game: Game[Any],
-        player: Player,
+        evaluator: LineEvaluator,
         settings: MctsSettings,
         tree: SearchTree,
         roots: State,
         bounds: tuple[float, float],
     ) -> None:
-        from rlgames.kernels.line_search import Boards
-        from rlgames.kernels.tree_search import RULES
+        from rlgames.kernels.line_search import NODES, add_roots
 
-        assert isinstance(game, KInARow)
-        assert isinstance(player, Agent)
         assert isinstance(roots, KInARowState)
-        self._game, self._agent, self._settings = game, player, settings
-        self._tree, self._arrays = tree, tree.arrays()
-        self._rule, self._rules = RULES[settings.rule], KInARowRandomPlay(game).rules
+        self._settings, self.tree, self._arrays = settings, tree, tree.arrays()
+        self._evaluator, self._trees, nodes = evaluator, len(roots), len(tree.sign)
+        game = evaluator.game
+        self._compiled, self._rules = evaluator.prepare(nodes), KInARowRandomPlay(game).rules
         self._max_depth = float(math.inf if settings.depth is None else settings.depth)
-        self._trees, nodes = len(roots), len(tree.sign)
-        self._boards = Boards(
-            np.zeros(nodes, np.int64),
-            np.zeros(nodes, np.int64),
-            np.zeros(nodes, np.bool_),
-            np.zeros(nodes, np.float32),
-        )
-        self._boards.own[: len(roots)] = roots.own.numpy()
-        self._boards.occupied[: len(roots)] = roots.occupied.numpy()
+        tree.sign[: len(roots)] = 1.0 - 2.0 * roots.current_seat
+        self._boards = _boards_of(roots, nodes)
         size = len(roots) * settings.num_parallel
         self._bounds = np.tile(np.array(bounds, np.float32), (size, 1))
-        self._done, self._score = torch.zeros(size, dtype=torch.bool), torch.zeros(size, 2)
-        policy = player.policy
-        self._network = policy if observes_alone(policy) else None
-        self._batch = _new_batch(size, size if self._network else 0, 2 * game.rows * game.columns)
-        self._planes = torch.from_numpy(self._batch.planes).view(-1, *game.spec.observation)
-        self._columns = {
-            name: torch.from_numpy(getattr(self._batch, name))
-            for name in ("own", "occupied", "current_seat", "turn", "end", "value")
-        }
+        self._batch = _new_batch(size, game, evaluator.network is not None)
+        self._at = np.zeros(NODES + 1, np.int64)
+        where = (self._arrays, self._boards, self._batch, self._rules)
+        add_roots(*where, self._compiled.cache, self._max_depth, self._trees, self._at)
+        self.simulate([])
+        values = self._batch.value[: self._trees] * self._arrays.sign[: self._trees]
+        self.root_value = torch.from_numpy(values)
 
-    def simulate(self, num_parallel: int) -> None:
-        """Run num_parallel simulations side by side in each tree; as Mcts.simulate_batch does."""
-        from rlgames.kernels.line_search import expand_leaves, run_round
+    def simulate(self, sizes: Iterable[int]) -> None:
+        """Run batches of `sizes` simulations in each tree, like Mcts.simulate_batch."""
+        from rlgames.kernels.line_search import BATCHES, IS_EVALUATED, LEAVES, Selection, advance
+        from rlgames.kernels.tree_search import RULES
 
-        settings, tree, batch = self._settings, self._tree, self._batch
-        live = size = self._trees * num_parallel
-        batch.simulation[:size] = np.arange(size)
-        batch.node[:size] = batch.simulation[:size] // num_parallel
-        while live:
-            live, leaves, tree.num_nodes = run_round(
-                self._arrays,
-                self._boards,
-                batch,
-                self._rules,
-                tree.plan,
-                self._bounds,
-                settings.c_puct,
-                self._rule,
-                self._max_depth,
-                live,
-                tree.num_nodes,
-            )
-            if not leaves:
-                continue
-            if self._network is not None:
-                scores, value = self._network(self._planes[:leaves])
-            else:
-                scores, value = self._agent.policy.scores(self._game, self._leaf_states(leaves))
-            assert value is not None
-            is_finite = expand_leaves(
-                self._arrays,
-                batch,
-                self._rules,
-                scores.numpy(),
-                value.numpy(),
-                settings.temperature,
-                settings.value_scale,
-                self._max_depth,
-            )
-            if not is_finite:  # raises the error that says so
-                legal = self._game.legal_action_mask(self._leaf_states(leaves))
-                self._agent.sampling.probabilities(scores, legal, 0.0)
-        tree.back_up(self._columns["end"][:size], self._columns["value"][:size])
+        rule, plan = RULES[self._settings.rule], self.tree.plan
+        selection = Selection(self._bounds, self._settings.c_puct, rule, plan, self._max_depth)
+        self._at[BATCHES] = 0
+        batches = np.array(list(sizes), np.int64)
+        while leaves := advance(
+            self._arrays,
+            self._boards,
+            self._batch,
+            self._rules,
+            self._compiled,
+            selection,
+            self._trees,
+            batches,
+            self._at,
+        ):
+            if leaves < 0:
+                self._raise_non_finite(int(self._at[LEAVES]))
+            self._evaluate(leaves)
+            self._at[IS_EVALUATED] = 1
+
+    def _evaluate(self, leaves: int) -> None:
+        """Let torch write the outputs of leaves."""
+        if self._evaluator.network is not None:
+            planes = torch.from_numpy(self._batch.planes[:leaves])
+            shape = self._evaluator.game.spec.observation
+            scores, value = self._evaluator.network(planes.view(-1, *shape))
+        else:
+            states = self._leaf_states(leaves)
+            scores, value = self._evaluator.agent.policy.scores(self._evaluator.game, states)
+        assert value is not None
+        self._batch.outputs[:leaves, :-1] = scores.numpy()
+        self._batch.outputs[:leaves, -1] = value.numpy()
+
+    def _raise_non_finite(self, leaves: int) -> None:
+        """Raise the error that says so."""
+        scores = torch.from_numpy(self._batch.outputs[:leaves, :-1])
+        legal = self._evaluator.game.legal_action_mask(self._leaf_states(leaves))
+        self._evaluator.agent.sampling.probabilities(scores, legal, 0.0)
 
     def _leaf_states(self, count: int) -> KInARowState:
-        column = self._columns
-        dtype = self._game.layout.cell_bits.dtype
+        batch, dtype = self._batch, self._evaluator.game.layout.cell_bits.dtype
         return KInARowState(
-            done=self._done[:count],
-            current_seat=column["current_seat"][:count],
-            turn=column["turn"][:count],
-            score=self._score[:count],
-            own=column["own"][:count].to(dtype),
-            occupied=column["occupied"][:count].to(dtype),
+            done=torch.zeros(count, dtype=torch.bool),
+            current_seat=torch.from_numpy(batch.current_seat[:count]),
+            turn=torch.from_numpy(batch.turn[:count]),
+            score=torch.zeros(count, 2),
+            own=torch.from_numpy(batch.own[:count]).to(dtype),
+            occupied=torch.from_numpy(batch.occupied[:count]).to(dtype),
         )
+
+
+def has_kernel(game: Game[Any]) -> TypeGuard[KInARow]:
+    """Whether LineSearch knows the rules."""
+    return type(game) is KInARow and not game.has_rows
 
 
 def observes_alone(policy: Policy) -> TypeGuard[Network]:
@@ -130,11 +177,34 @@ def observes_alone(policy: Policy) -> TypeGuard[Network]:
     return type(policy).inputs is Network.inputs and type(policy).scores is Network.scores
 
 
-def _new_batch(size: int, observed: int, inputs: int) -> Batch:
-    from rlgames.kernels.line_search import Batch
+def _boards_of(roots: KInARowState, nodes: int) -> Boards:
+    """Room for the positions of nodes, the first of which are the roots."""
+    from rlgames.kernels.line_nodes import Boards
+
+    boards = Boards(
+        np.zeros(nodes, np.int64),
+        np.zeros(nodes, np.int64),
+        np.zeros(nodes, np.bool_),
+        np.zeros(nodes, np.float32),
+    )
+    boards.own[: len(roots)] = roots.own.numpy()
+    boards.occupied[: len(roots)] = roots.occupied.numpy()
+    return boards
+
+
+def _new_batch(size: int, game: KInARow, observes: bool) -> Batch:
+    """For simulations side by side; observes: with room for their observations."""
+    from rlgames.kernels.line_nodes import Batch
 
     types = {"value": np.float32, "is_new": np.bool_}
     columns: dict[str, Any] = {
         name: np.zeros(size, types.get(name, np.int64)) for name in Batch._fields
     }
-    return Batch(**columns | {"planes": np.zeros((observed, inputs), np.float32)})
+    columns["planes"] = np.zeros((size * observes, 2 * game.rows * game.columns), np.float32)
+    columns["outputs"] = np.zeros((size, game.spec.actions + 1), np.float32)
+    return Batch(**columns)
+
+
+def _power_of_two(limit: int) -> int:
+    """The greatest one that is not above the limit."""
+    return 1 << (limit.bit_length() - 1)

@@ -19,10 +19,9 @@ from torch import Tensor
 
 from rlgames.core.rng import cpu_generator
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic
-from rlgames.search.compiled_lines import LineSearch
+from rlgames.search.compiled_lines import LineEvaluator, LineSearch, has_kernel
 from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.tree import SearchTree
@@ -139,10 +138,10 @@ class Mcts(Player):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
-        is_line_game = type(game) is KInARow and not game.has_rows
-        self._compiles_moves = (
-            is_line_game and settings.leaf == "value" and not settings.fixed_depth
-        )
+        self._evaluator: LineEvaluator | None = None
+        if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
+            assert isinstance(player, Agent)
+            self._evaluator = LineEvaluator(game, player, settings)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """The action that the search takes, see SearchResult."""
@@ -167,8 +166,10 @@ class Mcts(Player):
 
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
-        tree, root_value = self.new_tree(roots)
-        root = torch.arange(trees)
+        low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
+        bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
+        lines = self._line_search(roots, low_high)
+        tree, root_value = self.new_tree(roots) if lines is None else (lines.tree, lines.root_value)
         if settings.dirichlet_fraction:
             tree.prior[:trees] = add_dirichlet_noise(
                 tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
@@ -176,15 +177,11 @@ class Mcts(Player):
         phase_ends = [settings.simulations]
         if settings.rule == "gumbel":
             phase_ends = self._plan_roots(tree, roots, root_value, rng)
-        low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
-        bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
-        lines = None
-        if self._compiles(roots):
-            lines = LineSearch(self.game, self.player, settings, tree, roots, low_high)
-        for num_parallel in batch_sizes(phase_ends, settings.num_parallel):
-            if lines is not None:
-                lines.simulate(num_parallel)
-                continue
+        sizes = list(batch_sizes(phase_ends, settings.num_parallel))
+        if lines is not None:
+            lines.simulate(sizes)
+            sizes = []
+        for num_parallel in sizes:
             value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
             if settings.q_scale or self.utility.value == "outcome":
                 continue
@@ -192,21 +189,24 @@ class Mcts(Player):
             low, high = bounds[:, 0].minimum(value.amin(1)), bounds[:, 1].maximum(value.amax(1))
             bounds = torch.stack([low, high], 1)
         visits = tree.visit_counts[:trees].to(device)
-        q = tree.q_values(root, bounds).clamp(0, 0.999).to(device)
+        q = tree.q_values(torch.arange(trees), bounds).clamp(0, 0.999).to(device)
         q = torch.where(visits > 0, q, 0.0)
         if settings.rule == "gumbel":
             policy, action = tree.improved_policy()
             return SearchResult(visits, q, policy.to(device), action.to(device))
         return SearchResult(visits, q, visits / visits.sum(1, keepdim=True), (visits + q).argmax(1))
 
-    def _compiles(self, roots: State) -> bool:
-        """Whether a kernel makes the moves of simulations."""
-        return self._compiles_moves and roots.done.device.type == "cpu"
+    def _line_search(self, roots: State, bounds: tuple[float, float]) -> LineSearch | None:
+        """The search that a kernel makes of these positions, with expanded roots, if it can."""
+        if self._evaluator is None or roots.done.device.type != "cpu":
+            return None
+        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions)
+        return LineSearch(self._evaluator, self.settings, tree, roots, bounds)
 
     def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
         """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
         of these for the seats to move, or 0."""
-        stored = roots if self._keeps_positions and not self._compiles(roots) else None
+        stored = roots if self._keeps_positions else None
         tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
         return tree, self._expand(tree, torch.arange(len(roots)), roots)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from rlgames.games.game import State
 
 if TYPE_CHECKING:
-    from rlgames.kernels.line_search import TreeArrays
+    from rlgames.kernels.line_nodes import TreeArrays
 
 
 class SearchTree:
@@ -75,7 +75,7 @@ class SearchTree:
 
     def arrays(self) -> TreeArrays:
         """The arrays of all nodes, as kernels take them."""
-        from rlgames.kernels.line_search import TreeArrays
+        from rlgames.kernels.line_nodes import TreeArrays
 
         return TreeArrays(
             prior=self.prior.numpy(),

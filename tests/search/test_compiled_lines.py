@@ -2,15 +2,20 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from helpers import rng
 
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.kernels.evaluation_cache import FREE
+from rlgames.kernels.mlp import forward
 from rlgames.players.player import Agent, Random
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.mlp import Mlp
+from rlgames.policies.policy import ACTIVATIONS
 from rlgames.sampling import Argmax, NonFiniteError
+from rlgames.search import compiled_lines
 from rlgames.search.mcts import Mcts, MctsSettings
 
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
@@ -43,9 +48,9 @@ def live_states(game, plies=7, count=5):
 def check_both(game, policy, settings):
     search = Mcts(game, Agent(game, policy, Argmax()), settings)
     state = live_states(game)
-    assert search._compiles_moves
+    assert search._evaluator is not None
     compiled = search.search(state, rng())
-    search._compiles_moves = False
+    search._evaluator = None
     plain = search.search(state, rng())
     assert torch.equal(compiled.visits, plain.visits)
     assert torch.equal(compiled.action, plain.action)
@@ -79,18 +84,73 @@ def test_networks_that_read_more_than_observations():
     check_both(CONNECT4, Canonical(CONNECT4, network(CONNECT4)), SETTINGS)
 
 
-def test_scores_that_are_not_finite_are_an_error():
+@pytest.mark.parametrize("count", [1, 40])
+def test_scores_that_are_not_finite_are_an_error(count):
+    policy = network(CONNECT4)
+    search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS)
+    state = CONNECT4.initial(count, rng())
+    search.search(state, rng())
+    with torch.no_grad():
+        policy.logits.weight[3] = torch.nan
+    for _ in range(2):  # nothing of it is stored
+        with pytest.raises(NonFiniteError):
+            search.search(state, rng())
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_evaluations_are_cached_until_the_weights_change(count):
+    policy = network(CONNECT4)
+    search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS)
+    state = live_states(CONNECT4, count=count)
+    first = search.search(state, rng())
+    assert (search._evaluator._cache.occupied != FREE).sum() > 200
+    again = search.search(state, rng())
+    assert torch.equal(first.visits, again.visits)
+    assert torch.allclose(first.q, again.q, atol=1e-5)
+    weights = {name: torch.rand_like(each) for name, each in policy.state_dict().items()}
+    for change in (lambda: policy.value.weight.mul_(-1), lambda: policy.load_state_dict(weights)):
+        with torch.no_grad():
+            change()
+        later = search.search(state, rng())
+        expected = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS).search(state, rng())
+        assert torch.allclose(later.q, expected.q, atol=1e-5)
+        assert not torch.allclose(later.q, first.q, atol=1e-3)
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "AdamW", "SGD", "RMSprop"])
+def test_a_step_of_an_optimizer_empties_the_cache(optimizer):
     policy = network(CONNECT4)
     search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS)
     state = live_states(CONNECT4)
     search.search(state, rng())
-    tree, values = search.new_tree(state), policy.forward
+    _, value = policy.scores(CONNECT4, state)
+    value.sum().backward()
+    getattr(torch.optim, optimizer)(policy.parameters(), 0.1).step()
+    later = search.search(state, rng())
+    expected = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS).search(state, rng())
+    assert torch.allclose(later.q, expected.q, atol=1e-5)
 
-    def broken(inputs):
-        scores, value = values(inputs)
-        return (scores if len(inputs) == len(state) else scores * torch.nan), value
 
-    policy.forward = broken  # the roots are valued, their children are not
-    assert len(tree[1]) == len(state)
-    with pytest.raises(NonFiniteError):
-        search.search(state, rng())
+def test_a_cache_that_is_too_small_changes_nothing(monkeypatch):
+    monkeypatch.setattr(compiled_lines, "MAX_CACHE_BYTES", 7 * 4 * 8)
+    check_both(CONNECT4, network(CONNECT4), SETTINGS)
+
+
+def test_batches_that_torch_evaluates(monkeypatch):
+    monkeypatch.setattr(compiled_lines, "MAX_COMPILED_ROWS", 3)
+    check_both(CONNECT4, network(CONNECT4), SETTINGS)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("value", [True, False])
+def test_outputs_of_fully_connected_networks(activation, bias, value):
+    policy = Mlp(CONNECT4, [37, 0, 5], activation, "orthogonal", bias, value, rng(1))
+    for parameter in policy.parameters():
+        torch.nn.init.normal_(parameter, generator=rng(2))
+    inputs = CONNECT4.observe(live_states(CONNECT4, plies=30))
+    scores, values = policy(inputs)
+    outputs = np.empty((len(inputs), 7 + value), np.float32)
+    forward(policy.packed(), inputs.flatten(1).numpy(), outputs)
+    expected = scores if values is None else torch.cat([scores, values[:, None]], 1)
+    assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)

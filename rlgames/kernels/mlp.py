@@ -1,0 +1,100 @@
+"""The outputs of fully connected networks, for few inputs, where calls of torch would take longer.
+
+With boards as inputs and relu between layers most numbers are 0, and their rows of weights are
+skipped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlgames.kernels.jit import jit
+
+RELU, TANH, SILU, GELU = range(4)
+ACTIVATIONS = {"relu": RELU, "tanh": TANH, "silu": SILU, "gelu": GELU}
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+
+
+class MlpWeights(NamedTuple):
+    """widths: int64 [layers + 1], of the inputs and of each layer. weights: float32, for one layer
+    after the other its matrix [inputs, outputs] and its biases [outputs]. activation: between
+    layers. No layers: no network."""
+
+    widths: Integers
+    weights: Floats
+    activation: int
+
+
+NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU)
+
+
+@jit()
+def activate(x: Floats, activation: int) -> None:
+    """Replace x by its activations."""
+    for i in range(len(x)):
+        if activation == RELU:
+            x[i] = max(x[i], np.float32(0))
+        elif activation == TANH:
+            x[i] = math.tanh(x[i])
+        elif activation == SILU:
+            x[i] = x[i] / (1 + math.exp(-x[i]))
+        else:
+            x[i] = 0.5 * x[i] * (1 + math.erf(x[i] / math.sqrt(2)))
+
+
+@jit()
+def list_nonzero(x: Floats, index: Integers, factor: Floats) -> int:
+    """Write where x is not 0 and its numbers there; returns how many."""
+    count = 0
+    for i in range(len(x)):
+        index[count], factor[count] = i, x[i]
+        count += x[i] != 0  # cheaper than a jump that cannot be predicted
+    return count
+
+
+@jit(fastmath={"contract"})
+def add_rows(matrix: Floats, index: Integers, factor: Floats, count: int, total: Floats) -> None:
+    """total += Σ_j factor[j] · matrix[index[j]], over the first `count` of them."""
+    columns, j = len(total), 0
+    while j + 4 <= count:  # four at once: total is read and written less often
+        a, b = matrix[index[j]], matrix[index[j + 1]]
+        c, d = matrix[index[j + 2]], matrix[index[j + 3]]
+        p, q, r, s = factor[j], factor[j + 1], factor[j + 2], factor[j + 3]
+        for column in range(columns):
+            total[column] = (
+                total[column] + p * a[column] + q * b[column] + r * c[column] + s * d[column]
+            )
+        j += 4
+    while j < count:
+        a, p = matrix[index[j]], factor[j]
+        for column in range(columns):
+            total[column] += p * a[column]
+        j += 1
+
+
+@jit()
+def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
+    """Write the outputs, float32 [M, last width], of inputs, float32 [M, first width]."""
+    widths, layers = network.widths, len(network.widths) - 1
+    widest = widths.max()
+    index, factor = np.empty(widest, np.int64), np.empty(widest, np.float32)
+    hidden = np.empty(widest, np.float32)
+    for row in range(len(inputs)):
+        count, begin = list_nonzero(inputs[row], index, factor), 0
+        for layer in range(layers):
+            rows, columns = widths[layer], widths[layer + 1]
+            end = begin + rows * columns
+            matrix = network.weights[begin:end].reshape(rows, columns)
+            total = outputs[row] if layer == layers - 1 else hidden[:columns]
+            total[:] = network.weights[end : end + columns]
+            add_rows(matrix, index, factor, count, total)
+            begin = end + columns
+            if layer < layers - 1:
+                activate(total, network.activation)
+                count = list_nonzero(total, index, factor)
