@@ -126,6 +126,8 @@ def build_policy(
         return network
     except TooLarge as error:
         raise ConfigError(f"policy={config.policy.name}: {error}") from None
+    except NotImplementedError as error:
+        raise ConfigError(f"policy={config.policy.name} does not fit: {error}") from None
     except ValueError as error:
         hint = "policy=mlp learner=ppo fits" if issubclass(make, ValueFunction) else ""
         raise ConfigError(str(error), hint) from None

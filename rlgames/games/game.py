@@ -160,6 +160,14 @@ class Game(Tables, ABC, Generic[S]):
         """cells(), with 1 for what is the mover's and 2 for what is the other seat's."""
         return self.cells(state)
 
+    def open_cells(self, state: S) -> Tensor:
+        """Bool [B, rows, columns]: the cells that the seat to move can take now."""
+        if not self.spec.has_cell_actions:
+            raise NotImplementedError(f"a move of {self.spec.name} does not take one empty cell")
+        _, rows, columns = self.spec.observation
+        legal = self.legal_action_mask(state)[:, : rows * columns] & ~state.done[:, None]
+        return legal.view(-1, rows, columns)
+
     def symmetries(self) -> Tensor:
         """Int64 [G, N]: permutations of the cells that leave the rules unchanged.
 

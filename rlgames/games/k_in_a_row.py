@@ -213,6 +213,12 @@ class KInARow(Game[KInARowState]):
         own, taken = self.layout.contains(state.own), self.layout.contains(state.occupied)
         return (2 * taken.long() - own.long()).view(-1, self.rows, self.columns)
 
+    def open_cells(self, state: KInARowState) -> Tensor:
+        if not self.gravity:
+            return super().open_cells(state)
+        lowest = self.layout.lowest_empty_cells(state.occupied).sum(1)
+        return self.layout.contains(lowest).view(-1, self.rows, self.columns)
+
     def view_from_seat(self, state: KInARowState, seat: int) -> KInARowState:
         is_own = self.layout.spread(state.current_seat == seat)
         own = torch.where(is_own, state.own, state.own ^ state.occupied)

@@ -1,12 +1,14 @@
-"""A network on embeddings of whole rows and columns."""
+"""A network on embeddings of rows and columns, or of all runs of a few cells."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 from rlgames.games.game import Game, State
 from rlgames.policies.policy import (
@@ -21,14 +23,20 @@ MAX_TABLE_SIZE = 20_000_000
 
 
 class Embedding(Network):
-    """Looks up one learned vector per row and per column and feeds all of them to linear layers.
+    """Looks up one learned vector per line of cells and feeds all of them to linear layers.
 
     The index of a line's vector has the line's cell values as digits: there is a vector for every
-    content of the line. Lines that a symmetry of the game maps to each other share their vectors.
+    content of the line.
 
+    line_length: None: the lines are all rows and columns, and the first layer reads their vectors
+        side by side; lines that a symmetry of the game maps to each other share their vectors.
+        Otherwise the lines are all runs of that many cells across, down and diagonally, and the
+        first layer is the sum of their vectors, like that of an mlp that reads the contents.
     units: the length of a vector. num_cell_values: distinct values of a cell; larger ones count as
-        the last. layers: the width of each hidden layer.
-    Raises ValueError for games with hidden cells, and where the table would be too large.
+        the last. open_cells: empty cells that a move can take now have a value of their own.
+    layers: the width of each further layer.
+    Raises ValueError for games with hidden cells, for a board without a run of this length, and
+    where the table would be too large.
     """
 
     def __init__(
@@ -36,6 +44,8 @@ class Embedding(Network):
         game: Game[Any],
         units: int,
         num_cell_values: int,
+        open_cells: bool,
+        line_length: int | None,
         layers: list[int],
         activation: str,
         init: str,
@@ -47,26 +57,14 @@ class Embedding(Network):
             raise ValueError(
                 f"policy=embedding needs boards without hidden cells, which {game.spec.name} has"
             )
-        self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
-        lines, shared_with = board_lines(game)
-        offsets, entries = self._table_offsets(lines, shared_with)
-        if entries * units > MAX_TABLE_SIZE:
-            raise ValueError(
-                f"policy.units={units} for {entries:,} contents of lines needs "
-                f"{entries * units:.3g} numbers, more than the limit of {MAX_TABLE_SIZE:,}"
-            )
-        # The factor of each cell's value in the index of each line's content.
-        strides = torch.zeros(game.spec.observation[1] * game.spec.observation[2], len(lines))
-        for number, line in enumerate(lines):
-            strides[line, number] = self.num_cell_values ** torch.arange(len(line)).float()
-        self._strides: Tensor
-        self._offsets: Tensor
-        self.register_buffer("_strides", strides.double(), persistent=False)
-        self.register_buffer("_offsets", torch.tensor(offsets), persistent=False)
-        self.vectors = nn.Embedding(entries, units)
-        nn.init.normal_(self.vectors.weight, 0, 0.5, generator=rng)
-        modules: list[nn.Module] = []
-        width = len(lines) * units
+        self._set_cell_values(game, num_cell_values, open_cells)
+        self.adds = line_length is not None
+        lines, shared_with = (
+            board_lines(game) if line_length is None else board_runs(game, line_length)
+        )
+        self._add_table(game, lines, shared_with, units, rng)
+        modules: list[nn.Module] = [ACTIVATIONS[activation]()] if self.adds else []
+        width = units if self.adds else len(lines) * units
         for outputs in layers:
             layer = nn.Linear(width, outputs)
             init_weights(layer, init, ACTIVATION_GAINS[activation], rng)
@@ -77,6 +75,46 @@ class Embedding(Network):
         self.has_value = value
         if value:
             self.value = make_linear(width, 1, init, 0.01, rng)
+
+    def _set_cell_values(self, game: Game[Any], num_cell_values: int, open_cells: bool) -> None:
+        if open_cells:
+            game.open_cells(game.example_state())  # raises an error for games without any
+        self.open_value = game.spec.num_cell_values if open_cells else 0
+        self.num_cell_values = min(num_cell_values, game.spec.num_cell_values + open_cells)
+        if self.open_value >= self.num_cell_values:
+            raise ValueError(
+                f"policy.num_cell_values={num_cell_values} leaves none for policy.open_cells=true; "
+                f"use {self.open_value + 1} or more"
+            )
+
+    def _add_table(
+        self,
+        game: Game[Any],
+        lines: list[list[int]],
+        shared_with: list[int],
+        units: int,
+        rng: torch.Generator,
+    ) -> None:
+        """The vectors of all lines, and what turns cells into their indices."""
+        offsets, entries = self._table_offsets(lines, shared_with)
+        if entries * units > MAX_TABLE_SIZE:
+            raise ValueError(
+                f"policy.units={units} for {entries:,} contents of lines needs "
+                f"{entries * units:.3g} numbers, more than the limit of {MAX_TABLE_SIZE:,}"
+            )
+        # The factor of each cell's value in the index of each line's content.
+        strides = torch.zeros(math.prod(game.spec.observation[1:]), len(lines))
+        for number, line in enumerate(lines):
+            strides[line, number] = self.num_cell_values ** torch.arange(len(line)).float()
+        self._strides: Tensor
+        self._offsets: Tensor
+        self.register_buffer("_strides", strides.double(), persistent=False)
+        self.register_buffer("_offsets", torch.tensor(offsets), persistent=False)
+        self.vectors = nn.Embedding(entries, units)
+        deviation = 0.5 / math.sqrt(len(lines)) if self.adds else 0.5
+        nn.init.normal_(self.vectors.weight, 0, deviation, generator=rng)
+        if self.adds:
+            self.bias = nn.Parameter(torch.zeros(units))
 
     def _table_offsets(
         self, lines: list[list[int]], shared_with: list[int]
@@ -92,11 +130,18 @@ class Embedding(Network):
 
     def inputs(self, game: Game[Any], state: State) -> Tensor:
         """Float32 [B, 1, H, W]: the cell values, seen from the seat to move."""
-        return game.relative_cells(state).clamp(max=self.num_cell_values - 1)[:, None].float()
+        cells = game.relative_cells(state)
+        if self.open_value:
+            cells = cells + self.open_value * (game.open_cells(state) & (cells == 0))
+        return cells.clamp(max=self.num_cell_values - 1)[:, None].float()
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         index = (inputs.flatten(1).double() @ self._strides).long() + self._offsets
-        features = self.torso(self.vectors(index).flatten(1))
+        if self.adds:
+            vectors = embedding_bag(index, self.vectors.weight, mode="sum") + self.bias
+        else:
+            vectors = self.vectors(index).flatten(1)
+        features = self.torso(vectors)
         value = self.value(features)[:, 0] if self.has_value else None
         return self.logits(features), value
 
@@ -117,3 +162,23 @@ def board_lines(game: Game[Any]) -> tuple[list[list[int]], list[int]]:
                 lines[number], shared_with[number] = image, earlier
                 break
     return lines, shared_with
+
+
+def board_runs(game: Game[Any], length: int) -> tuple[list[list[int]], list[int]]:
+    """The cells of all runs of `length` neighboring cells across, down and diagonally; and for each
+    its own number, as none shares its vectors: their sum would be the same on symmetric boards.
+
+    Raises ValueError if there is none.
+    """
+    _, rows, columns = game.spec.observation
+    runs = []
+    for row, column in itertools.product(range(rows), range(columns)):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            last_row, last_column = row + (length - 1) * down, column + (length - 1) * right
+            if last_row < rows and 0 <= last_column < columns:
+                step = down * columns + right
+                first = row * columns + column
+                runs.append([first + step * place for place in range(length)])
+    if not runs:
+        raise ValueError(f"policy.line_length={length} does not fit on a board of {rows}x{columns}")
+    return runs, list(range(len(runs)))

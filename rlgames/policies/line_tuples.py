@@ -35,8 +35,7 @@ def digits(game: KInARow, state: KInARowState, num_cell_values: int) -> Tensor:
     cells = game.cells(state).flatten(1)
     if num_cell_values <= OPEN:
         return cells
-    is_open = game.layout.contains(game.layout.lowest_empty_cells(state.occupied).sum(1))
-    return cells + OPEN * is_open
+    return cells + OPEN * game.open_cells(state).flatten(1)
 
 
 def random_walks(game: KInARow, num_tuples: int | None = None) -> list[list[int]]:

@@ -153,7 +153,7 @@ def test_an_embedding_reads_each_line_by_its_own_cells():
         "value": False,
         "rng": rng(),
     }
-    network = Embedding(game, 4, 5, [8], **made)
+    network = Embedding(game, 4, 5, False, None, [8], **made)
     state = game.from_exponents(torch.tensor([[[1, 2, 3], [0, 9, 1]]]))
     content = (network.inputs(game, state).flatten(1).double() @ network._strides).long()[0]
     # Tiles beyond the last mark, 4, count as it.
@@ -169,7 +169,7 @@ def test_a_network_on_cells_sees_the_board_from_the_seat_to_move(gravity):
     """The same stones with colors and seats exchanged look the same."""
     game = KInARow(3, 3, 3, gravity)
     network = Embedding(
-        game, 4, 3, [8], activation="relu", init="orthogonal", value=True, rng=rng()
+        game, 4, 4, True, None, [8], activation="relu", init="orthogonal", value=True, rng=rng()
     )
     state = game.initial(16, rng())
     for ply in range(4):

@@ -51,6 +51,8 @@ class EmbeddingConfig(NetworkConfig):
     name: str = "embedding"
     units: int = key(32, 1, 4096)
     num_cell_values: int = key(12, 2, 64)
+    open_cells: bool = False
+    line_length: int | None = key(None, 2, 19)
     layers: list[int] = key([256], 1, 65536)
     activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
     init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
