@@ -15,6 +15,7 @@ from typing import Any
 from reproduce import solve_cases
 from results import MISSING, TILES, Figures, mean, over, rows, scores
 from results_battleship import CASES
+from results_curves import CURVES, of_curves
 from steps import ONE, SEEDS, Step, main, measure, train
 
 FIVE = range(5)
@@ -70,7 +71,7 @@ def seconds(steps: Figures, name: str) -> list[float]:
 def tiles() -> list[Step]:
     steps = [
         *train("2048", "experiment=2048", weight=90, seeds=ONE),
-        *train("2048_ntuple", "experiment=2048_ntuple", weight=1000, seeds=ONE),
+        *train("2048_ntuple", "experiment=2048_ntuple", weight=1000),
         *train("2048_long", "experiment=2048_ntuple", "games=900000", weight=3600, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
@@ -91,7 +92,7 @@ def lines() -> list[Step]:
     for name in ("tictactoe", "tictactoe_alphazero"):
         steps += train(name, f"experiment={name}", weight=50)
         steps += measure("played", name, "games=2000")
-    steps += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300, seeds=ONE)
+    steps += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300)
     for whom in ("random", "win_or_block"):
         against = f"opponent={whom}"
         steps += measure(whom, "connect4_alphazero", against, "games=10000", weight=20, seeds=ONE)
@@ -132,7 +133,8 @@ def sea() -> list[Step]:
         steps += begun(name, "solve_seconds=0", weight=100, seeds=FIVE)
         steps += measure("greedy", name, "games=all", "solve_seconds=0", seeds=FIVE)
     for shots, name in ((1, "fleet"), (5, "fleet_salvo")):
-        steps += train(name, f"experiment={name}", weight=1200, seeds=ONE)
+        seeds = SEEDS if name in CURVES else ONE
+        steps += train(name, f"experiment={name}", weight=1200, seeds=seeds)
         steps += measure("greedy", name, "games=2000", "seed=1", "solve_seconds=0", seeds=ONE)
         for player, boards in GUNNERS.items():
             words = ("eval", *FLEET, f"shots={shots}", f"player={player}", f"games={boards}")
@@ -327,7 +329,7 @@ simulations a move, random playouts and no network; half of the games in each se
 def section(out: Path) -> str:
     steps = Figures(out)
     introduction = INTRODUCTION.format(today=datetime.date.today())
-    parts = (of_2048, of_tictactoe, of_connect4, of_boards, of_salvo, of_fleet)
+    parts = (of_2048, of_tictactoe, of_connect4, of_boards, of_salvo, of_fleet, of_curves)
     return "\n\n".join([introduction, *(part(steps) for part in parts)]) + "\n"
 
 

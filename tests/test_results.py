@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import rlgames
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 
@@ -16,6 +17,7 @@ sys.path.append(str(ROOT / "scripts"))
 import dedieu_amar  # noqa: E402
 import open_questions  # noqa: E402
 import reproduce  # noqa: E402
+import results_curves  # noqa: E402
 import results_page  # noqa: E402
 import strength  # noqa: E402
 from results import Figures, mean  # noqa: E402
@@ -130,3 +132,19 @@ def test_a_command_is_shown_as_it_is_typed():
         "- `greedy`: `rlgames train experiment=hickman init_from=hickman/SEED/x seed=SEED`\n"
         "  - final: `rlgames eval RUN`"
     )
+
+
+def test_curves_are_drawn_once_all_seeds_are_done(tmp_path, monkeypatch):
+    pictures = tmp_path / "docs" / "pictures"
+    pictures.mkdir(parents=True)
+    monkeypatch.setattr(results_curves, "RESULTS", pictures.parent / "results.md")
+    monkeypatch.setattr(results_curves, "CURVES", {"small": "points in tic-tac-toe"})
+    words = ["game=tictactoe", "games=64", "batch=32", "policy.layers=[8]", "eval_every=32"]
+    picture = pictures / "strength_small.png"
+    for seed in range(3):
+        assert not picture.exists()
+        run = tmp_path / "small" / str(seed)
+        rlgames.train([*words, "solve_seconds=0", f"seed={seed}", f"out={run}"])
+        text = results_curves.of_curves(Figures(tmp_path))
+        assert ("(pictures/strength_small.png)" in text) == (seed == 2)
+    assert picture.read_bytes()[:4] == b"\x89PNG"
