@@ -24,6 +24,10 @@ TREES = {"cpu": (1, 256), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
 NETWORKS = {
     "conv, 3 layers of 32 channels": ["policy=conv", "policy.channels=[32,32,32]"],
+    "embedding of lines of four, 64 units": [
+        *("policy=embedding", "policy.line_length=4", "policy.open_cells=true"),
+        *("policy.units=64", "policy.layers=[64]"),
+    ],
     "mlp, 512 and 256 units": ["policy=mlp", "policy.layers=[512,256]"],
 }
 

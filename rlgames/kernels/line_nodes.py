@@ -53,7 +53,7 @@ class Batch(NamedTuple):
     """Simulations side by side, [S]. The first rows of simulation and node are those that have not
     ended: their numbers and where they are. end, value: by number, the last node and its value for
     seat 0. The first rows of the other arrays are leaves to evaluate: their numbers, and their
-    positions as fields of a state. planes: float32 [S, 2 * cells], their observations, or without
+    positions as fields of a state. inputs: float32 [S, I], what a network reads of them, or without
     rows. outputs: float32 [S, A + 1], their scores and, for the seats to move, their values. edge,
     child, is_new: overwritten."""
 
@@ -66,7 +66,7 @@ class Batch(NamedTuple):
     occupied: Integers
     current_seat: Integers
     turn: Integers
-    planes: Floats
+    inputs: Floats
     outputs: Floats
     edge: Integers
     child: Integers
@@ -75,13 +75,19 @@ class Batch(NamedTuple):
 
 class Evaluator(NamedTuple):
     """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
-    more. temperature, value_scale: as in MctsSettings."""
+    more. temperature, value_scale: as in MctsSettings. open_value: the value of cells that a stone
+    can take, 0 if it is that of other empty cells; PLANES: networks read planes of stones, not the
+    values of cells."""
 
     cache: EvaluationCache
     network: MlpWeights
     max_rows: int
     temperature: float
     value_scale: float
+    open_value: int
+
+
+PLANES = -1
 
 
 @jit()
@@ -109,14 +115,14 @@ def add_leaf(
     boards: Boards,
     batch: Batch,
     rules: Rules,
-    cache: EvaluationCache,
+    evaluator: Evaluator,
     max_depth: float,
     simulation: int,
     leaves: int,
 ) -> int:
     """Expand the last node of a simulation from the cache, or add it to the leaves that wait;
     returns how many these are."""
-    node = batch.end[simulation]
+    node, cache = batch.end[simulation], evaluator.cache
     own, occupied = boards.own[node], boards.occupied[node]
     slot = slot_of(cache, own, occupied)
     if holds(cache, slot, own, occupied):
@@ -126,9 +132,31 @@ def add_leaf(
     batch.own[leaves], batch.occupied[leaves] = own, occupied
     batch.current_seat[leaves] = np.int64(tree.sign[node] < 0)
     batch.turn[leaves] = count_bits(np.uint64(occupied))
-    if len(batch.planes) > 0:
-        write_planes(rules, own, own ^ occupied, batch.planes[leaves])
+    if len(batch.inputs) > 0 and evaluator.open_value == PLANES:
+        write_planes(rules, own, own ^ occupied, batch.inputs[leaves])
+    elif len(batch.inputs) > 0:
+        write_values(rules, own, occupied, evaluator.open_value, batch.inputs[leaves])
     return leaves + 1
+
+
+@jit()
+def write_values(rules: Rules, own: int, occupied: int, open_value: int, values: Floats) -> None:
+    """Write the values of all cells, see Embedding.inputs."""
+    open_cells = 0
+    if open_value > 0:
+        board: int = rules.cell_bits.sum()
+        lowest = 0
+        for column in range(rules.columns):
+            lowest |= 1 << (column * rules.stride)
+        # Adding the bottom bits carries over the stones, into the spare bit of a full column.
+        open_cells = ((occupied + lowest) & board if rules.columns > 0 else board) & ~occupied
+    for cell in range(len(rules.cell_bits)):
+        bit, value = rules.cell_bits[cell], 0
+        if occupied & bit:
+            value = 1 if own & bit else 2
+        elif open_cells & bit:
+            value = open_value
+        values[cell] = value
 
 
 @jit()

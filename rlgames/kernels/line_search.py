@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.evaluation_cache import EvaluationCache
 from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
 from rlgames.kernels.jit import jit
 from rlgames.kernels.line_nodes import (
@@ -91,7 +90,7 @@ def run_round(
     boards: Boards,
     batch: Batch,
     rules: Rules,
-    cache: EvaluationCache,
+    evaluator: Evaluator,
     selection: Selection,
     live: int,
     num_nodes: int,
@@ -111,7 +110,7 @@ def run_round(
         if boards.is_done[node]:
             batch.value[simulation] = boards.outcome[node]
         elif batch.is_new[row] or tree.depth[node] >= max_depth:
-            leaves = add_leaf(tree, boards, batch, rules, cache, max_depth, simulation, leaves)
+            leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, simulation, leaves)
         else:
             batch.simulation[still_live], batch.node[still_live] = simulation, node
             still_live += 1
@@ -133,7 +132,7 @@ def add_roots(
     boards: Boards,
     batch: Batch,
     rules: Rules,
-    cache: EvaluationCache,
+    evaluator: Evaluator,
     max_depth: float,
     trees: int,
     at: Integers,
@@ -144,7 +143,7 @@ def add_roots(
     at[NODES], leaves = trees, 0
     for tree_number in range(trees):
         batch.end[tree_number] = tree_number
-        leaves = add_leaf(tree, boards, batch, rules, cache, max_depth, tree_number, leaves)
+        leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, tree_number, leaves)
     at[LEAVES] = leaves
 
 
@@ -172,7 +171,7 @@ def advance(
         if leaves > 0 and not is_evaluated:
             if leaves > evaluator.max_rows:
                 break
-            forward(evaluator.network, batch.planes[:leaves], batch.outputs[:leaves])
+            forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
         if not expand_leaves(tree, batch, rules, evaluator, selection.max_depth, leaves):
             at[LEAVES] = leaves
             return -1
@@ -187,7 +186,7 @@ def advance(
                 batch.simulation[row], batch.node[row] = row, row // sizes[num_batches]
             num_batches += 1
         live, leaves, num_nodes = run_round(
-            tree, boards, batch, rules, evaluator.cache, selection, live, num_nodes
+            tree, boards, batch, rules, evaluator, selection, live, num_nodes
         )
     at[BATCHES], at[LIVE], at[LEAVES] = num_batches, live, leaves
     at[IS_EVALUATED], at[NODES] = 0, num_nodes

@@ -1,6 +1,6 @@
-"""The outputs of fully connected networks, for few inputs, where calls of torch would take longer.
+"""The outputs of fully connected networks whose inputs are boards.
 
-With boards as inputs and relu between layers most numbers are 0, and their rows of weights are
+With few inputs a call of torch would take longer. Most numbers are 0, and their rows of weights are
 skipped.
 """
 
@@ -24,14 +24,22 @@ Integers = NDArray[np.int64]
 class MlpWeights(NamedTuple):
     """widths: int64 [layers + 1], of the inputs and of each layer. weights: float32, for one layer
     after the other its matrix [inputs, outputs] and its biases [outputs]. activation: between
-    layers. No layers: no network."""
+    layers. No layers: no network.
+
+    lines: int64 [L, K], cells; not empty if the first layer reads which contents K cells have. Its
+    inputs are then one for each content of each line, of which one in each line is 1, and what is
+    given is the value of each cell. num_cell_values: distinct values.
+    """
 
     widths: Integers
     weights: Floats
     activation: int
+    lines: Integers
+    num_cell_values: int
 
 
-NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU)
+NO_LINES = np.zeros((0, 0), np.int64)
+NO_NETWORK = MlpWeights(np.zeros(0, np.int64), np.zeros(0, np.float32), RELU, NO_LINES, 0)
 
 
 @jit()
@@ -58,6 +66,20 @@ def list_nonzero(x: Floats, index: Integers, factor: Floats) -> int:
     return count
 
 
+@jit()
+def list_contents(network: MlpWeights, cells: Floats, index: Integers, factor: Floats) -> int:
+    """Write the inputs that are 1, by the values of cells; returns how many."""
+    lines, length = network.lines.shape
+    contents = network.num_cell_values**length
+    for line in range(lines):
+        content = 0
+        for place in range(length - 1, -1, -1):
+            value = int(cells[network.lines[line, place]])
+            content = content * network.num_cell_values + value
+        index[line], factor[line] = line * contents + content, 1
+    return int(lines)
+
+
 @jit(fastmath={"contract"})
 def add_rows(matrix: Floats, index: Integers, factor: Floats, count: int, total: Floats) -> None:
     """total += Σ_j factor[j] · matrix[index[j]], over the first `count` of them."""
@@ -80,13 +102,17 @@ def add_rows(matrix: Floats, index: Integers, factor: Floats, count: int, total:
 
 @jit()
 def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
-    """Write the outputs, float32 [M, last width], of inputs, float32 [M, first width]."""
+    """Write the outputs, float32 [M, last width], of inputs, float32 [M, first width or cells]."""
     widths, layers = network.widths, len(network.widths) - 1
-    widest = widths.max()
+    widest = max(inputs.shape[1], len(network.lines), widths[1:].max())
     index, factor = np.empty(widest, np.int64), np.empty(widest, np.float32)
     hidden = np.empty(widest, np.float32)
     for row in range(len(inputs)):
-        count, begin = list_nonzero(inputs[row], index, factor), 0
+        if len(network.lines) > 0:
+            count = list_contents(network, inputs[row], index, factor)
+        else:
+            count = list_nonzero(inputs[row], index, factor)
+        begin = 0
         for layer in range(layers):
             rows, columns = widths[layer], widths[layer + 1]
             end = begin + rows * columns

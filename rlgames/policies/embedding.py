@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from rlgames.games.game import Game, State
+from rlgames.policies.mlp import heads, hidden_layers, pack_layers
 from rlgames.policies.policy import (
     ACTIVATION_GAINS,
     ACTIVATIONS,
@@ -18,6 +19,9 @@ from rlgames.policies.policy import (
     init_weights,
     make_linear,
 )
+
+if TYPE_CHECKING:
+    from rlgames.kernels.mlp import MlpWeights
 
 MAX_TABLE_SIZE = 20_000_000
 
@@ -58,7 +62,7 @@ class Embedding(Network):
                 f"policy=embedding needs boards without hidden cells, which {game.spec.name} has"
             )
         self._set_cell_values(game, num_cell_values, open_cells)
-        self.adds = line_length is not None
+        self.adds, self.activation = line_length is not None, activation
         lines, shared_with = (
             board_lines(game) if line_length is None else board_runs(game, line_length)
         )
@@ -115,6 +119,8 @@ class Embedding(Network):
         nn.init.normal_(self.vectors.weight, 0, deviation, generator=rng)
         if self.adds:
             self.bias = nn.Parameter(torch.zeros(units))
+            self._lines: Tensor
+            self.register_buffer("_lines", torch.tensor(lines), persistent=False)
 
     def _table_offsets(
         self, lines: list[list[int]], shared_with: list[int]
@@ -144,6 +150,16 @@ class Embedding(Network):
         features = self.torso(vectors)
         value = self.value(features)[:, 0] if self.has_value else None
         return self.logits(features), value
+
+    def packed(self) -> MlpWeights:
+        """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
+        last output. Raises ValueError unless the vectors are added."""
+        if not self.adds:
+            raise ValueError("the kernel adds the vectors of lines")
+        first = self.vectors.weight, self.bias
+        weights = pack_layers(self.activation, first, *hidden_layers(self.torso), heads(self))
+        lines = self._lines.cpu().numpy()
+        return weights._replace(lines=lines, num_cell_values=self.num_cell_values)
 
 
 def board_lines(game: Game[Any]) -> tuple[list[list[int]], list[int]]:

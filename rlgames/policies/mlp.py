@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,21 +60,44 @@ class Mlp(Network):
         value = self.value(features)[:, 0] if self.has_value else None
         return self.logits(features), value
 
-    @torch.no_grad()
     def packed(self) -> MlpWeights:
         """A copy of the weights on the CPU as a kernel takes them, with the value, if any, as the
         last output."""
-        from rlgames.kernels.mlp import ACTIVATIONS, MlpWeights
+        return pack_layers(self.activation, *hidden_layers(self.torso), heads(self))
 
-        hidden = [(layer,) for layer in self.torso if isinstance(layer, nn.Linear)]
-        heads = (self.logits, self.value) if self.has_value else (self.logits,)
-        widths, parts = [], []
-        for layers in (*hidden, heads):
-            matrix = torch.cat([layer.weight for layer in layers]).T
-            zeros = matrix.new_zeros(matrix.shape[1])
-            bias = [zeros[: len(x.weight)] if x.bias is None else x.bias for x in layers]
-            widths.append(len(matrix))
-            parts += [matrix.flatten(), *bias]
-        widths.append(matrix.shape[1])
-        weights = torch.cat(parts).float().cpu().numpy()
-        return MlpWeights(np.array(widths, np.int64), weights, ACTIVATIONS[self.activation])
+
+Layer = tuple[Tensor, Tensor]
+"""A matrix [inputs, outputs] and biases [outputs]."""
+
+
+def hidden_layers(torso: nn.Sequential) -> list[Layer]:
+    """The linear layers of a torso."""
+    return [_layer([module]) for module in torso if isinstance(module, nn.Linear)]
+
+
+def heads(network: Any) -> Layer:
+    """The layers `logits` and, if there is one, `value` of a network as one."""
+    return _layer([network.logits, network.value] if network.has_value else [network.logits])
+
+
+def _layer(modules: Sequence[nn.Linear]) -> Layer:
+    matrix = torch.cat([module.weight for module in modules]).T
+    zeros = matrix.new_zeros(matrix.shape[1])
+    biases: list[Tensor] = [
+        zeros[: module.out_features] if module.bias is None else module.bias for module in modules
+    ]
+    return matrix, torch.cat(biases)
+
+
+@torch.no_grad()
+def pack_layers(activation: str, *layers: Layer) -> MlpWeights:
+    """Copies of layers on the CPU as a kernel takes them."""
+    from rlgames.kernels.mlp import ACTIVATIONS, NO_NETWORK
+
+    widths = [len(matrix) for matrix, _ in layers] + [len(layers[-1][1])]
+    weights = torch.cat([part.flatten() for layer in layers for part in layer]).float().cpu()
+    return NO_NETWORK._replace(
+        widths=np.array(widths, np.int64),
+        weights=weights.numpy(),
+        activation=ACTIVATIONS[activation],
+    )

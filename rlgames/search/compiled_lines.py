@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -13,6 +14,7 @@ from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow, KInARowState
 from rlgames.games.random_play import KInARowRandomPlay
 from rlgames.players.player import Agent
+from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy
 from rlgames.search.tree import SearchTree
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from rlgames.search.mcts import MctsSettings
 
 MAX_COMPILED_ROWS = 32
-"""The kernel evaluates at most as many leaves at once; torch is faster with more."""
+"""The kernel evaluates at most as many leaves at once by an mlp; torch is faster with more."""
 
 MAX_CACHE_BYTES = 1 << 25
 
@@ -32,13 +34,21 @@ MAX_CACHE_BYTES = 1 << 25
 class LineEvaluator:
     """Evaluates leaves: by the cache, a kernel, or the policy itself.
 
-    The cache is emptied when the policy's weights have changed.
+    The cache is emptied when the policy's weights have changed. network: the policy if a kernel
+    writes what it reads, float32 [B, *input_shape]; otherwise None.
     """
 
     def __init__(self, game: KInARow, agent: Agent, settings: MctsSettings) -> None:
         self.game, self.agent, self._settings = game, agent, settings
-        self.network = agent.policy if observes_alone(agent.policy) else None
-        self._modules = list(agent.policy.modules())
+        self.network: Network | None = None
+        policy, self.input_shape = agent.policy, game.spec.observation
+        if isinstance(policy, Embedding):
+            values = policy.open_value + 1 if policy.open_value else game.spec.num_cell_values
+            self.input_shape = (1, game.rows, game.columns)
+            self.network = policy if policy.num_cell_values == values else None
+        elif observes_alone(policy):
+            self.network = policy
+        self._modules = list(policy.modules())
         self._cache: EvaluationCache | None = None
         self._weights: MlpWeights | None = None
         self._versions: list[tuple[int, int]] = []
@@ -46,23 +56,37 @@ class LineEvaluator:
     def prepare(self, nodes: int) -> Evaluator:
         """The evaluator of a search with as many nodes, as kernels take it."""
         from rlgames.kernels.evaluation_cache import FREE, make_cache
-        from rlgames.kernels.line_nodes import Evaluator
-        from rlgames.kernels.mlp import NO_NETWORK
+        from rlgames.kernels.line_nodes import PLANES, Evaluator
 
-        policy, actions, versions = self.agent.policy, self.game.spec.actions, self._versions_now()
+        actions, versions = self.game.spec.actions, self._versions_now()
         slots = min(1 << (2 * nodes).bit_length(), _power_of_two(MAX_CACHE_BYTES // (actions * 4)))
         if self._cache is None or len(self._cache.own) < slots:
             self._cache = make_cache(slots, actions)
         elif versions != self._versions:
             self._cache.occupied[:] = FREE
         if self._weights is None or versions != self._versions:
-            self._weights = policy.packed() if type(policy) is Mlp else NO_NETWORK
+            self._weights = self._pack()
         self._versions = versions
-        rows = MAX_COMPILED_ROWS if len(self._weights.widths) else 0
-        settings = self._settings
+        max_rows = MAX_COMPILED_ROWS if len(self._weights.widths) else 0
+        network = self.network
         return Evaluator(
-            self._cache, self._weights, rows, settings.temperature, settings.value_scale
+            cache=self._cache,
+            network=self._weights,
+            max_rows=sys.maxsize if len(self._weights.lines) else max_rows,
+            temperature=self._settings.temperature,
+            value_scale=self._settings.value_scale,
+            open_value=network.open_value if isinstance(network, Embedding) else PLANES,
         )
+
+    def _pack(self) -> MlpWeights:
+        """The network as a kernel takes it; one without layers if it cannot."""
+        from rlgames.kernels.mlp import NO_NETWORK
+
+        network = self.network
+        # A class derived from one of these may compute something else.
+        if type(network) is Mlp or (type(network) is Embedding and network.adds):
+            return network.packed()
+        return NO_NETWORK
 
     def _versions_now(self) -> list[tuple[int, int]]:
         """What changes with any weight."""
@@ -101,10 +125,10 @@ class LineSearch:
         self._boards = _boards_of(roots, nodes)
         size = len(roots) * settings.num_parallel
         self._bounds = np.tile(np.array(bounds, np.float32), (size, 1))
-        self._batch = _new_batch(size, game, evaluator.network is not None)
+        self._batch = _new_batch(size, game, evaluator)
         self._at = np.zeros(NODES + 1, np.int64)
         where = (self._arrays, self._boards, self._batch, self._rules)
-        add_roots(*where, self._compiled.cache, self._max_depth, self._trees, self._at)
+        add_roots(*where, self._compiled, self._max_depth, self._trees, self._at)
         self.simulate([])
         values = self._batch.value[: self._trees] * self._arrays.sign[: self._trees]
         self.root_value = torch.from_numpy(values)
@@ -137,9 +161,8 @@ class LineSearch:
     def _evaluate(self, leaves: int) -> None:
         """Let torch write the outputs of leaves."""
         if self._evaluator.network is not None:
-            planes = torch.from_numpy(self._batch.planes[:leaves])
-            shape = self._evaluator.game.spec.observation
-            scores, value = self._evaluator.network(planes.view(-1, *shape))
+            inputs = torch.from_numpy(self._batch.inputs[:leaves])
+            scores, value = self._evaluator.network(inputs.view(-1, *self._evaluator.input_shape))
         else:
             states = self._leaf_states(leaves)
             scores, value = self._evaluator.agent.policy.scores(self._evaluator.game, states)
@@ -192,15 +215,16 @@ def _boards_of(roots: KInARowState, nodes: int) -> Boards:
     return boards
 
 
-def _new_batch(size: int, game: KInARow, observes: bool) -> Batch:
-    """For simulations side by side; observes: with room for their observations."""
+def _new_batch(size: int, game: KInARow, evaluator: LineEvaluator) -> Batch:
+    """For simulations side by side, with room for what a network reads."""
     from rlgames.kernels.line_nodes import Batch
 
     types = {"value": np.float32, "is_new": np.bool_}
     columns: dict[str, Any] = {
         name: np.zeros(size, types.get(name, np.int64)) for name in Batch._fields
     }
-    columns["planes"] = np.zeros((size * observes, 2 * game.rows * game.columns), np.float32)
+    rows = 0 if evaluator.network is None else size
+    columns["inputs"] = np.zeros((rows, math.prod(evaluator.input_shape)), np.float32)
     columns["outputs"] = np.zeros((size, game.spec.actions + 1), np.float32)
     return Batch(**columns)
 

@@ -12,6 +12,7 @@ from rlgames.kernels.evaluation_cache import FREE
 from rlgames.kernels.mlp import forward
 from rlgames.players.player import Agent, Random
 from rlgames.policies.canonical import Canonical
+from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import ACTIVATIONS
 from rlgames.sampling import Argmax, NonFiniteError
@@ -78,6 +79,36 @@ def test_all_boards(game):
 )
 def test_all_settings(keys):
     check_both(CONNECT4, network(CONNECT4), replace(SETTINGS, **keys))
+
+
+def embedding(game, line_length=3, num_cell_values=4, open_cells=True):
+    keys = {"activation": "relu", "init": "orthogonal", "value": True, "rng": rng(1)}
+    policy = Embedding(game, 8, num_cell_values, open_cells, line_length, [5], **keys)
+    for parameter in policy.parameters():
+        torch.nn.init.normal_(parameter, generator=rng(2))
+    return policy
+
+
+@pytest.mark.parametrize("game", BOARDS, ids=str)
+def test_embeddings_of_lines(game):
+    check_both(game, embedding(game), SETTINGS)
+    check_both(game, embedding(game, open_cells=False), SETTINGS)
+
+
+@pytest.mark.parametrize("keys", [{"line_length": None}, {"num_cell_values": 2}], ids=str)
+def test_embeddings_that_torch_evaluates(keys):
+    check_both(CONNECT4, embedding(CONNECT4, open_cells=False, **keys), SETTINGS)
+
+
+@pytest.mark.parametrize("open_cells", [True, False])
+def test_outputs_of_embeddings_of_lines(open_cells):
+    policy = embedding(CONNECT4, 4, open_cells=open_cells)
+    inputs = policy.inputs(CONNECT4, live_states(CONNECT4, plies=30))
+    scores, values = policy(inputs)
+    outputs = np.empty((len(inputs), 8), np.float32)
+    forward(policy.packed(), inputs.flatten(1).numpy(), outputs)
+    expected = torch.cat([scores, values[:, None]], 1)
+    assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 
 
 def test_networks_that_read_more_than_observations():
