@@ -28,7 +28,8 @@ BATCH, UPDATES, GAMES_PER_TASK = 256, 30, 128
 """Games per update; updates that are timed, after one that is not; games per task."""
 
 WORDS = [
-    *("experiment=connect4_alphazero", "policy.layers=[128,64]", "learner.updates_per_batch=4"),
+    *("experiment=connect4_alphazero", "policy=mlp", "policy.layers=[128,64]"),
+    *("learner.updates_per_batch=4", "search.simulations=32"),
     *(f"batch={BATCH}", "games=1000000", "solve_seconds=0", "logger=[]", "join_seconds=3600"),
 ]
 NONE, ONE, TWO = "no actors", "one actor", "two actors"
