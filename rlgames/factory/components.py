@@ -269,7 +269,8 @@ def build_self_play_search(config: DictConfig, game: Game[Any], agent: Agent) ->
             "has none",
             "use search=mcts",
         )
-    return SearchSelfPlay(agent, search)
+    epsilon, turns = (config.learner.get(f"opening_{name}", 0) for name in ("epsilon", "turns"))
+    return SearchSelfPlay(agent, search, epsilon, turns)
 
 
 def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:

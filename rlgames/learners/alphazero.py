@@ -37,6 +37,7 @@ class AlphaZero(GradientLearner):
 
     buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
     games. minibatch: moves per step. symmetries: train on a random symmetry of each position.
+    opening_epsilon, opening_turns: exploration, see SearchSelfPlay, which plays the games.
     """
 
     trains_value_head = True
@@ -54,12 +55,15 @@ class AlphaZero(GradientLearner):
         minibatch: int,
         value_coef: float,
         symmetries: bool,
+        opening_epsilon: float = 0.0,
+        opening_turns: int = 10,
         **optimizer: Unpack[OptimizerSettings],
     ) -> None:
         super().__init__(context, **optimizer)
         self.buffer: RingBuffer[SearchTargets] = RingBuffer(buffer_size)
         self.updates_per_batch, self.minibatch = updates_per_batch, minibatch
         self.value_coef = value_coef
+        self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
         transforms = symmetries and not self.policy.canonical
         self.symmetries = Symmetries(self.game, self.rng.device) if transforms else None
 

@@ -16,10 +16,17 @@ class SearchSelfPlay(Player):
     The agent's sampling rule chooses the action, with the logarithms of the visit fractions as
     scores: sampling=stochastic samples in proportion to the visits. A search by rule=gumbel, whose
     noise explores, chooses the action itself.
+
+    opening_epsilon: the probability of a uniformly random action instead, in the first
+        opening_turns turns of a game; its target is still the search's policy. So games reach
+        openings that the agent would not play.
     """
 
-    def __init__(self, agent: Agent, search: Mcts) -> None:
+    def __init__(
+        self, agent: Agent, search: Mcts, opening_epsilon: float = 0.0, opening_turns: int = 0
+    ) -> None:
         self.agent, self.search = agent, search
+        self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         return self.act(state, rng).action
@@ -36,4 +43,9 @@ class SearchSelfPlay(Player):
         if self.search.settings.rule != "gumbel":
             scores = target.clamp(min=1e-30).log()
             action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
+        if self.opening_epsilon > 0:
+            u = torch.rand(2, len(state), generator=rng, device=rng.device)
+            is_random = (state.turn < self.opening_turns) & (u[0] < self.opening_epsilon)
+            random = self.search.game.sample_legal_action(state, u[1])
+            action = torch.where(is_random & ~state.done, random, action)
         return Decision(action, target)

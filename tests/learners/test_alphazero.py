@@ -77,10 +77,25 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
             return SearchResult(visits, visits, visits / 16, visits.argmax(1))
 
     player = SearchSelfPlay(explorer.agent, Found())
-    action = player.act(TICTACTOE.initial(16_000, rng()), rng(4)).action
+    start = TICTACTOE.initial(16_000, rng())
+    action = player.act(start, rng(4)).action
     frequency = torch.bincount(action, minlength=9) / 16_000
     assert torch.allclose(frequency, fixed / 16, atol=0.015)
     assert not frequency[fixed == 0].any()
+
+    # In the opening a part of the moves is random; the targets are those of the search.
+    player = SearchSelfPlay(explorer.agent, Found(), opening_epsilon=0.5, opening_turns=2)
+    second = TICTACTOE.apply_action(start, torch.full_like(action, 4))
+    decision = player.act(second, rng(5))
+    legal = TICTACTOE.legal_action_mask(second[:1])[0]
+    expected = fixed / 32 + legal / 16  # half of each; one of eight cells
+    assert torch.allclose(
+        torch.bincount(decision.action, minlength=9) / 16_000, expected, atol=0.015
+    )
+    assert torch.equal(decision.target, fixed.repeat(16_000, 1) / 16)
+    third = TICTACTOE.apply_action(second, torch.full_like(action, 0))
+    frequency = torch.bincount(player.act(third, rng(6)).action, minlength=9) / 16_000
+    assert torch.allclose(frequency, fixed / 16, atol=0.015)
 
 
 def test_every_move_of_a_game_carries_its_target(games):

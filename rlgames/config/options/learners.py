@@ -91,6 +91,8 @@ class AlphaZeroConfig(GradientConfig):
     minibatch: int = key(512, 1, 10**7)
     value_coef: float = key(1.0, 0, 1000)
     symmetries: bool = True
+    opening_epsilon: float = key(0.0, 0, 1)
+    opening_turns: int = key(10, 1, 10_000)
 
 
 @dataclass
