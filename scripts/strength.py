@@ -46,14 +46,17 @@ PLAIN_SEARCH = (
     *("opponent_search.num_parallel=20", "games=100", "solve_seconds=0"),
 )
 NETWORK_SEARCH = ("search=mcts", "search.simulations=100", "search.leaf=value")
+TEACHER_OF_2048 = "teacher={2048_long/SEED}"
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, one ply",
     "2048_long": "the same, 900,000 games, one ply",
     "2048_td_lambda": "value network by temporal differences, one ply",
+    "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
     "2048_ppo": "policy network by policy gradient, one evaluation",
+    "2048_dagger": "n-tuple policy cloned from the one of 900,000 games, one evaluation",
 }
-"""All of them learn from rewards alone."""
+"""All but the last one learn from rewards alone."""
 
 
 def begun(name: str, *settings: str, weight: float, seeds: range) -> list[Step]:
@@ -75,6 +78,8 @@ def tiles() -> list[Step]:
         *train("2048_long", "experiment=2048_ntuple", "games=900000", weight=3600, seeds=ONE),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
+        *train("2048_ntuple_logits", "experiment=2048_ntuple_logits", weight=1500, seeds=ONE),
+        *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
         *begun("2048_3x3_finetuned", weight=1200, seeds=ONE),
         Step("2048_random", ("eval", "game=2048", "player=random", "games=1000", "format=json")),

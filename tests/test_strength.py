@@ -113,7 +113,11 @@ def test_the_whole_fleet_is_found_sooner_than_by_hunting(name, most, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "score", "reached"),
-    [("2048_ntuple", 150_000, 0.97), ("2048_td_lambda", 22_000, 0.5)],
+    [
+        ("2048_ntuple", 150_000, 0.97),
+        ("2048_ntuple_logits", 60_000, 0.85),
+        ("2048_td_lambda", 22_000, 0.5),
+    ],
 )
 def test_2048_is_reached_from_rewards_alone(name, score, reached, tmp_path):
     run = rlgames.train([f"experiment={name}", f"out={tmp_path}/run"])

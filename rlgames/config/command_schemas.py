@@ -133,7 +133,7 @@ TRAIN = PrimaryConfig(
         Group("learner", "ppo", "learning algorithm"),
         Group("opponent", "self", OPPONENT.help, is_training=True),
         Group("eval_opponent", "random", "player in the other seat in evaluations"),
-        Group("teacher", help="player that learner=behavior_cloning imitates"),
+        Group("teacher", help="player that behavior_cloning and dagger imitate"),
         SEARCH,
         Group("logger", "tensorboard", "where metrics and pictures go, as in [tensorboard,csv]"),
         Group("engine", "local", "where the games of the training are played"),

@@ -122,7 +122,8 @@ _SIMILAR: tuple[tuple[str, str, str], ...] = (
 
 _OPTIONS: dict[str, dict[str, str]] = {
     "learner": {
-        "ppo": "ppo2 appo ppo_clip actor_critic a2c a3c",
+        "ppo": "ppo2 appo ppo_clip actor_critic",
+        "a2c": "a3c advantage_actor_critic",
         "reinforce": "pg vpg policy_gradient",
         "dqn": "ddqn double_dqn q_learning qlearning",
         "td": "td0 tabular temporal_difference",

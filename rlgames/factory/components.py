@@ -120,6 +120,10 @@ def build_policy(
             value_function.payoffs = reward.payoffs or value_function.payoffs
             return value_function
         with_value = learner.trains_value_head or config.learner.get("baseline") == "value"
+        if not issubclass(make, Network):
+            with limit:
+                policy: Policy = make(game, value=with_value, **arguments(config.policy))
+            return policy
         network = _build_network(config, game, make, rng, limit, with_value)
         if learner.trains_afterstates:
             return AfterstateNetwork(game, network, score_scale)

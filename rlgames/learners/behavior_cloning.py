@@ -30,6 +30,7 @@ class BehaviorCloning(GradientLearner):
     learns_logits = True
     learns_from_rewards = False
     learns_from_records = True
+    has_teacher = True
 
     def __init__(
         self,

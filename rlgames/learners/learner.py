@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from rlgames.games.game import Game
+from rlgames.players.player import Player
 from rlgames.policies.policy import Network
 from rlgames.rewards import Reward
 from rlgames.rollouts.play import GamePool
@@ -74,6 +75,9 @@ class Learner(ABC):
     learns_while_playing = False
     """Whether it plays the games of a batch itself, by play_and_learn instead of update."""
 
+    has_teacher = False
+    """Whether it imitates the player that teacher= names."""
+
     needs_float64 = False
     """Whether it computes with float64 on the policy's device, which some devices do not have."""
 
@@ -100,6 +104,9 @@ class Learner(ABC):
         pool's.
         """
         raise NotImplementedError(f"{type(self).__name__} does not play")
+
+    def check_teacher(self, teacher: Player) -> None:  # noqa: B027 (most learn from any)
+        """Raises ValueError for a teacher that it cannot learn from."""
 
     def state_dict(self) -> dict[str, Any]:
         """What later updates depend on besides the policy's weights and the generator: a tree of

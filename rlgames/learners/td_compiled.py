@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from threading import Thread
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from rlgames.core.schedule import Schedule
-from rlgames.games.game import State
-from rlgames.games.game_2048 import Game2048State
 from rlgames.learners.learner import LearnerContext, NonFiniteError
+from rlgames.learners.packed_games import learn_packed_games
 from rlgames.learners.td_minimax import learns_replies
 from rlgames.policies.packed_ntuple import ON_CPU, Array, PackedNtuple, reason_not_packed
 from rlgames.rollouts.play import GamePool
@@ -55,29 +52,6 @@ def epsilon_schedule(sampling: Sampling) -> Schedule | None:
     return None
 
 
-def learn_in_threads(
-    learn: Callable[..., tuple[int, float]], columns: tuple[Array, ...], seeds: Array
-) -> list[tuple[int, float]]:
-    """Call learn once for each seed, in a thread of its own, with a part of the rows of each column
-    and the seed; what each call returns."""
-    num_threads = len(seeds)
-    parts = zip(*(np.array_split(column, num_threads) for column in columns), strict=True)
-    results: list[tuple[int, float]] = [(0, 0.0)] * num_threads
-
-    def run(number: int, part: tuple[Array, ...]) -> None:
-        results[number] = learn(*part, seeds[number])
-
-    if num_threads == 1:
-        run(0, columns)
-        return results
-    threads = [Thread(target=run, args=item) for item in enumerate(parts)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
 class CompiledTd:
     """Plays games and learns from each window of a game before the next game.
 
@@ -107,33 +81,15 @@ class CompiledTd:
 
         packed = self._packed = self._packed or PackedNtuple(self.game, self.policy, self.stride)
         settings = self._settings(packed, plies, lr, progress)
-        size = (self.threads,)
-        seeds = torch.randint(1 << 62, size, generator=pool.rng).numpy().astype(np.uint64)
-        total_error = 0.0
+        shared = (self._table, packed.network, packed.rows, settings)
 
-        def play(state: State) -> tuple[State, int]:
-            nonlocal total_error
-            assert isinstance(state, Game2048State)
-            boards, score = packed.pack(state.tiles), state.score[:, 0].numpy().copy()
-            turn, done = state.turn.numpy().copy(), state.done.numpy().copy()
-            shared = (self._table, packed.network, packed.rows, settings)
-            columns = (boards, score, turn, done)
+        def learn(*part_and_seed: Any) -> tuple[int, float]:
+            return learn_games(*shared, *part_and_seed)
 
-            def learn(*part_and_seed: Any) -> tuple[int, float]:
-                return learn_games(*shared, *part_and_seed)
-
-            results = learn_in_threads(learn, columns, seeds)
-            total_error = sum(error for _, error in results)
-            last_state = replace(
-                state,
-                done=torch.from_numpy(done),
-                turn=torch.from_numpy(turn),
-                score=torch.from_numpy(score)[:, None],
-                tiles=packed.unpack(boards),
-            )
-            return last_state, sum(num_moves for num_moves, _ in results)
-
-        final_states = pool.play_window(play, plies)
+        final_states, results = learn_packed_games(
+            learn, itemgetter(0), pool, plies, packed, self.threads
+        )
+        total_error = sum(error for _, error in results)
         if not math.isfinite(total_error):
             raise NonFiniteError("a value is not a finite number; a smaller lr may help")
         return final_states, total_error
@@ -144,7 +100,7 @@ class CompiledTd:
         max_plies = self.game.spec.max_plies
         return Settings(
             cells=packed.cells,
-            fours=np.uint64(round(packed.game.fours * 2**32)),
+            fours=packed.fours,
             epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
             plies=max_plies if plies is None else min(plies, max_plies),
             lr=np.float32(lr),

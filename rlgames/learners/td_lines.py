@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.learner import LearnerContext, NonFiniteError
-from rlgames.learners.td_compiled import epsilon_schedule, learn_in_threads
+from rlgames.learners.packed_games import learn_in_threads, thread_seeds
+from rlgames.learners.td_compiled import epsilon_schedule
 from rlgames.learners.td_minimax import discount_per_ply
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.packed_lines import Array, make_network, make_rules, make_settings
@@ -58,8 +57,7 @@ class CompiledLinesTd:
             td_lambda=self.td_lambda,
             coherent=self.stride > 1,
         )
-        size = (self.threads,)
-        seeds = torch.randint(1 << 62, size, generator=pool.rng).numpy().astype(np.uint64)
+        seeds = thread_seeds(pool, self.threads)
         total_error = 0.0
 
         def learn(*part_and_seed: Any) -> tuple[int, float]:

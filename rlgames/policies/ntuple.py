@@ -90,7 +90,7 @@ class Ntuple(AfterstateValues):
             tuples = default_tuples(game.rows, game.columns, symmetries)
         self.stage_exponents = self._stage_exponents(stage_tiles, table_size)
         num_parts = 2 if self.has_lines else len(self.stage_exponents) + 1
-        _check_tuples(tuples, self.num_cell_values, table_size, num_cells, num_parts)
+        check_tuples(tuples, self.num_cell_values, table_size, num_cells, num_parts)
         self.tuples = tuples
         sizes = [self.num_cell_values ** len(cells) for cells in tuples]
         hashed = {n for n, size in enumerate(sizes) if table_size and size > table_size}
@@ -275,7 +275,7 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
     return list(tuples.values()) or [list(range(rows * columns))]
 
 
-def _check_tuples(
+def check_tuples(
     tuples: list[list[int]],
     num_cell_values: int,
     table_size: int | None,

@@ -12,6 +12,7 @@ from torch import Tensor
 from rlgames.games.game import Game
 from rlgames.games.game_2048 import Game2048
 from rlgames.policies.ntuple import Ntuple
+from rlgames.policies.ntuple_logits import NtupleLogits
 from rlgames.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -29,40 +30,39 @@ ON_CPU = "kernels run on the CPU, with device=cpu"
 
 def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
-    if not isinstance(game, Game2048) or not isinstance(policy, Ntuple):
+    if not isinstance(game, Game2048) or not isinstance(policy, Ntuple | NtupleLogits):
         return "it needs policy=ntuple"
     if max(game.rows, game.columns) > MAX_LENGTH:
         return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.num_cell_values > MAX_CELL_VALUES:
         return f"policy.num_cell_values={policy.num_cell_values} is more than {MAX_CELL_VALUES}"
-    if len(policy.met):
+    if isinstance(policy, Ntuple) and len(policy.met):
         return "policy.table_size= hashes some of the tuples"
-    if policy.values.device.type != "cpu":
+    if next(policy.buffers()).device.type != "cpu":
         return ON_CPU
     return ""
 
 
-class PackedNtuple:
-    """A policy and its game for which reason_not_packed is "".
+class PackedBoards:
+    """Boards of 2048 as numbers of 64 bits.
 
-    stride: numbers per value, 1 for policy.values alone. network, rows: see
-    kernels/ntuple_values.py and kernels/packed_2048.py. cells: the lowest bit of each cell.
+    rows: see kernels/packed_2048.py. cells: the lowest bit of each cell.
     """
 
-    def __init__(self, game: Game[Any], policy: Policy, stride: int) -> None:
-        from rlgames.kernels.ntuple_values import CompiledNetwork
+    def __init__(self, game: Game[Any]) -> None:
         from rlgames.kernels.packed_2048 import slide_table
 
         assert isinstance(game, Game2048)
-        assert isinstance(policy, Ntuple)
-        self.game, self.policy = game, policy
-        network = _network(game, policy, stride)
-        self.network, self.stride = CompiledNetwork(network), stride
-        self.rows = slide_table(game.rows, game.columns)
+        self.game, self.rows = game, slide_table(game.rows, game.columns)
         self._shifts = np.array(
             [_position(game, cell) for cell in range(game.num_cells)], np.uint64
         )
         self.cells = np.uint64(sum(1 << int(shift) for shift in self._shifts))
+
+    @property
+    def fours(self) -> np.uint64:
+        """The probability of a 4 in units of 2^-32."""
+        return np.uint64(round(self.game.fours * 2**32))
 
     def pack(self, tiles: Tensor) -> Array:
         """Uint64 [B] from tiles, uint8 [B, N]; exponents above 15 become 15."""
@@ -77,23 +77,68 @@ class PackedNtuple:
         )
 
 
+class PackedNtuple(PackedBoards):
+    """A policy and its game for which reason_not_packed is "".
+
+    stride: numbers per value, 1 for policy.values alone. network: see kernels/ntuple_values.py.
+    """
+
+    def __init__(self, game: Game[Any], policy: Policy, stride: int) -> None:
+        from rlgames.kernels.ntuple_values import CompiledNetwork
+
+        super().__init__(game)
+        assert isinstance(policy, Ntuple)
+        self.policy, self.stride = policy, stride
+        lookups = [_views_by_lookup(self.game, cells) for cells in policy.tuples]
+        stages = tuple(policy.stage_exponents)
+        network = _network(self.game, policy, stride, lookups, stages)
+        self.network = CompiledNetwork(network)
+
+
+class PackedLogits(PackedBoards):
+    """An n-tuple policy whose game and number of cell values fit (reason_not_packed).
+
+    stride: numbers per entry. network: see kernels/ntuple_values.py; every view is a lookup.
+    symmetries: the number of the game's symmetry that each view shows. permutations: uint64 [views,
+    4], the action in a view of each action of the board.
+    """
+
+    def __init__(self, game: Game[Any], policy: NtupleLogits, stride: int) -> None:
+        from rlgames.kernels.ntuple_values import CompiledNetwork
+
+        super().__init__(game)
+        views = [view.reshape(-1).tolist() for view in _views(self.game)]
+        lookups = [[[number] for number in range(len(views))]] * len(policy.tuples)
+        self.network = CompiledNetwork(_network(self.game, policy, stride, lookups))
+        symmetries = game.symmetries().tolist()
+        self.symmetries = [symmetries.index(view) for view in views]
+        inverse_actions = game.action_symmetries().argsort(1)
+        self.permutations: Array = inverse_actions[self.symmetries].numpy().astype(np.uint64)
+
+
 def _position(game: Game2048, cell: int) -> int:
     """The lowest bit of a cell."""
     return 16 * (cell // game.columns) + 4 * (cell % game.columns)
 
 
-def _network(game: Game2048, policy: Ntuple, stride: int) -> Network:
-    """The network as kernels/ntuple_values.py describes it."""
+def _network(
+    game: Game2048,
+    policy: Ntuple | NtupleLogits,
+    stride: int,
+    lookups: Sequence[list[list[int]]],
+    stages: tuple[int, ...] = (),
+) -> Network:
+    """The network as kernels/ntuple_values.py describes it. lookups: the views of each lookup of
+    each tuple."""
     from rlgames.kernels.ntuple_values import Network, Tuple
 
     described: list[Tuple] = []
     first, radix = 0, policy.num_cell_values
-    for cells in policy.tuples:
+    for cells, each in zip(policy.tuples, lookups, strict=True):
         runs = tuple(_runs([_position(game, cell) for cell in cells]))
-        lookups = tuple(tuple(views) for views in _views_by_lookup(game, cells))
-        described.append(Tuple(first * stride, len(cells), runs, lookups))
+        views = tuple(tuple(views) for views in each)
+        described.append(Tuple(first * stride, len(cells), runs, views))
         first += radix ** len(cells)
-    stages = tuple(policy.stage_exponents)
     return Network(game.rows, game.columns, radix, stride, tuple(described), stages, first * stride)
 
 
@@ -109,13 +154,17 @@ def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
-    """The views that show a tuple's cells on the same cells of the board, for each set of these."""
+def _views(game: Game2048) -> list[Tensor]:
+    """The cells of the board that each view shows, as the board is shown."""
     grid = torch.arange(game.num_cells).view(game.rows, game.columns)
     views = [grid, grid.flip(1), grid.flip(0), grid.flip(0, 1)]
-    views += [view.T for view in views] if game.rows == game.columns else []
+    return views + ([view.T for view in views] if game.rows == game.columns else [])
+
+
+def _views_by_lookup(game: Game2048, cells: Sequence[int]) -> list[list[int]]:
+    """The views that show a tuple's cells on the same cells of the board, for each set of these."""
     lookups: dict[frozenset[int], list[int]] = {}
-    for number, view in enumerate(views):
+    for number, view in enumerate(_views(game)):
         shown = frozenset(view.reshape(-1)[list(cells)].tolist())
         lookups.setdefault(shown, []).append(number)
     return list(lookups.values())

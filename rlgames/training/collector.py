@@ -11,6 +11,7 @@ import torch
 from omegaconf import DictConfig
 
 from rlgames.config.registry import load_part
+from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
 from rlgames.factory.agents import build_player
@@ -57,10 +58,10 @@ def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStat
 class Collector:
     """Has the games of each batch played, or samples them.
 
-    players: the agent, or a search guided by it, and its opponent if it has one. With
-    learner=behavior_cloning the teacher replaces the agent, or recorded games do if there is no
-    teacher. clone_epochs_done: passes over the recorded games so far. pretraining: the learner of
-    those passes, None before and after. pool: games in progress, with window= only.
+    players: the agent, or a search guided by it, and its opponent if it has one. A teacher replaces
+    the agent; with learner=behavior_cloning and no teacher, recorded games do. clone_epochs_done:
+    passes over the recorded games so far. pretraining: the learner of those passes, None before
+    and after. pool: games in progress, with window= only.
 
     engine: plays whole games.
     learner_plays: whether the learner plays the games_to_play itself, so that nothing is collected.
@@ -83,6 +84,10 @@ class Collector:
         self.players = list(players)
         if cfg.get("teacher") is not None:
             self.players[0] = build_player(cfg.teacher, cfg, game)
+            try:
+                learner.check_teacher(self.players[0])
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
         make_engine = load_part("engine", cfg.engine.name)
         self.engine: Engine = make_engine(cfg, game, agent, self.players, split)
         self.pool: GamePool | None = None

@@ -81,9 +81,11 @@ def _check_demonstration_keys(cfg: DictConfig, agent: Agent, learner: Learner) -
 
 def _check_teacher(cfg: DictConfig, learner: Learner) -> None:
     clones, teacher = isinstance(learner, BehaviorCloning), cfg.get("teacher")
-    if teacher is not None and not clones:
+    if teacher is not None and not learner.has_teacher:
+        names = [name for name in REGISTRY["learner"] if load_part("learner", name).has_teacher]
         raise ConfigError(
-            f"learner={cfg.learner.name} has no teacher", "learner=behavior_cloning has"
+            f"learner={cfg.learner.name} has no teacher",
+            "these have: " + ", ".join(f"learner={name}" for name in names),
         )
     if teacher is not None and teacher.name == "human":
         raise ConfigError(
@@ -94,6 +96,10 @@ def _check_teacher(cfg: DictConfig, learner: Learner) -> None:
         raise ConfigError(
             "learner=behavior_cloning needs a teacher to learn from, or a record",
             "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
+        )
+    if learner.has_teacher and not clones and teacher is None:
+        raise ConfigError(
+            f"learner={cfg.learner.name} needs a teacher to learn from", "add teacher=RUN"
         )
 
 

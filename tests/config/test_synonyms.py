@@ -46,7 +46,7 @@ def test_case_underscores_and_groups_do_not_matter(name):
         (["algo=ppo"], "write learner="),
         (["env=connect4"], "write game="),
         (["learner=PPO"], "write learner=ppo"),
-        (["learner=a2c"], "write learner=ppo"),
+        (["learner=appo"], "write learner=ppo"),
         (["game=tic_tac_toe"], "write game=tictactoe"),
         (["opponent=minimax"], "write opponent=exact"),
         (["sampling=greedy"], "write sampling=argmax"),

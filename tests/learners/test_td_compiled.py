@@ -3,6 +3,7 @@
 import pytest
 import torch
 from helpers import make_agent, rng
+from packed_random import PackedRandom
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -24,22 +25,15 @@ def pool_of(game, player, batch, seed=0):
     return GamePool(game, [player], UNLIMITED_GAMES, rng(seed), batch=batch)
 
 
-class Reference:
+class Reference(PackedRandom):
     """One game at a time by the batched rules, and float64 dictionaries for values."""
 
     def __init__(self, game, policy, state, seed, *, coherent, td_lambda, discount, lr):
-        self.game, self.policy, self.state, self.random = game, policy, state, seed
+        super().__init__(game, seed)
+        self.policy, self.state = policy, state
         self.coherent, self.td_lambda, self.discount, self.lr = coherent, td_lambda, discount, lr
         self.values, self.errors, self.sizes = {}, {}, {}
         self.total = 0.0
-
-    def next_random(self):
-        mask = (1 << 64) - 1
-        self.random = (self.random + 0x9E3779B97F4A7C15) & mask
-        bits = self.random
-        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & mask
-        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & mask
-        return bits ^ (bits >> 31)
 
     def indices(self, after):
         return self.policy.feature_indices(self.game, after)[0].tolist()
@@ -55,15 +49,6 @@ class Reference:
             points = float(after.score - state.score)
             options.append((points + self.value(self.indices(after)), points, after))
         return max(options, key=lambda option: option[0])
-
-    def spawn(self, after):
-        bits = self.next_random()
-        empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
-        cell = empty[(bits >> 32) * len(empty) >> 32]
-        fours = round(self.game.fours * 2**32)
-        u = torch.tensor([[empty.index(cell) + 0.5, 0.0 if bits & 0xFFFFFFFF < fours else 1.0]])
-        u[0, 0] /= len(empty)
-        return self.game.apply_chance(after, u)
 
     def window(self, plies):
         history: list[tuple[float, list[int]]] = []

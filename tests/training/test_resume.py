@@ -17,6 +17,7 @@ from rlgames.factory.agents import load_agent
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
+from rlgames.runs.shipped import shipped_agent
 from rlgames.training.components import check_components
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
@@ -35,6 +36,9 @@ GAMES = {
     "breakthrough": ["rows=3", "columns=3", "home_rows=1", "reward=outcome"],
     "2048": ["board=2", "columns=2", "target=32"],
 }
+AGENT_OF_2048 = shipped_agent("2048")
+"""An n-tuple network for 4×4."""
+
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
 TWO = ["salvo_duel", "tictactoe", "connect4", "gomoku", "hex", "othello", "breakthrough"]
 ALL = ["battleship", "salvo", *TWO, "2048"]
@@ -65,6 +69,18 @@ LEARNERS = {
             ],
             ["tictactoe", "connect4", "gomoku", "2048"],
         ),
+    ],
+    "a2c": [
+        (["policy=ntuple_logits", "reward=score", "window=4", "restart_fraction=0.5"], ["2048"])
+    ],
+    "dagger": [
+        (
+            [
+                *["policy=ntuple_logits", "policy.tuples=[[0,1,2]]", "sampling=argmax"],
+                *["window=4", "board=4", "columns=4", f"teacher={quoted(str(AGENT_OF_2048))}"],
+            ],
+            ["2048"],
+        )
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],

@@ -104,6 +104,25 @@ class BehaviorCloningConfig(GradientConfig):
 
 
 @dataclass
+class A2cConfig:
+    name: str = "a2c"
+    lr_end: float | None = key(None, 0, 100)
+    value_lr: float = key(1.0, 0, 100)
+    gae_lambda: float = key(0.5, 0, 1)
+    entropy_coef: float = key(0.01, 0, 100)
+    entropy_coef_end: float | None = key(0.0, 0, 100)
+    threads: int = key(1, 1, 256)
+
+
+@dataclass
+class DaggerConfig:
+    name: str = "dagger"
+    lr_end: float | None = key(None, 0, 100)
+    temperature: float = key(0.0, 0, 1e9)
+    threads: int = key(1, 1, 256)
+
+
+@dataclass
 class OccupancyConfig(GradientConfig):
     name: str = "occupancy"
     sample_fraction: float = key(1.0, 0.001, 1)
@@ -114,6 +133,7 @@ class OccupancyConfig(GradientConfig):
 LEARNERS = {
     "reinforce": Part(ReinforceConfig, "rlgames.learners.reinforce:Reinforce"),
     "ppo": Part(PpoConfig, "rlgames.learners.ppo:Ppo"),
+    "a2c": Part(A2cConfig, "rlgames.learners.a2c:A2c"),
     "td": Part(TdConfig, "rlgames.learners.td:Td"),
     "td_lambda": Part(TdLambdaConfig, "rlgames.learners.td_lambda:TdLambda"),
     "adp": Part(AdpConfig, "rlgames.learners.adp:Adp"),
@@ -121,6 +141,7 @@ LEARNERS = {
     "behavior_cloning": Part(
         BehaviorCloningConfig, "rlgames.learners.behavior_cloning:BehaviorCloning"
     ),
+    "dagger": Part(DaggerConfig, "rlgames.learners.dagger:Dagger"),
     "occupancy": Part(OccupancyConfig, "rlgames.learners.occupancy:Occupancy"),
     "alphazero": Part(AlphaZeroConfig, "rlgames.learners.alphazero:AlphaZero"),
 }

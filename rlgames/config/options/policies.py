@@ -76,6 +76,13 @@ class NtupleConfig:
 
 
 @dataclass
+class NtupleLogitsConfig:
+    name: str = "ntuple_logits"
+    tuples: list[list[int]] | None = key(None, 0, 63)
+    num_cell_values: int = key(14, 2, 66)
+
+
+@dataclass
 class LinearConfig:
     name: str = "linear"
     features: list[str] = key(
@@ -96,5 +103,6 @@ POLICIES = {
     "staged": Part(StagedConfig, "rlgames.policies.staged:Staged"),
     "table": Part(TableConfig, "rlgames.policies.table:Table"),
     "ntuple": Part(NtupleConfig, "rlgames.policies.ntuple:Ntuple"),
+    "ntuple_logits": Part(NtupleLogitsConfig, "rlgames.policies.ntuple_logits:NtupleLogits"),
     "linear": Part(LinearConfig, "rlgames.policies.linear:LinearValue"),
 }

@@ -1,0 +1,79 @@
+"""Games that compiled kernels play and learn from, on packed boards and in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Thread
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from rlgames.games.game import State
+from rlgames.games.game_2048 import Game2048State
+from rlgames.policies.packed_ntuple import Array, PackedBoards
+from rlgames.rollouts.play import GamePool
+from rlgames.rollouts.trajectories import FinalStates
+
+R = TypeVar("R")
+
+
+def thread_seeds(pool: GamePool, threads: int) -> Array:
+    """Uint64 [threads]: seeds from the generator of a pool."""
+    seeds = torch.randint(1 << 62, (threads,), generator=pool.rng)
+    return seeds.numpy().astype(np.uint64)
+
+
+def learn_in_threads(learn: Callable[..., R], columns: tuple[Array, ...], seeds: Array) -> list[R]:
+    """Call learn once for each seed, in a thread of its own, with a part of the rows of each column
+    and the seed; what each call returns."""
+    num_threads = len(seeds)
+    parts = zip(*(np.array_split(column, num_threads) for column in columns), strict=True)
+    results: dict[int, R] = {}
+
+    def run(number: int, part: tuple[Array, ...]) -> None:
+        results[number] = learn(*part, seeds[number])
+
+    if num_threads == 1:
+        run(0, columns)
+        return [results[0]]
+    threads = [Thread(target=run, args=item) for item in enumerate(parts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [results[number] for number in range(num_threads)]
+
+
+def learn_packed_games(
+    learn: Callable[..., R],
+    num_moves_of: Callable[[R], int],
+    pool: GamePool,
+    plies: int | None,
+    packed: PackedBoards,
+    threads: int,
+) -> tuple[FinalStates, list[R]]:
+    """Have a kernel play and learn from up to `plies` moves of each game of a pool of 2048.
+
+    learn: as learn_in_threads calls it, with boards uint64 [B], score float32 [B], turn int64 [B]
+    and done bool [B], which it changes. Returns how the games ended, and the results of learn.
+    """
+    seeds = thread_seeds(pool, threads)
+    results: list[R] = []
+
+    def play(state: State) -> tuple[State, int]:
+        assert isinstance(state, Game2048State)
+        boards, score = packed.pack(state.tiles), state.score[:, 0].numpy().copy()
+        turn, done = state.turn.numpy().copy(), state.done.numpy().copy()
+        results.extend(learn_in_threads(learn, (boards, score, turn, done), seeds))
+        last_state = replace(
+            state,
+            done=torch.from_numpy(done),
+            turn=torch.from_numpy(turn),
+            score=torch.from_numpy(score)[:, None],
+            tiles=packed.unpack(boards),
+        )
+        return last_state, sum(num_moves_of(result) for result in results)
+
+    return pool.play_window(play, plies), results

@@ -1,0 +1,27 @@
+"""The random numbers of kernels that play 2048 on packed boards, by the batched rules."""
+
+import torch
+
+
+class PackedRandom:
+    """SplitMix64, and the new tiles that it places. seed: its state."""
+
+    def __init__(self, game, seed):
+        self.game, self.random = game, seed
+
+    def next_random(self):
+        mask = (1 << 64) - 1
+        self.random = (self.random + 0x9E3779B97F4A7C15) & mask
+        bits = self.random
+        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & mask
+        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & mask
+        return bits ^ (bits >> 31)
+
+    def spawn(self, after):
+        bits = self.next_random()
+        empty = (after.tiles[0] == 0).nonzero()[:, 0].tolist()
+        cell = empty[(bits >> 32) * len(empty) >> 32]
+        fours = round(self.game.fours * 2**32)
+        u = torch.tensor([[empty.index(cell) + 0.5, 0.0 if bits & 0xFFFFFFFF < fours else 1.0]])
+        u[0, 0] /= len(empty)
+        return self.game.apply_chance(after, u)
