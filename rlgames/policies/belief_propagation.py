@@ -25,17 +25,21 @@ MAX_TABLE_SIZE = 1_000_000
 MISS_PENALTY = 20.0
 """What a miss subtracts from the log-weight of a placement."""
 
-MAX_LOG_RATIO = 10.0
-MAX_EXACT_LOG_RATIO = 8.0
-MAX_LOG_ODDS, MIN_LOG_ODDS = 8.0, -12.0
-MIN_PROBABILITY = 1e-5
+MAX_LOG_RATIO, MAX_EXACT_LOG_RATIO = 10.0, 8.0
+"""Of the messages as they are sent, and as the sum-product rule gives them."""
+
+MIN_LOG_ODDS, MAX_LOG_ODDS, MIN_PROBABILITY = -12.0, 8.0, 1e-5
+"""Limits that keep logarithms and their gradients finite."""
+
 INITIAL_STEP_LOGIT = -0.4
+"""At first, messages move about 0.4 of the way to those of the sum-product rule."""
+
 FEATURE_SCALE = 0.25
 """Log-odds are multiplied by this where they are features."""
 
 
 class ShipBeliefs(nn.Module):
-    """Where the ships of each length lie if all placements of a ship exclude each other.
+    """The placements of the ships of each length, and how likely one of them covers each cell.
 
     counts: float32 [T, 1, 1], the ships of each length.
     """
@@ -59,10 +63,10 @@ class ShipBeliefs(nn.Module):
         self.register_buffer("counts", counts[:, None, None], persistent=False)
 
     def forward(self, log_ratio: Tensor, penalty: Tensor) -> Tensor:
-        """Float32 [T, B, N]: the probability that one ship of each length covers each cell, where
-        the weight of a placement is the product of its cells' ratios.
+        """Float32 [T, B, N]: the probability that a ship of each length covers each cell, if the
+        probability of a placement is proportional to the product of its cells' ratios.
 
-        log_ratio: float32 [T, B, N]. penalty: float32 [B, N], subtracted from all of them.
+        log_ratio: float32 [T, B, N]. penalty: float32 [B, N], subtracted from it for all lengths.
         """
         beliefs = []
         for log_ratios, length in zip(log_ratio, self.lengths, strict=True):
@@ -93,10 +97,10 @@ class CellLayers(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Float32 [outputs, B, N] from float32 [F, B, N]."""
         mean = self.board @ features.mean(2) + self.bias[:, None]
-        hidden = (self.cells @ features.flatten(1)).unflatten(1, features.shape[1:])
+        hidden = (self.cells @ features.flatten(1)).view(len(self.cells), *features.shape[1:])
         hidden = relu(hidden + mean[:, :, None])
         outputs = self.outputs @ hidden.flatten(1) + self.output_bias[:, None]
-        return outputs.unflatten(1, features.shape[1:])
+        return outputs.view(len(outputs), *features.shape[1:])
 
 
 class BeliefPropagation(Network):
@@ -111,11 +115,11 @@ class BeliefPropagation(Network):
 
     where a ship's odds to cover a cell come from its placements without the cell's own message.
     Each layer computes these messages, adds a learned function of all that the cell has received
-    and of means over the board, and moves a learned part of the way to the result. The score of a
-    cell is the log-odds that some ship covers it, and a learned function. As all weights are shared
-    by the cells, the network is equivariant: a rotated or mirrored board gets the rotated or
-    mirrored scores. Corrections of belief propagation were learned first for decoders: Nachmani,
-    Be'ery and Burshtein, Learning to Decode Linear Codes Using Deep Learning, 2016.
+    and of means over the board, and moves a learned part of the way to the sum. The score of a cell
+    is the log-odds that some ship covers it, plus a learned function. All cells share the weights,
+    so the network is equivariant: a rotated or mirrored board gets the rotated or mirrored scores.
+    Belief propagation with learned weights is known from decoders: Nachmani, Be'ery and Burshtein,
+    Learning to Decode Linear Codes Using Deep Learning, 2016.
 
     For battleship, salvo and salvo_duel with one action per cell. layers: the width of each layer's
     correction. memory: features that each cell hands to the next layer. Raises ValueError for other
