@@ -63,7 +63,8 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
         parts = f"policy={trained.policy.name} learner={trained.learner.name}"
         raise ConfigError(
             f"{run} has no network to export: it has {parts}",
-            "mlp, conv, axial, embedding and staged are networks, of all learners but td_lambda",
+            "mlp, conv, axial, belief_propagation, embedding and staged are networks, of all "
+            "learners but td_lambda",
         )
     folder = run if run.is_dir() else run.parent
     path = Path(cfg.out) if cfg.out else folder / "policy.onnx"

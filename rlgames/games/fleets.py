@@ -118,6 +118,20 @@ class FleetGame(Game[S]):
         occupancy = self.posterior.occupancy(shot, hit, samples, rng, sinkings)
         return occupancy.to(state.done.device)
 
+    def exact_occupancy(self, state: S, max_steps: int) -> Tensor:
+        """As occupancy, from all layouts that agree; NaN in rows where they are not known.
+
+        max_steps: layouts that are too many to list are counted where there are at most about this
+        many ways to place all ships but two, and no sinkings are announced.
+        """
+        if self.posterior.exact:
+            return self.occupancy(state)
+        shot, hit = self.shots_and_hits(state)
+        if self.sinkings(state) is not None or not max_steps:
+            return torch.full(shot.shape, torch.nan, device=shot.device)
+        counted = self.layout_counter.occupancy(shot.cpu().numpy(), hit.cpu().numpy(), max_steps)
+        return torch.from_numpy(counted).to(shot.device, torch.float32)
+
     def agreeing_layouts(self, state: S) -> Tensor:
         """Bool [B, L]: the listed layouts that agree with all that the seat to move has seen."""
         shot, hit = (field.cpu() for field in self.shots_and_hits(state))

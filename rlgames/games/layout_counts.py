@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from rlgames.games.layouts import placements
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 WORD = 64
@@ -31,97 +34,89 @@ class LayoutCounter:
     def __init__(self, rows: int, columns: int, ships: list[int]) -> None:
         fleet = Counter(ships)
         self._lengths = sorted(fleet)
-        self._fleet = [fleet[length] for length in self._lengths]
+        self._fleet = np.array([fleet[length] for length in self._lengths])
         self._tables = [
             placements(rows, columns, length).numpy().astype(bool) for length in self._lengths
         ]
-        self._memo: OrderedDict[bytes, Floats | None] = OrderedDict()
+        self._memo: OrderedDict[bytes, Floats] = OrderedDict()
 
-    def occupancy(self, shot: Bools, hit: Bools, max_steps: int) -> Floats | None:
-        """Float64 [N]: the probability that each cell has a ship, for bool [N] twice.
+    def occupancy(self, shot: Bools, hit: Bools, max_steps: int) -> Floats:
+        """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice.
 
-        max_steps: the most ways to look at to place all ships but two. None where there are more,
-        and where no layout agrees.
+        max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
+        more, and where no layout agrees.
         """
-        key = shot.tobytes() + hit.tobytes() + max_steps.to_bytes(8, "little")
-        if key not in self._memo:
-            if len(self._memo) >= MAX_MEMO:
-                self._memo.popitem(last=False)
-            self._memo[key] = self._count(shot, hit, max_steps)
-        return self._memo[key]
+        limit = max_steps.to_bytes(8, "little")
+        keys = [s.tobytes() + h.tobytes() + limit for s, h in zip(shot, hit, strict=True)]
+        rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
+        missing = list(rows.values())
+        memo = dict(zip(rows, self.count(shot[missing], hit[missing], max_steps), strict=True))
+        result = np.empty(shot.shape)
+        for row, key in enumerate(keys):
+            result[row] = memo[key] if key in memo else self._memo[key]
+        self._memo.update(memo)
+        while len(self._memo) > MAX_MEMO:
+            self._memo.popitem(last=False)
+        return result
 
-    def _count(self, shot: Bools, hit: Bools, max_steps: int) -> Floats | None:
-        from rlgames.kernels.fleet_counts import Position, Stack, count_layouts
+    def count(self, shot: Bools, hit: Bools, max_steps: int) -> Floats:
+        """As occupancy, without a memory of earlier positions."""
+        from rlgames.kernels.fleet_occupancy import write_occupancy
 
-        tables = [table[~(table & shot & ~hit).any(1)] for table in self._tables]
-        hits = np.flatnonzero(hit)
-        if len(hits) > MAX_HITS or self._steps(tables, hits) > max_steps:
-            return None
+        occupancy = np.empty(shot.shape)
+        tables, position, stack, estimate, counts = self._kernel_arrays
+        shot, hit = np.ascontiguousarray(shot), np.ascontiguousarray(hit)
+        write_occupancy(shot, hit, tables, position, stack, estimate, counts, max_steps, occupancy)
+        return occupancy
+
+    @cached_property
+    def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
+        """The tables of the kernel, and room to count in."""
+        from rlgames.kernels.fleet_counts import Position, Stack
+        from rlgames.kernels.fleet_occupancy import Estimate, FleetTables
+
+        num_types, num_cells = len(self._tables), self._tables[0].shape[1]
         # The placements of each length fill whole words.
-        words = [-(-len(table) // WORD) for table in tables]
+        words = [-(-len(table) // WORD) for table in self._tables]
         starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        cells = np.zeros((WORD * int(starts[-1]), len(shot)), bool)
-        is_placement = np.zeros(len(cells), bool)
-        for table, start in zip(tables, starts[:-1] * WORD, strict=True):
-            cells[start : start + len(table)] = table
-            is_placement[start : start + len(table)] = True
-        meets = cells.astype(np.float32) @ cells.T.astype(np.float32) > 0
-        num_ships = sum(self._fleet)
-        position = Position(
-            disjoint=_packed(~meets & is_placement),
-            covers=_packed(cells.T[hits]),
-            hit_sets=cells[:, hits] @ (np.uint64(1) << np.arange(len(hits), dtype=np.uint64)),
-            types=np.repeat(np.arange(len(words)), WORD * np.array(words)),
-            starts=starts,
-            order=np.argsort([len(table) for table in tables], kind="stable"),
+        num_words = int(starts[-1])
+        covered = np.zeros((WORD * num_words, num_cells), bool)
+        is_placement = np.zeros(len(covered), bool)
+        cells = np.full((len(covered), max(self._lengths)), -1)
+        for table, length, start in zip(
+            self._tables, self._lengths, starts[:-1] * WORD, strict=True
+        ):
+            rows = slice(start, start + len(table))
+            covered[rows], is_placement[rows] = table, True
+            cells[rows, :length] = table.nonzero()[1].reshape(-1, length)
+        meets = covered.astype(np.float32) @ covered.T.astype(np.float32) > 0
+        radix = np.concatenate([[1], np.cumprod(self._fleet + 1)])
+        num_ships = int(self._fleet.sum())
+        return (
+            FleetTables(
+                _packed(is_placement), _packed(covered.T), cells, self._fleet, radix[:-1].copy()
+            ),
+            Position(
+                disjoint=_packed(~meets & is_placement),
+                covers=np.zeros((MAX_HITS, num_words), np.uint64),
+                hit_sets=np.zeros(len(covered), np.uint64),
+                types=np.repeat(np.arange(num_types), WORD * np.array(words)),
+                starts=starts,
+                order=np.arange(num_types),
+            ),
+            Stack(
+                available=np.zeros((num_ships, num_words), np.uint64),
+                candidates=np.zeros((num_ships, num_words), np.uint64),
+                open_hits=np.zeros(num_ships, np.uint64),
+                ships=np.zeros((num_ships, num_types), np.int64),
+                placed=np.zeros(num_ships, np.int64),
+                totals=np.zeros(num_ships, np.int64),
+            ),
+            Estimate(
+                np.zeros(num_types), np.zeros(num_types), np.zeros(math.prod(self._fleet + 1))
+            ),
+            np.zeros(len(covered), np.int64),
         )
-        available = np.zeros((num_ships, int(starts[-1])), np.uint64)
-        available[0] = _packed(is_placement)
-        stack = Stack(
-            available,
-            np.zeros_like(available),
-            np.zeros(num_ships, np.uint64),
-            np.zeros((num_ships, len(words)), np.int64),
-            np.zeros(num_ships, np.int64),
-            np.zeros(num_ships, np.int64),
-        )
-        stack.open_hits[0] = (1 << len(hits)) - 1
-        stack.ships[0] = self._fleet
-        counts = np.zeros(len(cells), np.int64)
-        total = count_layouts(position, stack, counts, max_steps)
-        if total <= 0:
-            return None
-        occupied: Floats = counts.astype(np.float64) @ cells / total
-        return occupied
-
-    def _steps(self, tables: list[Bools], hits: NDArray[np.int64]) -> float:
-        """About in how many ways all ships but two can be placed, if they could meet."""
-        sizes = np.array([len(table) for table in tables], float)
-        # Placements on a hit: the mean over the hits.
-        on_hit = np.array([table[:, hits].sum() / max(1, len(hits)) for table in tables])
-
-        def steps(left: tuple[int, ...], num_open: int) -> float:
-            kinds = [kind for kind, count in enumerate(left) for _ in range(count)]
-            if len(kinds) < 3:
-                return 1.0
-            if num_open:
-                return sum(
-                    float(on_hit[kind]) * steps(_less(left, kind), num_open - 1)
-                    for kind in set(kinds)
-                )
-            equal = [kind for kind in kinds if left[kind] > 1]
-            reserved = max(equal, key=lambda kind: sizes[kind], default=-1)
-            kind = min(
-                (k for k in kinds if k != reserved), key=lambda k: sizes[k], default=reserved
-            )
-            return float(sizes[kind] * steps(_less(left, kind), 0))
-
-        return steps(tuple(self._fleet), len(hits)) if math.prod(sizes) else 0.0
-
-
-def _less(left: tuple[int, ...], kind: int) -> tuple[int, ...]:
-    """The ships without one of this kind."""
-    return tuple(count - (each == kind) for each, count in enumerate(left))
 
 
 def _packed(bits: Bools) -> Words:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
@@ -101,24 +100,11 @@ class Density(BattleshipBot):
     def priority(self, state: Any, rng: torch.Generator) -> Tensor:
         generator = rng if rng.device.type == "cpu" else torch.Generator().manual_seed(0)
         self._num_moves += len(state)
-        if self.deterministic:
-            self._num_exact += len(state)
-            return self.game.occupancy(state)
-        if self.game.sinkings(state) is not None or not self.steps:
-            return self.game.occupancy(state, self.samples, generator)
-        shot, hit = (np.asarray(field.cpu()) for field in self.game.shots_and_hits(state))
-        counted = [
-            self.game.layout_counter.occupancy(*row, self.steps)
-            for row in zip(shot, hit, strict=True)
-        ]
-        result = torch.empty(shot.shape, device=state.done.device)
-        sampled = torch.tensor([each is None for each in counted])
+        result = self.game.exact_occupancy(state, self.steps)
+        sampled = result.isnan().any(1)
         if bool(sampled.any()):
             result[sampled] = self.game.occupancy(state[sampled], self.samples, generator)
-        for row, each in enumerate(counted):
-            if each is not None:
-                result[row] = torch.from_numpy(each)
-        self._num_exact += len(counted) - int(sampled.sum())
+        self._num_exact += len(state) - int(sampled.sum())
         return result
 
     def statistics(self) -> dict[str, float]:

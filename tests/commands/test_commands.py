@@ -208,6 +208,7 @@ FITTING = {
     "search=mcts": ["game=tictactoe", "learner=alphazero", "search.simulations=8"],
     "policy=staged": ["game=2048", "board=3"],
     "policy=axial": ["shots=1"],
+    "policy=belief_propagation": ["shots=1"],
     "learner=occupancy": ["shots=1"],
     "reward=grid_sum": ["game=2048", "board=3"],
     "reward=win": ["game=2048", "board=3"],

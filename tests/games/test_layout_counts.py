@@ -26,12 +26,16 @@ def check_positions(fleet, count):
     layouts = (enumerate_layouts(rows, columns, ships) > 0).numpy()
     counter = LayoutCounter(rows, columns, ships)
     rng = np.random.default_rng(count)
+    shots, hits, expected = [], [], []
     for number in range(count):
         layout = layouts[rng.integers(len(layouts))]
         shot = rng.random(rows * columns) < (rng.random() if number else 0)
         hit = layout & shot
-        expected = layouts[((layouts & shot) == hit).all(1)].mean(0)
-        assert counter.occupancy(shot, hit, 10**9) == pytest.approx(expected, abs=1e-12)
+        shots.append(shot)
+        hits.append(hit)
+        expected.append(layouts[((layouts & shot) == hit).all(1)].mean(0))
+    occupancy = counter.occupancy(np.array(shots), np.array(hits), 10**9)
+    assert occupancy == pytest.approx(np.array(expected), abs=1e-12)
 
 
 @pytest.mark.parametrize("fleet", FLEETS)
@@ -45,18 +49,20 @@ def test_counts_of_many_positions_are_those_of_all_layouts(fleet):
     check_positions(fleet, 15_000)
 
 
-def test_impossible_positions_and_too_long_counts_give_none():
+def test_impossible_positions_and_too_long_counts_give_nan():
     counter = LayoutCounter(4, 4, [3, 2])
-    all_shot = np.ones(16, bool)
-    assert counter.occupancy(all_shot, ~all_shot, 10**9) is None
-    assert counter.occupancy(~all_shot, ~all_shot, 0) is None
+    none, all_cells = np.zeros((1, 16), bool), np.ones((1, 16), bool)
+    shot = np.concatenate([none, all_cells, none])
+    occupancy = counter.occupancy(shot, np.zeros((3, 16), bool), 10**9)
+    assert np.isnan(occupancy).all(1).tolist() == [False, True, False]
+    assert np.isnan(counter.occupancy(none, none, 0)).all()
 
 
 @pytest.mark.slow
 def test_the_first_shot_of_the_classic_fleet():
     """The likeliest cells are the four in the middle; all ships have 17 cells."""
-    nothing = np.zeros(100, bool)
-    occupancy = LayoutCounter(10, 10, [5, 4, 3, 3, 2]).occupancy(nothing, nothing, 5_000_000)
+    nothing = np.zeros((1, 100), bool)
+    occupancy = LayoutCounter(10, 10, [5, 4, 3, 3, 2]).occupancy(nothing, nothing, 5_000_000)[0]
     assert occupancy.sum() == pytest.approx(17)
     assert occupancy.max() == pytest.approx(0.2135993641754119)
     board = occupancy.reshape(10, 10)
@@ -67,8 +73,8 @@ def test_the_first_shot_of_the_classic_fleet():
 UNCOMPILED = """
 import numpy as np
 from rlgames.games.layout_counts import LayoutCounter
-shot = np.arange(16) % 5 == 1
-hit = np.arange(16) == 6
+shot = np.arange(16)[None] % 5 == 1
+hit = np.arange(16)[None] == 6
 print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6).tolist())
 """
 

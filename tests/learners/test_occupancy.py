@@ -79,6 +79,25 @@ def test_cells_already_shot_at_have_no_gradient():
         assert torch.equal(taught[~shot] < 0, ships[~shot])
 
 
+def test_targets_are_exact_posteriors_where_layouts_can_be_counted():
+    """Of a board with too many layouts to list, positions with long counts learn their layout."""
+    words = ["game=salvo", "shots=1", "board=6", "ships=[3,2,2]", "learner=occupancy"]
+    game, _, learner = make_agent("experiment=null", *words, "learner.posterior_steps=5")
+    learner.policy = policy = Scores(36)
+    moves, results = collect_games(game, [Random(game)], 2, rng(1))
+    truth = game.hidden_hits(results.state).float()
+    exact = game.exact_occupancy(moves.state, 5)
+    is_known = ~exact.isnan().any(1)
+    assert 0.2 < float(is_known.float().mean()) < 0.8
+    for row in (int(is_known.nonzero()[0]), int((~is_known).nonzero()[0])):
+        target = exact[row] if is_known[row] else truth[moves.game[row], 0]
+        unshot = ~moves.state.shot[row]
+        logits = policy.all.detach()
+        losses = -target * logits.sigmoid().log() - (1 - target) * (-logits).sigmoid().log()
+        actual = learner.loss(moves, torch.tensor([row]), truth)
+        assert float(actual.detach()) == pytest.approx(float(losses[unshot].mean()), rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("words", "games"),
     [
@@ -86,6 +105,11 @@ def test_cells_already_shot_at_have_no_gradient():
         pytest.param(
             ["game=salvo", "shots=1", "board=3", "ships=[3]", "policy=axial"],
             5000,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["game=battleship", "policy=belief_propagation", "policy.layers=[8,8]"],
+            2500,
             marks=pytest.mark.slow,
         ),
     ],
@@ -108,11 +132,13 @@ def test_scores_become_the_exact_posterior(words, games):
     assert float(error.mean()) < 0.03
 
 
-def test_axial_layers_turn_and_mirror_scores_with_the_board():
+@pytest.mark.parametrize("policy", ["axial", "belief_propagation"])
+def test_scores_turn_and_mirror_with_the_board(policy):
     game, agent, _ = make_agent(
-        "experiment=null", "game=salvo", "shots=1", "policy=axial", "learner=occupancy"
+        "experiment=null", "game=salvo", "shots=1", f"policy={policy}", "learner=occupancy"
     )
-    inputs = torch.rand(5, *game.spec.observation, generator=rng(1))
+    moves, _ = collect_games(game, [Random(game)], 2, rng(1))
+    inputs = agent.policy.inputs(game, moves.state)
     scores, _ = agent.policy(inputs)
     for turned in torch.as_tensor(game.symmetries()):
         moved = inputs.flatten(2)[:, :, turned].view_as(inputs)

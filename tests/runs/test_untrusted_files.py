@@ -299,6 +299,11 @@ HUGE = {
         "policy": {"name": "embedding", "units": 1, "num_cell_values": 3, "layers": [], **OUTCOME},
     },
     "conv": {"policy": {"name": "conv", "channels": [4096] * 50, "skip": True, **OUTCOME}},
+    "belief_propagation": {
+        "game": {"name": "salvo", "board": 4, "ships": [2], "shots": 1},
+        "policy": {"name": "belief_propagation", "layers": [4096] * 50, "memory": 4096},
+        "learner": {"name": "occupancy"},
+    },
     "axial": {"policy": {"name": "axial", "channels": [4096, 4096], **OUTCOME}},
     "staged": {
         **SLIDE,

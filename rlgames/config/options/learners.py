@@ -125,6 +125,7 @@ class DaggerConfig:
 @dataclass
 class OccupancyConfig(GradientConfig):
     name: str = "occupancy"
+    posterior_steps: int = key(0, 0, 10**12)
     sample_fraction: float = key(1.0, 0.001, 1)
     epochs: int = key(1, 1, 1000)
     minibatch: int = key(2048, 1, MAX_BATCH)

@@ -47,6 +47,13 @@ class AxialConfig(NetworkConfig):
 
 
 @dataclass
+class BeliefPropagationConfig(NetworkConfig):
+    name: str = "belief_propagation"
+    layers: list[int] = key([32, 32, 32, 32, 32, 32], 1, 4096)
+    memory: int = key(8, 1, 4096)
+
+
+@dataclass
 class EmbeddingConfig(NetworkConfig):
     name: str = "embedding"
     units: int = key(32, 1, 4096)
@@ -99,6 +106,9 @@ POLICIES = {
     "mlp": Part(MlpConfig, "rlgames.policies.mlp:Mlp"),
     "conv": Part(ConvConfig, "rlgames.policies.conv:Conv"),
     "axial": Part(AxialConfig, "rlgames.policies.axial:Axial"),
+    "belief_propagation": Part(
+        BeliefPropagationConfig, "rlgames.policies.belief_propagation:BeliefPropagation"
+    ),
     "embedding": Part(EmbeddingConfig, "rlgames.policies.embedding:Embedding"),
     "staged": Part(StagedConfig, "rlgames.policies.staged:Staged"),
     "table": Part(TableConfig, "rlgames.policies.table:Table"),

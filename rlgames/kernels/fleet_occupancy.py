@@ -1,0 +1,162 @@
+"""The probability that each cell has a ship, over all layouts that agree with hits and misses.
+
+Placements, words and sets of hits are those of fleet_counts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlgames.kernels.fleet_counts import (
+    Ints,
+    Position,
+    Stack,
+    Words,
+    count_layouts,
+    next_type,
+)
+from rlgames.kernels.words import ONE, ZERO, compiled, count_bits
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+class FleetTables(NamedTuple):
+    """What all positions share. placements: [W], the bits in use. on_cell: [N, W], the placements
+    on each cell. cells: [64 W, longest ship], those of each placement, then -1. fleet: [types], the
+    ships of each type. radix: [types], the place value of a type in the code of a set of ships."""
+
+    placements: Words
+    on_cell: Words
+    cells: Ints
+    fleet: Ints
+    radix: Ints
+
+
+class Estimate(NamedTuple):
+    """Room. sizes: [types], the placements that agree. on_hit: [types], those on a hit, mean over
+    the hits. ways: [codes], the ways to place all but two of a set of ships."""
+
+    sizes: Floats
+    on_hit: Floats
+    ways: Floats
+
+
+@compiled
+def set_position(
+    shot: Bools, hit: Bools, tables: FleetTables, position: Position, stack: Stack
+) -> np.int64:
+    """Write what is known of one board, bool [N] twice; returns the number of hits, or -1 if they
+    are too many."""
+    available = stack.available[0]
+    for word in range(available.shape[0]):
+        available[word] = tables.placements[word]
+    for cell in range(shot.shape[0]):
+        if shot[cell] and not hit[cell]:
+            for word in range(available.shape[0]):
+                available[word] &= ~tables.on_cell[cell, word]
+    num_hits = np.int64(0)
+    position.hit_sets[:] = ZERO
+    for cell in range(hit.shape[0]):
+        if not hit[cell]:
+            continue
+        if num_hits == position.covers.shape[0]:
+            return np.int64(-1)
+        for word in range(available.shape[0]):
+            covering = tables.on_cell[cell, word]
+            position.covers[num_hits, word] = covering
+            while covering:
+                lowest = covering & (~covering + ONE)
+                covering ^= lowest
+                placement = 64 * word + count_bits(lowest - ONE)
+                position.hit_sets[placement] |= ONE << np.uint64(num_hits)
+        num_hits += 1
+    stack.open_hits[0] = (ONE << np.uint64(num_hits)) - ONE if num_hits < 64 else ~ZERO
+    return num_hits
+
+
+@compiled
+def set_sizes(
+    num_hits: np.int64, tables: FleetTables, position: Position, stack: Stack, estimate: Estimate
+) -> None:
+    """Write how many placements of each type agree, and the order of the types by that."""
+    available = stack.available[0]
+    sizes, on_hit = estimate.sizes, estimate.on_hit
+    for kind in range(sizes.shape[0]):
+        sizes[kind], on_hit[kind] = 0.0, 0.0
+        for word in range(position.starts[kind], position.starts[kind + 1]):
+            sizes[kind] += count_bits(available[word])
+            for number in range(num_hits):
+                on_hit[kind] += count_bits(available[word] & position.covers[number, word])
+        on_hit[kind] /= max(1, num_hits)
+    order = position.order
+    for kind in range(sizes.shape[0]):
+        place = kind
+        while place > 0 and sizes[order[place - 1]] > sizes[kind]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = kind
+
+
+@compiled
+def estimate_steps(
+    num_hits: np.int64, tables: FleetTables, position: Position, stack: Stack, estimate: Estimate
+) -> np.float64:
+    """About in how many ways all ships but two can be placed, if they could meet."""
+    num_ships = stack.ships.shape[0]
+    ways, left = estimate.ways, stack.ships[num_ships - 1]
+    for code in range(ways.shape[0]):
+        total = np.int64(0)
+        for kind in range(left.shape[0]):
+            left[kind] = (code // tables.radix[kind]) % (tables.fleet[kind] + 1)
+            total += left[kind]
+        ways[code] = 1.0 if total < 3 else 0.0
+        if total < 3:
+            continue
+        if num_hits > num_ships - total:
+            for kind in range(left.shape[0]):
+                if left[kind] > 0:
+                    ways[code] += estimate.on_hit[kind] * ways[code - tables.radix[kind]]
+        else:
+            smallest = next_type(left, position.order)
+            ways[code] = estimate.sizes[smallest] * ways[code - tables.radix[smallest]]
+    return np.float64(ways[-1])
+
+
+@compiled
+def write_occupancy(
+    shot: Bools,
+    hit: Bools,
+    tables: FleetTables,
+    position: Position,
+    stack: Stack,
+    estimate: Estimate,
+    counts: Ints,
+    max_steps: int,
+    occupancy: Floats,
+) -> None:
+    """For bool [B, N] twice, float64 [B, N]: the share of the layouts that have a ship on each
+    cell. NaN in rows with more than about max_steps ways to place all ships but two, and in those
+    that no layout agrees with."""
+    for row in range(shot.shape[0]):
+        occupancy[row] = np.nan
+        num_hits = set_position(shot[row], hit[row], tables, position, stack)
+        if num_hits < 0:
+            continue
+        set_sizes(num_hits, tables, position, stack, estimate)
+        if estimate_steps(num_hits, tables, position, stack, estimate) > max_steps:
+            continue
+        counts[:] = 0
+        stack.totals[:] = 0
+        for kind in range(tables.fleet.shape[0]):
+            stack.ships[0, kind] = tables.fleet[kind]
+        total = count_layouts(position, stack, counts, max_steps)
+        if total <= 0:
+            continue
+        occupancy[row] = 0.0
+        for placement in range(counts.shape[0]):
+            if counts[placement]:
+                for cell in tables.cells[placement]:
+                    if cell >= 0:
+                        occupancy[row, cell] += counts[placement] / total
