@@ -102,7 +102,7 @@ def lines() -> list[Step]:
         against = f"opponent={whom}"
         steps += measure(whom, "connect4_alphazero", against, "games=10000", weight=20, seeds=ONE)
     steps += train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
-    run = "{connect4_alphazero/0}"
+    run = "{connect4_alphazero/0}/checkpoints/latest.safetensors"
     players = ("random", "win_or_block", run, run + "+mcts", *NTUPLES, *SEARCHED_NTUPLES)
     words = ("value_losses", *players, *SEARCH, "format=json")
     return [*steps, Step("value_losses", words, 60), *first_seat()]
@@ -315,9 +315,9 @@ weights of `ramesh_case2_occupancy`, whose seconds are included, and continues w
 `ramesh_case2_finetuned`.
 Always shooting at the likeliest cell takes 12.176 turns."""
 
-LOSSES = """Moves that lose value, in % of the positions of each class; for n-tuples
-(`connect4_ntuple`, final), the mean of three seeds. The positions are our own, from random moves,
-labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py). The two
+LOSSES = """Moves that lose value, in % of the positions of each class, by final networks; for n-tuples
+(`connect4_ntuple`), the mean of three seeds. The positions are our own, from random moves, labeled
+by our solver and, early in the game, by bitbully (scripts/label_connect4.py). The two
 columns on the right are published figures for other positions of the same classes."""
 
 
