@@ -315,9 +315,9 @@ weights of `ramesh_case2_occupancy`, whose seconds are included, and continues w
 `ramesh_case2_finetuned`.
 Always shooting at the likeliest cell takes 12.176 turns."""
 
-LOSSES = """Moves that lose value, in % of the positions of each class, by final networks; for n-tuples
-(`connect4_ntuple`), the mean of three seeds. The positions are our own, from random moves, labeled
-by our solver and, early in the game, by bitbully (scripts/label_connect4.py). The two
+LOSSES = """Moves that lose value, in % of the positions of each class, by final networks; for
+n-tuples (`connect4_ntuple`), the mean of three seeds. The positions are our own, from random moves,
+labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py). The two
 columns on the right are published figures for other positions of the same classes."""
 
 
