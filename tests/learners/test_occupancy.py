@@ -86,12 +86,13 @@ def test_targets_are_exact_posteriors_where_layouts_can_be_counted():
     learner.policy = policy = Scores(36)
     moves, results = collect_games(game, [Random(game)], 2, rng(1))
     truth = game.hidden_hits(results.state).float()
-    exact = game.exact_occupancy(moves.state, 5)
+    positions: Any = moves.state
+    exact = game.exact_occupancy(positions, 5)
     is_known = ~exact.isnan().any(1)
     assert 0.2 < float(is_known.float().mean()) < 0.8
     for row in (int(is_known.nonzero()[0]), int((~is_known).nonzero()[0])):
         target = exact[row] if is_known[row] else truth[moves.game[row], 0]
-        unshot = ~moves.state.shot[row]
+        unshot = ~positions.shot[row]
         logits = policy.all.detach()
         losses = -target * logits.sigmoid().log() - (1 - target) * (-logits).sigmoid().log()
         actual = learner.loss(moves, torch.tensor([row]), truth)

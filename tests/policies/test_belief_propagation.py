@@ -1,5 +1,7 @@
 """Belief propagation against exact posteriors, and the games that it is refused for."""
 
+from typing import Any
+
 import pytest
 import torch
 from helpers import make_agent, rng
@@ -24,7 +26,8 @@ def uncorrected(game, num_layers, step):
 def error_by_cell(game, network, num_hits):
     """Float32 [K]: the errors of the posterior at the cells not shot at, after so many hits."""
     moves, _ = collect_games(game, [Random(game)], 60, rng(1))
-    state = moves.state[moves.state.hit.sum(1) == num_hits]
+    positions: Any = moves.state
+    state = positions[positions.hit.sum(1) == num_hits]
     with torch.no_grad():
         probability = network.scores(game, state)[0].sigmoid()
     return (probability - game.occupancy(state)).abs()[~state.shot]
