@@ -61,8 +61,8 @@ AGENTS = {
         *("log_every=10000", "eval_every=20000"),
     ],
     "salvo_duel": [
-        *("experiment=salvo_duel_occupancy", "games=20000", "policy.channels=[16,16]"),
-        *("eval_every=20000", "solve_seconds=0"),
+        *("experiment=salvo_duel_occupancy", "games=20000", "eval_every=20000"),
+        "solve_seconds=0",
     ],
     "tictactoe": ["experiment=hickman_tuned", "learner.backend=torch"],
 }
