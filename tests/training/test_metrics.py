@@ -23,6 +23,8 @@ TINY = ["experiment=null", "games=8", "batch=4", "eval_games=4", "log_every=4", 
 NETWORK = ["policy=mlp", "policy.layers=[4]"]
 SEA = ["game=salvo", "board=3", "ships=[2]", "shots=1"]
 TILES = ["game=2048", "board=2", "columns=2"]
+TUPLES = ["policy.tuples=[[0,1],[0,2]]", "reward=score"]
+TEACHER = [*TILES, "policy=ntuple", *TUPLES, "learner=td", "sampling=argmax"]
 RUNS = {
     "ppo": [*SEA, *NETWORK, "holdout=0.2"],
     "reinforce": ["game=connect4", "rows=3", "columns=4", "line=3", "reward=outcome", *NETWORK],
@@ -38,6 +40,8 @@ RUNS = {
     ],
     "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
     "occupancy": [*SEA, *NETWORK],
+    "a2c": [*TILES, "policy=ntuple_logits", *TUPLES],
+    "dagger": [*TILES, "policy=ntuple_logits", *TUPLES, "sampling=argmax", "teacher={teacher}"],
     "alphazero": [
         *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
         *("learner.buffer_size=50", "reward=outcome"),
@@ -60,9 +64,10 @@ def everything(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     record = folder / "record.jsonl"
     package.evaluate(None, ["player=random", "game=tictactoe", "games=4", f"record={record}"])
+    teacher = package.train([*TINY, *TEACHER, f"out={folder}/teacher"])
     found = set()
     for learner, words in RUNS.items():
-        words = [word.format(record=record) for word in words]
+        words = [word.format(record=record, teacher=teacher) for word in words]
         run = package.train([*TINY, *words, f"learner={learner}", f"out={folder}/{learner}"])
         found |= logged(run)
     return found
