@@ -23,21 +23,22 @@ from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.optimum import find_optimum
 
 TD = ["experiment=2048_ntuple", "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]
+ONE, TWO = "learner.threads=1", "learner.threads=2"
 COMPILED = ["learner.backend=numba", "batch=2048", "window=64"]
 HALF = ["lr=0.5", "learner.lr_end=0.5"]
 TD_LEARNERS = {
-    "torch, TD(0), 512 games at once": ([*TD, "learner.backend=torch"], 1024),
-    "compiled, TD(0)": ([*TD, *COMPILED], 12_000),
-    "compiled, TD(0), two threads": ([*TD, *COMPILED, "learner.threads=2"], 24_000),
+    "torch, TD(0), 512 games at once": ([*TD, "learner.backend=torch", ONE], 1024),
+    "compiled, TD(0)": ([*TD, *COMPILED, ONE], 12_000),
+    "compiled, TD(0), two threads": ([*TD, *COMPILED, TWO], 24_000),
     "compiled, temporal coherence": (
-        [*TD, *COMPILED, "learner.step_size=temporal_coherence", *HALF],
+        [*TD, *COMPILED, ONE, "learner.step_size=temporal_coherence", *HALF],
         10_000,
     ),
     "compiled, temporal coherence, two threads": (
-        [*TD, *COMPILED, "learner.step_size=temporal_coherence", "learner.threads=2", *HALF],
+        [*TD, *COMPILED, TWO, "learner.step_size=temporal_coherence", *HALF],
         14_000,
     ),
-    "compiled, TD(0.5)": ([*TD, *COMPILED, "learner.td_lambda=0.5"], 12_000),
+    "compiled, TD(0.5)": ([*TD, *COMPILED, ONE, "learner.td_lambda=0.5"], 12_000),
 }
 """By name the settings and the number of games."""
 
