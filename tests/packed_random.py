@@ -1,13 +1,13 @@
-"""The random numbers of kernels that play 2048 on packed boards, by the batched rules."""
+"""The random numbers of kernels, and the new tiles that they place by the batched rules of 2048."""
 
 import torch
 
 
-class PackedRandom:
-    """SplitMix64, and the new tiles that it places. seed: its state."""
+class SplitMix64:
+    """seed: its state."""
 
-    def __init__(self, game, seed):
-        self.game, self.random = game, seed
+    def __init__(self, seed):
+        self.random = seed
 
     def next_random(self):
         mask = (1 << 64) - 1
@@ -16,6 +16,14 @@ class PackedRandom:
         bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & mask
         bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & mask
         return bits ^ (bits >> 31)
+
+
+class PackedRandom(SplitMix64):
+    """With the new tiles that it places."""
+
+    def __init__(self, game, seed):
+        super().__init__(seed)
+        self.game = game
 
     def spawn(self, after):
         bits = self.next_random()

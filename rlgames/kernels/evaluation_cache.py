@@ -1,7 +1,7 @@
 """A cache of what a network said about positions of k in a row, of fixed memory.
 
-Trees of one game meet many positions again, move after move; of the games of AlphaZero's self-play
-almost half. A position has one slot, and the last one that belongs there stays.
+The trees of a game meet many positions again, move after move. In AlphaZero's self-play almost half
+of all leaves were evaluated before. A position has one slot, and a new one replaces what is there.
 """
 
 from __future__ import annotations

@@ -221,8 +221,9 @@ def write_prior(
             logit = np.float32(prior[action] - highest)
             if temperature != 1:
                 logit = max(np.float32(logit / temperature), np.float32(-MAX_LOGIT))
-            prior[action] = np.exp(np.float64(logit))
-            total += np.exp(np.float64(logit))
+            weight = np.exp(np.float64(logit))
+            prior[action] = weight
+            total += weight
     for action in range(len(prior)):
         if prior[action] > -np.inf:
             prior[action] = prior[action] / total

@@ -21,9 +21,8 @@ from rlgames.kernels.ntuple_logits import (
     step_logits,
     sum_logits,
 )
-from rlgames.kernels.ntuple_values import CompiledNetwork, find_entries, num_entries
+from rlgames.kernels.ntuple_values import CompiledNetwork, fetch_entries, num_entries
 from rlgames.kernels.packed_2048 import Array, Bits, add_tile, slide
-from rlgames.kernels.prefetch import prefetch
 
 U = np.uint64
 VALUE, ERRORS, SIZES = U(4), U(5), U(6)
@@ -99,10 +98,7 @@ def make_memory(network: CompiledNetwork, plies: int, seed: Bits) -> Memory:
 @jit()
 def fetch(board: Bits, game: Bits, table: Array, network: CompiledNetwork, memory: Memory) -> None:
     """Compute where the entries of a game's board are, and have them fetched."""
-    first = game * num_entries(network)
-    find_entries(board, network, memory.entries, first)
-    for lookup in range(first, first + num_entries(network)):
-        prefetch(table, memory.entries[lookup])
+    fetch_entries(board, network, table, memory.entries, game * num_entries(network))
 
 
 @jit()

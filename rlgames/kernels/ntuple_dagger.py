@@ -20,9 +20,8 @@ from rlgames.kernels.ntuple_logits import (
     step_logits,
     sum_logits,
 )
-from rlgames.kernels.ntuple_values import CompiledNetwork, find_entries, num_entries, sum_entries
+from rlgames.kernels.ntuple_values import CompiledNetwork, fetch_entries, num_entries, sum_entries
 from rlgames.kernels.packed_2048 import Array, Bits, add_tile, slide
-from rlgames.kernels.prefetch import prefetch
 
 U = np.uint64
 NUM_IN_STEP = U(16)
@@ -98,19 +97,14 @@ def look_up(
     memory: Memory,
 ) -> None:
     """Compute what a game's actions lead to, and have all entries fetched that are needed."""
-    num, num_teacher = num_entries(network), num_entries(teacher)
-    find_entries(board, network, memory.entries, game * num)
-    for lookup in range(game * num, (game + U(1)) * num):
-        prefetch(table, memory.entries[lookup])
+    fetch_entries(board, network, table, memory.entries, game * num_entries(network))
     memory.legal[game] = legal_actions(board, rows)
     for action in range(U(NUM_ACTIONS)):
         after, memory.points[game, action] = slide(board, rows, action)
         memory.afters[game, action] = after
         if after != board:
-            first = (U(NUM_ACTIONS) * game + action) * num_teacher
-            find_entries(after, teacher, memory.teacher_entries, first)
-            for lookup in range(first, first + num_teacher):
-                prefetch(teacher_table, memory.teacher_entries[lookup])
+            first = (U(NUM_ACTIONS) * game + action) * num_entries(teacher)
+            fetch_entries(after, teacher, teacher_table, memory.teacher_entries, first)
 
 
 @jit()

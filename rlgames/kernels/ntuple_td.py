@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.ntuple_values import CompiledNetwork, find_entries, num_entries, sum_entries
+from rlgames.kernels.ntuple_values import (
+    CompiledNetwork,
+    fetch_entries,
+    find_entries,
+    num_entries,
+    sum_entries,
+)
 from rlgames.kernels.packed_2048 import (
     Array,
     Bits,
@@ -22,7 +28,6 @@ from rlgames.kernels.packed_2048 import (
     next_random,
     slide,
 )
-from rlgames.kernels.prefetch import prefetch
 
 U = np.uint64
 HALF = U(32)
@@ -76,9 +81,7 @@ def look_up(
         after, memory.points[action] = slide(board, rows, action & U(3))
         memory.afters[action] = after
         if after != board:
-            find_entries(after, network, memory.entries, action * num)
-            for entry in range(action * num, (action + U(1)) * num):
-                prefetch(table, memory.entries[entry])
+            fetch_entries(after, network, table, memory.entries, action * num)
 
 
 @jit()

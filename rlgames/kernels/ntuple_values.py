@@ -22,6 +22,7 @@ from numba.extending import NativeValue, models, overload, register_model, typeo
 
 from rlgames.kernels.jit import jit
 from rlgames.kernels.packed_2048 import Array, Bits, mirror, transpose
+from rlgames.kernels.prefetch import prefetch
 
 U = np.uint64
 NUM_VIEWS = 8
@@ -192,6 +193,16 @@ def value(board: Bits, network: CompiledNetwork, table: Array) -> np.float32:
 def num_entries(network: CompiledNetwork) -> Bits:
     """The lookups of a board."""
     return network.num_entries
+
+
+@jit()
+def fetch_entries(
+    board: Bits, network: CompiledNetwork, table: Array, entries: Array, first: Bits
+) -> None:
+    """Write where the board's values are, as find_entries does, and have them fetched."""
+    find_entries(board, network, entries, first)
+    for entry in range(first, first + num_entries(network)):
+        prefetch(table, entries[entry])
 
 
 @jit()

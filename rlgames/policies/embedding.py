@@ -39,8 +39,8 @@ class Embedding(Network):
     units: the length of a vector. num_cell_values: distinct values of a cell; larger ones count as
         the last. open_cells: empty cells that a move can take now have a value of their own.
     layers: the width of each further layer.
-    Raises ValueError for games with hidden cells, for a board without a run of this length, and
-    where the table would be too large.
+    Raises ValueError for games that give no values of cells, for a board without a run of this
+    length, and where the table would be too large.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Embedding(Network):
         super().__init__()
         if not game.spec.num_cell_values:
             raise ValueError(
-                f"policy=embedding needs boards without hidden cells, which {game.spec.name} has"
+                f"policy=embedding reads the values of cells, which {game.spec.name} does not give"
             )
         self._set_cell_values(game, num_cell_values, open_cells)
         self.adds, self.activation = line_length is not None, activation

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from helpers import make_agent, rng
+from packed_random import SplitMix64
 
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -26,22 +27,15 @@ def agent(*overrides):
     return make_agent(*SMALL, *overrides)
 
 
-class Reference:
+class Reference(SplitMix64):
     """One game at a time by the batched rules, and float64 dictionaries for values."""
 
     def __init__(self, game, policy, seed, *, coherent, td_lambda, epsilon, lr):
-        self.game, self.policy, self.random = game, policy, seed
+        super().__init__(seed)
+        self.game, self.policy = game, policy
         self.coherent, self.td_lambda, self.epsilon, self.lr = coherent, td_lambda, epsilon, lr
         self.values, self.errors, self.sizes = {}, {}, {}
         self.total = 0.0
-
-    def next_random(self):
-        mask = (1 << 64) - 1
-        self.random = (self.random + 0x9E3779B97F4A7C15) & mask
-        bits = self.random
-        bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9 & mask
-        bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB & mask
-        return bits ^ (bits >> 31)
 
     def value(self, indices):
         total = sum(self.values.get(index, 0.0) for index in indices)
