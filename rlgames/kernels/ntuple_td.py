@@ -20,18 +20,21 @@ from rlgames.kernels.ntuple_values import (
     sum_entries,
 )
 from rlgames.kernels.packed_2048 import (
+    COLUMNS,
     Array,
     Bits,
     add_tile,
     count_cells,
     empty_cells,
     next_random,
-    slide,
+    slide_both,
+    transpose,
 )
 
 U = np.uint64
 HALF = U(32)
-NUM_IN_STEP = U(8)
+NUM_IN_STEP = U(2)
+"""More do not hide more of the time that memory takes, and push values out of the first cache."""
 
 
 class Settings(NamedTuple):
@@ -77,11 +80,14 @@ def look_up(
 ) -> None:
     """Compute the boards after the four actions, and have the values of legal ones fetched."""
     num = num_entries(network)
+    afters, points = memory.afters, memory.points
+    up, down, points[at] = slide_both(transpose(board), rows, COLUMNS)
+    afters[at + U(3)], afters[at + U(1)], points[at + U(1)] = slide_both(board, rows, U(0))
+    afters[at], afters[at + U(2)] = transpose(up), transpose(down)
+    points[at + U(2)], points[at + U(3)] = points[at], points[at + U(1)]
     for action in range(at, at + U(4)):
-        after, memory.points[action] = slide(board, rows, action & U(3))
-        memory.afters[action] = after
-        if after != board:
-            fetch_entries(after, network, table, memory.entries, action * num)
+        if afters[action] != board:
+            fetch_entries(afters[action], network, table, memory.entries, action * num)
 
 
 @jit()

@@ -23,8 +23,8 @@ Bits: TypeAlias = Any
 """np.uint64; the same."""
 
 U = np.uint64
-ROWS = U(1 << 16)
-"""The number of rows."""
+COLUMNS = U(1 << 16)
+"""Where the columns of a slide_table begin."""
 
 
 @jit()
@@ -83,29 +83,30 @@ def mirror(board: Bits) -> Bits:
 
 
 @jit()
-def slide_rows(board: Bits, rows: Array, start: Bits, side: Bits) -> tuple[Bits, np.float32]:
-    """The board with all rows slid left, or right if side is 16; and the points.
+def slide_both(board: Bits, rows: Array, start: Bits) -> tuple[Bits, Bits, np.float32]:
+    """The board with all rows slid left, and slid right, and the points of either slide.
 
     rows: the slide_table, whose lines begin at start.
     """
     first, second = rows[start + (board & U(0xFFFF))], rows[start + ((board >> U(16)) & U(0xFFFF))]
     third, fourth = rows[start + ((board >> U(32)) & U(0xFFFF))], rows[start + (board >> U(48))]
-    after = (first >> side) & U(0xFFFF)
-    after |= ((second >> side) & U(0xFFFF)) << U(16)
-    after |= ((third >> side) & U(0xFFFF)) << U(32)
-    after |= ((fourth >> side) & U(0xFFFF)) << U(48)
+    low, high = U(0xFFFF), U(0xFFFF0000)
+    left = (first & low) | ((second & low) << U(16))
+    left |= ((third & low) << U(32)) | ((fourth & low) << U(48))
+    right = ((first & high) >> U(16)) | (second & high)
+    right |= ((third & high) << U(16)) | ((fourth & high) << U(32))
     points = (first >> U(32)) + (second >> U(32)) + (third >> U(32)) + (fourth >> U(32))
-    return after, np.float32(points)
+    return left, right, np.float32(points)
 
 
 @jit()
 def slide(board: Bits, rows: Array, action: Bits) -> tuple[Bits, np.float32]:
     """The board after an action, and its points; an illegal action changes nothing."""
-    side = U(16) if action == 1 or action == 2 else U(0)
     if action & 1:
-        return slide_rows(board, rows, U(0), side)
-    after, points = slide_rows(transpose(board), rows, ROWS, side)
-    return transpose(after), points
+        left, right, points = slide_both(board, rows, U(0))
+        return right if action == 1 else left, points
+    up, down, points = slide_both(transpose(board), rows, COLUMNS)
+    return transpose(down if action == 2 else up), points
 
 
 @jit()
