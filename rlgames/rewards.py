@@ -79,9 +79,15 @@ class Reward:
 
         The sum runs over the seat's own moves from this one on. t counts the seat's turns, so
         that all moves of one turn share its reward undiscounted.
+
+        Where the trajectories have the value of a position, from which play went on at random, it
+        takes the place of its return, for earlier moves of both seats too, if this is a reward for
+        the outcome that has payoffs.
         """
-        rewards = self.rewards(trajectories, final_states)
-        return discounted_returns(rewards, trajectories, self.discount)
+        rewards, value = self.rewards(trajectories, final_states), trajectories.value
+        if value is not None:
+            value = None if self.payoffs is None else value * self.payoffs[0]
+        return discounted_returns(rewards, trajectories, self.discount, value)
 
 
 def is_last(trajectories: Trajectories) -> Tensor:
@@ -105,16 +111,31 @@ def next_index(trajectories: Trajectories) -> tuple[Tensor, Tensor]:
     return index, exists
 
 
-def discounted_returns(reward: Tensor, trajectories: Trajectories, discount: float) -> Tensor:
-    """Float32 [M]: the discounted sum of reward, float32 [M], over the seat's moves from each."""
+def discounted_returns(
+    reward: Tensor, trajectories: Trajectories, discount: float, value: Tensor | None = None
+) -> Tensor:
+    """Float32 [M]: the discounted sum of reward, float32 [M], over the seat's moves from each.
+
+    value: float32 [M], in a game for two seats what takes the place of the sum for the seat to move
+        and, negative, for the other seat's last move before; NaN where nothing does.
+    """
     returns = torch.empty_like(reward)
     trajectory = trajectory_id(trajectories)
-    next_return = torch.zeros(int(trajectory.max()) + 1, device=reward.device)
+    num_seats = trajectories.state.score.shape[1]
+    next_return = torch.zeros(trajectories.num_games * num_seats, device=reward.device)
+    replacement = torch.full_like(next_return, torch.nan)
     # The seat's next move is one turn later exactly where this move ends a turn.
     discounts = torch.where(trajectories.ends_turn, discount, 1.0)
     for ply in reversed_plies(trajectories):
         seat = trajectory[ply]
         returns[ply] = reward[ply] + discounts[ply] * next_return[seat]
+        if value is not None:
+            is_known = ~value[ply].isnan()
+            replacement[seat[is_known]] = value[ply][is_known]
+            is_replaced = ~replacement[seat].isnan()
+            returns[ply] = torch.where(is_replaced, replacement[seat], returns[ply])
+            replacement[seat] = torch.nan
+            replacement[seat[is_known] ^ 1] = -value[ply][is_known]
         next_return[seat] = returns[ply]
     return returns
 

@@ -33,7 +33,7 @@ class AlphaZero(GradientLearner):
         loss = -Σ_a π(a) · log p(a) + value_coef · (z - v)²
 
     (Silver et al. 2017, equation 1, without weight decay). p and v are the network's policy and
-    value, π is the search's policy, see SearchResult, and z the return.
+    value, π is the search's policy, see SearchResult, and z the return, see Reward.returns.
 
     buffer_size: replay buffer capacity in moves. updates_per_batch: gradient steps per batch of
     games. minibatch: moves per step. symmetries: train on a random symmetry of each position.

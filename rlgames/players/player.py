@@ -22,12 +22,15 @@ class Decision:
 
     action: int64 [B]. target: float32 [B, A], a target for the policy, from players that search.
     log_prob: float32 [B], the log-probability with which each action was chosen, NaN where it is
-    unknown; None where it is for all.
+    unknown; None where it is for all. value: float32 [B], the expected outcome for the seat to
+    move, -1 to 1, where a player that searches moved at random, so that what follows does not tell
+    it; NaN elsewhere; None where it is everywhere.
     """
 
     action: Tensor
     target: Tensor | None = None
     log_prob: Tensor | None = None
+    value: Tensor | None = None
 
 
 class Player(ABC):

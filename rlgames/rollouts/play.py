@@ -15,7 +15,13 @@ from rlgames.core.tensor_checks import checked_rows
 from rlgames.core.untrusted import checked_int
 from rlgames.games.game import Game, State
 from rlgames.players.player import Decision, Player
-from rlgames.rollouts.trajectories import FinalStates, PlyRecord, Trajectories, build_trajectories
+from rlgames.rollouts.trajectories import (
+    MISSING,
+    FinalStates,
+    PlyRecord,
+    Trajectories,
+    build_trajectories,
+)
 
 InitialStates = Callable[[int, int, torch.Generator], State]
 """initial_states(first, count, rng): the positions where games first to first + count - 1 start."""
@@ -257,15 +263,13 @@ def choose_actions(
 def _merge_decisions(parts: list[tuple[Tensor, Decision]], count: int) -> Decision:
     """The decisions of several players, each for its rows; together these are all `count` rows."""
     action = parts[0][1].action.new_zeros(count)
-    target = log_prob = None
+    optional: dict[str, Tensor] = {}
     for rows, decision in parts:
         action[rows] = decision.action
-        if decision.target is not None:
-            if target is None:
-                target = decision.target.new_zeros(count, decision.target.shape[1])
-            target[rows] = decision.target
-        if decision.log_prob is not None:
-            if log_prob is None:
-                log_prob = decision.log_prob.new_full((count,), torch.nan)
-            log_prob[rows] = decision.log_prob
-    return Decision(action, target, log_prob)
+        for name, missing in MISSING.items():
+            column = getattr(decision, name)
+            if column is not None:
+                if name not in optional:
+                    optional[name] = column.new_full((count, *column.shape[1:]), missing)
+                optional[name][rows] = column
+    return Decision(action, **optional)

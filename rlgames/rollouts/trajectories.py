@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +27,7 @@ class Trajectories:
     num_games: G. target: float32 [M, A], the search's policy, 0 for moves without a
     search; None if there are none. log_prob: float32 [M], log μ(a) of the behavior policy μ that
     chose the action, NaN where it is unknown, as in recorded games; None if nothing recorded it,
-    as where μ is the softmax of the policy itself.
+    as where μ is the softmax of the policy itself. value: as in Decision.
     """
 
     state: State
@@ -40,6 +41,7 @@ class Trajectories:
     num_games: int
     target: Tensor | None = None
     log_prob: Tensor | None = None
+    value: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.action)
@@ -74,8 +76,9 @@ class Trajectories:
         """These games followed by the other's, as if all were played side by side."""
         own, added = self._columns(), other._columns()
         for one, length in ((own, len(self)), (added, len(other))):
-            if "log_prob" in own | added and "log_prob" not in one:
-                one["log_prob"] = torch.full((length,), torch.nan, device=self.game.device)
+            for name in ("log_prob", "value"):
+                if name in own | added and name not in one:
+                    one[name] = torch.full((length,), MISSING[name], device=self.game.device)
         columns = {name: torch.cat([column, added[name]]) for name, column in own.items()}
         joined = Trajectories(
             state=type(self.state).cat([self.state, other.state]),
@@ -108,7 +111,7 @@ class Trajectories:
 
     def _columns(self) -> dict[str, Tensor]:
         """The tensors with one value per move, except the index of its game."""
-        optional = {"target": self.target, "log_prob": self.log_prob}
+        optional = {name: getattr(self, name) for name in MISSING}
         recorded = {name: column for name, column in optional.items() if column is not None}
         return {name: getattr(self, name) for name in MOVE_COLUMNS} | recorded
 
@@ -121,6 +124,9 @@ class Trajectories:
         """Int64 [M]: the ply of the pool at which each move was made."""
         return torch.repeat_interleave(torch.tensor(self.ply_sizes, device=self.game.device))
 
+
+MISSING = {"target": 0.0, "log_prob": math.nan, "value": math.nan}
+"""The columns that not all players give, and what stands where one did not."""
 
 MOVE_COLUMNS = ("action", "seat", "player", "score_delta", "ends_turn")
 
@@ -185,10 +191,7 @@ def build_trajectories(
         ends_turn=ends_turn,
         ply_sizes=ply_sizes,
         num_games=len(final_score),
-        target=_join_optional([record.decision.target for record in records], ply_sizes, 0.0),
-        log_prob=_join_optional(
-            [record.decision.log_prob for record in records], ply_sizes, torch.nan
-        ),
+        **_join_optional([record.decision for record in records], ply_sizes),
     )
     live = (~state.done).nonzero()[:, 0]  # finished rows of the pool made no move
     if len(live) == len(action):
@@ -199,18 +202,20 @@ def build_trajectories(
     return replace(rows, ply_sizes=live_sizes)
 
 
-def _join_optional(
-    columns: list[Tensor | None], ply_sizes: list[int], missing: float
-) -> Tensor | None:
-    """A column of all plies, with this value for the plies that lack it; None if all do."""
-    example = next((column for column in columns if column is not None), None)
-    if example is None:
-        return None
-    parts = [
-        example.new_full((size, *example.shape[1:]), missing) if column is None else column
-        for column, size in zip(columns, ply_sizes, strict=True)
-    ]
-    return torch.cat(parts)
+def _join_optional(decisions: list[Decision], ply_sizes: list[int]) -> dict[str, Tensor]:
+    """The columns that not all players give, with MISSING for plies without; not those that no
+    player gave."""
+    joined = {}
+    for name, missing in MISSING.items():
+        columns = [getattr(decision, name) for decision in decisions]
+        example = next((column for column in columns if column is not None), None)
+        if example is not None:
+            parts = [
+                example.new_full((size, *example.shape[1:]), missing) if column is None else column
+                for column, size in zip(columns, ply_sizes, strict=True)
+            ]
+            joined[name] = torch.cat(parts)
+    return joined
 
 
 def _score_deltas(state: State, game: Tensor, ply_sizes: list[int], final_score: Tensor) -> Tensor:

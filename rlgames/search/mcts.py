@@ -11,7 +11,7 @@ Letters in shapes: T trees, W simulations side by side in each tree, S = T · W,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -91,13 +91,15 @@ class SearchResult:
     visits: float32 [T, A]. q: float32 [T, A], in [0, 1), 0 for unvisited actions. policy: float32
     [T, A], what a network learns from: the fractions of the visits, or the improved policy of
     rule=gumbel. action: int64 [T], the action to take: the one with the most visits, of these with
-    the highest q; by rule=gumbel, of these with the highest noise + logits + transformed q.
+    the highest q; by rule=gumbel, of these with the highest noise + logits + transformed q. value:
+    float32 [T], the mean of all simulations, see Utility.
     """
 
     visits: Tensor
     q: Tensor
     policy: Tensor
     action: Tensor
+    value: Tensor
 
 
 class Mcts(Player):
@@ -159,10 +161,11 @@ class Mcts(Player):
         if len(state) <= size:
             return self._search(state, rng)
         parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
-        columns = ("visits", "q", "policy", "action")
-        return SearchResult(
-            **{name: torch.cat([getattr(part, name) for part in parts]) for name in columns}
-        )
+        columns = {
+            field.name: torch.cat([getattr(part, field.name) for part in parts])
+            for field in fields(SearchResult)
+        }
+        return SearchResult(**columns)
 
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
@@ -191,10 +194,13 @@ class Mcts(Player):
         visits = tree.visit_counts[:trees].to(device)
         q = tree.q_values(torch.arange(trees), bounds).clamp(0, 0.999).to(device)
         q = torch.where(visits > 0, q, 0.0)
+        counts = tree.visit_counts[:trees].sum(1)
+        value = (tree.value_sums[:trees].sum(1) / counts * tree.sign[:trees]).to(device)
         if settings.rule == "gumbel":
             policy, action = tree.improved_policy()
-            return SearchResult(visits, q, policy.to(device), action.to(device))
-        return SearchResult(visits, q, visits / visits.sum(1, keepdim=True), (visits + q).argmax(1))
+            return SearchResult(visits, q, policy.to(device), action.to(device), value)
+        policy = visits / visits.sum(1, keepdim=True)
+        return SearchResult(visits, q, policy, (visits + q).argmax(1), value)
 
     def _line_search(self, roots: State, bounds: tuple[float, float]) -> LineSearch | None:
         """The search that a kernel makes of these positions, with expanded roots, if it can."""

@@ -19,7 +19,8 @@ class SearchSelfPlay(Player):
 
     opening_epsilon: the probability of a uniformly random action instead, in the first
         opening_turns turns of a game; its target is still the search's policy. So games reach
-        openings that the agent would not play.
+        openings that the agent would not play. Where the search maximizes the outcome, the decision
+        has the value of the positions before random actions.
     """
 
     def __init__(
@@ -35,17 +36,21 @@ class SearchSelfPlay(Player):
         """The target is the search's policy; 0 in finished rows."""
         legal = self.search.game.legal_action_mask(state)
         target = torch.zeros_like(legal, dtype=torch.float32)
+        value = torch.full_like(target[:, 0], torch.nan)
         action = torch.zeros_like(state.current_seat)
         live = (~state.done).nonzero()[:, 0]
         if len(live):
             result = self.search.search(state[live], rng)
             target[live], action[live] = result.policy, result.action
+            value[live] = result.value
         if self.search.settings.rule != "gumbel":
             scores = target.clamp(min=1e-30).log()
             action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
-        if self.opening_epsilon > 0:
-            u = torch.rand(2, len(state), generator=rng, device=rng.device)
-            is_random = (state.turn < self.opening_turns) & (u[0] < self.opening_epsilon)
-            random = self.search.game.sample_legal_action(state, u[1])
-            action = torch.where(is_random & ~state.done, random, action)
-        return Decision(action, target)
+        if not self.opening_epsilon:
+            return Decision(action, target)
+        u = torch.rand(2, len(state), generator=rng, device=rng.device)
+        is_random = (state.turn < self.opening_turns) & (u[0] < self.opening_epsilon) & ~state.done
+        action = torch.where(is_random, self.search.game.sample_legal_action(state, u[1]), action)
+        if self.search.utility.value != "outcome":
+            return Decision(action, target)
+        return Decision(action, target, value=value.masked_fill(~is_random, torch.nan))

@@ -25,6 +25,7 @@ from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.mcts import Mcts, MctsSettings, SearchResult
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
+from rlgames.search.utility import Utility
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.training.components import build_components
 from rlgames.training.run import train
@@ -70,11 +71,12 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
     fixed = torch.tensor([0.0, 1.0, 3.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0])
 
     class Found:
-        game, settings = TICTACTOE, MctsSettings()
+        game, settings, utility = TICTACTOE, MctsSettings(), Utility(TICTACTOE)
 
         def search(self, state, rng):
             visits = fixed.repeat(len(state), 1)
-            return SearchResult(visits, visits, visits / 16, visits.argmax(1))
+            value = torch.full((len(state),), 0.25)
+            return SearchResult(visits, visits, visits / 16, visits.argmax(1), value)
 
     player = SearchSelfPlay(explorer.agent, Found())
     start = TICTACTOE.initial(16_000, rng())
@@ -93,9 +95,33 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
         torch.bincount(decision.action, minlength=9) / 16_000, expected, atol=0.015
     )
     assert torch.equal(decision.target, fixed.repeat(16_000, 1) / 16)
+    # What follows a random move does not tell the value of the position, but the search does.
+    assert set(decision.value[~decision.value.isnan()].tolist()) == {0.25}
+    assert abs(float((~decision.value.isnan()).float().mean()) - 0.5) < 0.02
+    assert not decision.value[fixed[decision.action] == 0].isnan().any()
     third = TICTACTOE.apply_action(second, torch.full_like(action, 0))
-    frequency = torch.bincount(player.act(third, rng(6)).action, minlength=9) / 16_000
+    decision = player.act(third, rng(6))
+    frequency = torch.bincount(decision.action, minlength=9) / 16_000
     assert torch.allclose(frequency, fixed / 16, atol=0.015)
+    assert decision.value.isnan().all()
+
+
+def test_games_with_random_openings_carry_values_and_learn_from_them():
+    player, learner = made("learner.opening_epsilon=0.5", "learner.opening_turns=3")
+    moves, results = collect_games(TICTACTOE, [player], 40, rng(1))
+    is_random = ~moves.value.isnan()
+    assert 30 < int(is_random.sum()) < 90  # of 120 moves
+    assert (moves.state.turn[is_random] < 3).all()
+    assert (moves.value[is_random].abs() < 1).all()
+    learner.update(moves, results, 0.0)
+    assert learner.buffer[torch.arange(len(moves))].value[is_random].equal(moves.value[is_random])
+
+
+def test_the_value_of_a_search_is_the_mean_of_its_simulations(explorer):
+    state = TICTACTOE.apply_action(TICTACTOE.initial(6, rng()), torch.arange(6))
+    result = explorer.search.search(state, rng(3))
+    expected = 2 * (result.visits * result.q).sum(1) / 16 - 1
+    assert torch.allclose(result.value, expected, atol=0.01)  # q is at most 0.999
 
 
 def test_every_move_of_a_game_carries_its_target(games):

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -288,6 +289,26 @@ def test_returns_discount_a_players_own_moves():
             outcome = float(results.score[row, seat])
             expected = [outcome * 0.9 ** (len(own) - 1 - i) for i in range(len(own))]
             assert actual[own].tolist() == pytest.approx(expected)
+
+
+def test_a_value_before_a_random_move_replaces_the_return_of_all_earlier_moves():
+    game = KInARow(4, 4, 3, gravity=True)
+    moves, results = collect_games(game, [Random(game)], 50, rng(9))
+    value = torch.where(torch.rand(len(moves), generator=rng(3)) < 0.2, 0.01, torch.nan)
+    value *= 1 + torch.arange(len(moves))  # all of them differ
+    moves = replace(moves, value=value)
+    actual = Reward(game, "outcome", scale=2.0, win=0.5, loss=-0.5).returns(moves, results)
+    plain = Reward(game, "outcome", scale=-3.0, draws=[0.1, 0.1])  # a game that is not symmetric
+    for row in range(50):
+        played = (moves.game == row).nonzero()[:, 0].tolist()
+        following, seat = float(results.score[row, 0]), 0
+        for move in reversed(played):
+            if not math.isnan(value[move]):
+                following, seat = float(value[move]), int(moves.seat[move])
+            sign = 1 if seat == int(moves.seat[move]) else -1
+            assert float(actual[move]) == pytest.approx(sign * following)
+    without = plain.returns(replace(moves, value=None), results)
+    assert plain.returns(moves, results).equal(without)
 
 
 def test_trajectories_of_one_player():
