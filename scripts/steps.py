@@ -1,4 +1,7 @@
-"""Commands of rlgames as steps of a longer job: each in a process of its own, none done twice."""
+"""Commands of rlgames as steps of a longer job: each in a process of its own, none done twice.
+
+A training that was interrupted continues from its last checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ import value_losses
 
 from rlgames.cli import main as cli_main
 from rlgames.core.errors import ConfigError, report_error
+from rlgames.runs.checkpoint import LATEST
 
 SCRIPTS = {"value_losses": value_losses.main, "connect4_exact": connect4_exact.main}
 """Scripts beside this one that a step may name in place of a command."""
@@ -36,13 +40,14 @@ class Step:
 
     words: the command; {NAME} in a word stands for the path of that step, which comes first, and
     OUT for the directory of all of them. after: other steps that come first. weight: about how
-    many seconds it takes, so that long ones begin first.
+    many seconds it takes, so that long ones begin first. threads: how many it computes with.
     """
 
     name: str
     words: tuple[str, ...]
     weight: float = 30.0
     after: tuple[str, ...] = ()
+    threads: int = 1
 
     @property
     def needs(self) -> list[str]:
@@ -63,15 +68,22 @@ class Step:
         return bool(steps["status"] == "done")
 
     def command(self, out: Path) -> list[str]:
-        words = [_filled(word, out) for word in self.words]
-        return [*words, f"out={self.path(out)}"] if self.words[0] == "train" else words
+        words, path = [_filled(word, out) for word in self.words], str(self.path(out))
+        if self.words[0] != "train":
+            return words
+        return ["resume", path] if self.is_interrupted(out) else [*words, f"out={path}"]
+
+    def is_interrupted(self, out: Path) -> bool:
+        """Whether it is a training that can continue from a checkpoint."""
+        checkpoint = self.path(out) / "checkpoints" / LATEST
+        return self.words[0] == "train" and checkpoint.exists()
 
     def run(self, out: Path) -> None:
         """In a process of its own: run the command and keep what it printed; exit with its code."""
         path, start = self.path(out), time.perf_counter()
         path.parent.mkdir(parents=True, exist_ok=True)
-        if self.words[0] == "train":
-            shutil.rmtree(path, ignore_errors=True)  # an interrupted run
+        if self.words[0] == "train" and not self.is_interrupted(out):
+            shutil.rmtree(path, ignore_errors=True)
         printed = path.with_name(path.name + ".log")
         with open(printed, "w", encoding="utf-8") as log:
             os.dup2(log.fileno(), 1)
@@ -105,6 +117,7 @@ def train(
     weight: float = 30.0,
     seeds: range = SEEDS,
     after: tuple[str, ...] = (),
+    threads: int = 1,
 ) -> list[Step]:
     """One training for each seed, named <name>/<seed>; SEED in a word stands for it."""
     return [
@@ -113,6 +126,7 @@ def train(
             ("train", *(word.replace("SEED", str(seed)) for word in words), f"seed={seed}"),
             weight,
             after,
+            threads,
         )
         for seed in seeds
     ]
@@ -167,6 +181,7 @@ def write_section(page: Path, mark: str, text: str) -> None:
 def run_all(requested: list[Step], out: Path) -> bool:
     """Run what is not done, long ones first, each after what it needs; whether all succeeded.
 
+    As many run side by side as there are cores for their threads.
     Steps are forked from this process, which has loaded everything and computes nothing itself.
     """
     for module in ("commands.evaluate", "commands.solve", "cli.display", "training.run"):
@@ -178,13 +193,17 @@ def run_all(requested: list[Step], out: Path) -> bool:
     print(f"{len(finished)} of {len(requested)} steps are done", flush=True)
     start, failed = time.perf_counter(), 0
     running: dict[int, tuple[ForkProcess, Step, float]] = {}
+    cores = os.cpu_count() or 1
     while True:
         ready = [step for step in waiting if set(step.needs) <= finished]
-        for step in ready[: (os.cpu_count() or 1) - len(running)]:
-            waiting.remove(step)
-            process = get_context("fork").Process(target=step.run, args=(out,))
-            process.start()
-            running[process.sentinel] = process, step, time.perf_counter()
+        free = cores - sum(min(step.threads, cores) for _, step, _ in running.values())
+        for step in ready:
+            if min(step.threads, cores) <= free:
+                free -= min(step.threads, cores)
+                waiting.remove(step)
+                process = get_context("fork").Process(target=step.run, args=(out,))
+                process.start()
+                running[process.sentinel] = process, step, time.perf_counter()
         if not running:
             break  # all is done, or what is left waits for something that failed
         for sentinel in wait(list(running)):

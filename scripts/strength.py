@@ -30,6 +30,7 @@ BEGUN = {
 }
 """The runs that start from the weights of others."""
 
+TICTACTOE = {"tictactoe": "ppo", "tictactoe_alphazero": "alphazero"}
 EXACT_PLIES = (1, 5)
 DEPTH = ("search.plies=5",)
 NTUPLES = [f"{{connect4_ntuple/{seed}}}/checkpoints/latest.safetensors" for seed in SEEDS]
@@ -46,6 +47,7 @@ PLAIN_SEARCH = (
     *("opponent_search.num_parallel=20", "games=100", "solve_seconds=0"),
 )
 NETWORK_SEARCH = ("search=mcts", "search.simulations=100", "search.leaf=value")
+LONG_2048 = ("experiment=2048_ntuple", "games=900000")
 TEACHER_OF_2048 = "teacher={2048_long/SEED}"
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
@@ -74,8 +76,8 @@ def seconds(steps: Figures, name: str) -> list[float]:
 def tiles() -> list[Step]:
     steps = [
         *train("2048", "experiment=2048", weight=90, seeds=ONE),
-        *train("2048_ntuple", "experiment=2048_ntuple", weight=1000),
-        *train("2048_long", "experiment=2048_ntuple", "games=900000", weight=3600, seeds=ONE),
+        *train("2048_ntuple", "experiment=2048_ntuple", weight=700, threads=2),
+        *train("2048_long", *LONG_2048, weight=3000, seeds=ONE, threads=2),
         *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
         *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
         *train("2048_ntuple_logits", "experiment=2048_ntuple_logits", weight=1500, seeds=ONE),
@@ -94,7 +96,7 @@ def tiles() -> list[Step]:
 
 def lines() -> list[Step]:
     steps: list[Step] = []
-    for name in ("tictactoe", "tictactoe_alphazero"):
+    for name in TICTACTOE:
         steps += train(name, f"experiment={name}", weight=50)
         steps += measure("played", name, "games=2000")
     steps += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300)
@@ -164,10 +166,7 @@ def of_2048(steps: Figures) -> str:
 
 def of_tictactoe(steps: Figures) -> str:
     body = []
-    for name, what in (
-        ("tictactoe", "ppo"),
-        ("tictactoe_alphazero", "alphazero"),
-    ):
+    for name, what in TICTACTOE.items():
         reports = steps.reports(name, "played")
         gained = "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports)
         body.append([what, gained or MISSING, mean(steps.seconds(name), 0)])

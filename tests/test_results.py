@@ -3,6 +3,8 @@
 import json
 import re
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ import open_questions  # noqa: E402
 import reproduce  # noqa: E402
 import results_curves  # noqa: E402
 import results_page  # noqa: E402
+import steps  # noqa: E402
 import strength  # noqa: E402
 from results import Figures, mean  # noqa: E402
 from results_battleship import CASES, RULES, first_below, last_window, random_turns  # noqa: E402
@@ -67,6 +70,39 @@ def test_random_play_differs_from_his_in_cases_three_and_four():
         average, deviation = random_turns(*RULES[case])
         errors[case] = round((float(reported) - average) / (deviation / 500**0.5), 1)
     assert errors == {1: 1.0, 2: -1.5, 3: 3.7, 4: -6.1, 5: -2.3}
+
+
+def test_a_training_continues_where_it_was_interrupted(tmp_path):
+    step = Step("landy/0", ("train", "experiment=landy", "seed=0"))
+    run = str(tmp_path / "landy" / "0")
+    assert step.command(tmp_path) == ["train", "experiment=landy", "seed=0", f"out={run}"]
+    rlgames.train(["experiment=landy", "games=20", "eval_games=1", f"out={run}"])
+    assert step.command(tmp_path) == ["resume", run]
+    measured = Step("landy/0.final", ("eval", "{landy/0}"))
+    assert measured.command(tmp_path) == ["eval", run]
+
+
+@dataclass(frozen=True)
+class Sleep(Step):
+    """Writes when it began and ended."""
+
+    def run(self, out):
+        begun = time.monotonic()
+        time.sleep(0.3)
+        (out / f"{self.name}.json").write_text(json.dumps([begun, time.monotonic()]))
+
+
+def test_steps_run_side_by_side_as_far_as_their_threads_find_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    planned = [Sleep("both", ("eval",), threads=2), *(Sleep(name, ("eval",)) for name in "abc")]
+    assert steps.run_all(planned, tmp_path)
+    times = {step.name: json.loads(step.path(tmp_path).read_text()) for step in planned}
+    at_once = {
+        name: {other for other in times if times[other][0] < end and begun < times[other][1]}
+        for name, (begun, end) in times.items()
+    }
+    assert at_once["both"] == {"both"}
+    assert at_once["a"] == at_once["b"] == {"a", "b"}
 
 
 @pytest.mark.parametrize("done", ["nothing", "one seed"])

@@ -11,7 +11,7 @@ Letters in shapes: T trees, W simulations side by side in each tree, S = T · W,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -161,11 +161,8 @@ class Mcts(Player):
         if len(state) <= size:
             return self._search(state, rng)
         parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
-        columns = {
-            field.name: torch.cat([getattr(part, field.name) for part in parts])
-            for field in fields(SearchResult)
-        }
-        return SearchResult(**columns)
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return SearchResult(*map(torch.cat, columns))
 
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
@@ -194,13 +191,11 @@ class Mcts(Player):
         visits = tree.visit_counts[:trees].to(device)
         q = tree.q_values(torch.arange(trees), bounds).clamp(0, 0.999).to(device)
         q = torch.where(visits > 0, q, 0.0)
-        counts = tree.visit_counts[:trees].sum(1)
-        value = (tree.value_sums[:trees].sum(1) / counts * tree.sign[:trees]).to(device)
+        count, total = visits.sum(1), tree.value_sums[:trees].sum(1) * tree.sign[:trees]
+        policy, action = visits / count[:, None], (visits + q).argmax(1)
         if settings.rule == "gumbel":
-            policy, action = tree.improved_policy()
-            return SearchResult(visits, q, policy.to(device), action.to(device), value)
-        policy = visits / visits.sum(1, keepdim=True)
-        return SearchResult(visits, q, policy, (visits + q).argmax(1), value)
+            policy, action = (each.to(device) for each in tree.improved_policy())
+        return SearchResult(visits, q, policy, action, total.to(device) / count)
 
     def _line_search(self, roots: State, bounds: tuple[float, float]) -> LineSearch | None:
         """The search that a kernel makes of these positions, with expanded roots, if it can."""
