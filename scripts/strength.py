@@ -301,8 +301,8 @@ INTRODUCTION = """## How far two cores go
 Written by `make strength` (scripts/strength.py) on {today}. Greedy play of the
 checkpoint that evaluations during training selected, one network evaluation or one ply, unless
 noted; games that selected nothing, or every layout; 95% intervals; seconds are wall-clock time of
-one training run, on two threads for 2048's n-tuples and on one otherwise, regardless of other load
-on the machine."""
+one training run: with two threads for 2048's n-tuples, and with one and another run beside it
+otherwise, on two cores."""
 
 SMALL = """Seconds are training time; in the row of three plies, they are the time of its games.
 On 3×3 an n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10,000
