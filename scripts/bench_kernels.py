@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from bench_tools import in_turn, progress, ratio, rows, short
 from bench_train import speed
-from label_connect4 import COLUMNS, FILE, LINE, ROWS, Board, drop, random_position
+from label_connect4 import COLUMNS, FILE, LINE, ROWS, Board, boards_of, random_position
 
 from rlgames.config.compose import load_config
 from rlgames.factory.components import build_game
@@ -94,7 +94,7 @@ def connect4(rounds: int) -> str:
         position = random_position(generator, generator.randint(MIN_STONES, 41))
         if position is not None:
             drawn.append(position[1])
-    sets = {f"random, {MIN_STONES} stones or more": drawn, "labeled": labeled_positions()}
+    sets = {f"random, {MIN_STONES} stones or more": drawn, "labeled": boards_of(FILE)}
     body = []
     for name, boards in sets.items():
         solver, seconds, solved = AlphaBeta(ROWS, COLUMNS, LINE), [], 0
@@ -108,21 +108,6 @@ def connect4(rounds: int) -> str:
         progress(" ".join(body[-1]))
     head = ["positions", "number", f"solved within {SECONDS_A_POSITION:.0f} s", "median ms"]
     return rows([*head, "longest, s", "positions searched per second"], body)
-
-
-def labeled_positions() -> list[Board]:
-    """The positions of connect4_positions.txt."""
-    boards: list[Board] = []
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
-        board: Board = (0, 0)
-        for column in line.split()[2].strip("-"):  # "-": no moves
-            after = drop(board, int(column) - 1)
-            assert after is not None
-            board = after
-        boards.append(board)
-    return boards
 
 
 CASES = {

@@ -1,10 +1,14 @@
 """Makes connect4_positions.txt: positions of Connect 4, and the exact result of each move.
 
+With --test connect4_test_positions.txt, which has none of these positions: only for figures that
+are reported, never to choose between networks or settings.
+
 Positions come up in games of random moves that complete no line, and the mover cannot complete one
 either. Each is labelled by our own alpha-beta search where that is done within --seconds; otherwise
 by bitbully, if it is installed (AGPL-3; nothing else here needs it), or left out. Usage:
 
     python scripts/label_connect4.py [--each 100] [--seconds 0.5] [--seed 0]
+    python scripts/label_connect4.py --test --each 1000 --seconds 0.05 --seed 2
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any
 from rlgames.solvers.alphabeta import AlphaBeta
 
 FILE = Path(__file__).with_name("connect4_positions.txt")
+TEST_FILE = Path(__file__).with_name("connect4_test_positions.txt")
 ROWS, COLUMNS, LINE = 6, 7, 4
 STAGES = {"beginning": (0, 14), "middle": (15, 28), "end": (29, 41)}
 """Stones on the board."""
@@ -116,6 +121,20 @@ def random_position(rng: random.Random, stones: int) -> tuple[list[int], Board] 
     return None if any(wins(board, column) for column in range(COLUMNS)) else (moves, board)
 
 
+def played(moves: str) -> Board:
+    """The position after these columns, from 1; "-" stands for none."""
+    board: Board = (0, 0)
+    for column in moves.strip("-"):
+        board = drop(board, int(column) - 1) or board
+    return board
+
+
+def boards_of(file: Path) -> list[Board]:
+    """The positions of a file that this script made."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [played(line.split()[2]) for line in lines if not line.startswith("#")]
+
+
 def within(ranges: dict[str, tuple[int, int]], number: int) -> str:
     return next(name for name, (low, high) in ranges.items() if low <= number <= high)
 
@@ -127,10 +146,11 @@ def main() -> None:
         "--seconds", type=float, default=0.5, help="our search's most time a position"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--test", action="store_true", help="make connect4_test_positions.txt")
     words = parser.parse_args()
     rng, labels = random.Random(words.seed), Labels(words.seconds)
     labeled: dict[str, list[str]] = {name: [] for name in CLASSES}
-    seen = set()
+    seen = set(boards_of(FILE)) if words.test else set()
     while any(len(lines) < words.each for lines in labeled.values()):
         short = [name for name, lines in labeled.items() if len(lines) < words.each]
         low, high = STAGES[short[0].split()[0]]
@@ -146,7 +166,8 @@ def main() -> None:
         if len(labeled[name]) < words.each:
             moves = "".join(str(column + 1) for column in drawn[0])
             labeled[name].append(f"{name} {moves or '-'} {outcomes} {who}")
-    FILE.write_text(HEAD + "".join(line + "\n" for lines in labeled.values() for line in lines))
+    text = HEAD + "".join(line + "\n" for lines in labeled.values() for line in lines)
+    (TEST_FILE if words.test else FILE).write_text(text)
     print(Counter(f"{n}: {line.split()[-1]}" for n, lines in labeled.items() for line in lines))
 
 

@@ -218,7 +218,7 @@ def losses(steps: Figures) -> str:
     body = []
     for group, published in PUBLISHED.items():
         shares = [100 * of[group][0] / of[group][2] for of in counts.values()]
-        one = [f"{share:.0f}" for share in shares[: len(names)]]
+        one = [f"{share:.1f}" for share in shares[: len(names)]]
         _, could, count = next(iter(counts.values()))[group]
         middle = len(names) + len(SEEDS)
         means = [mean(each, 1) for each in (shares[len(names) : middle], shares[middle:])]
@@ -316,8 +316,9 @@ Always shooting at the likeliest cell takes 12.176 turns."""
 
 LOSSES = """Moves that lose value, in % of the positions of each class, by final networks; for
 n-tuples (`connect4_ntuple`), the mean of three seeds. The positions are our own, from random moves,
-labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py). The two
-columns on the right are published figures for other positions of the same classes."""
+labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py), and selected
+nothing. The two columns on the right are published figures for 1,000 other positions of each
+class."""
 
 
 EXACT = """The final n-tuples (`connect4_ntuple`, trained for {seconds} s) in the first seat, where

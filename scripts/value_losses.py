@@ -1,7 +1,7 @@
 """How often players of Connect 4 throw away what they had, by stage of the game.
 
 A move loses value if it turns a won position into a drawn or lost one, or a drawn into a lost one;
-connect4_positions.txt has the exact result of each move. Prints a table in Markdown, or the
+connect4_test_positions.txt has the exact result of each move. Prints a table in Markdown, or the
 counts with format=json. Usage, players and keys as in rlgames arena:
 
     python scripts/value_losses.py random RUN RUN+mcts search.simulations=400 search.leaf=value
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from label_connect4 import FILE, Board, drop
+from label_connect4 import TEST_FILE, played
 from torch import Tensor
 
 from rlgames.commands.arena import competitors
@@ -47,14 +47,6 @@ class Positions:
         )
 
 
-def played(moves: str) -> Board:
-    """The position after these columns, from 1; "-" stands for none."""
-    board: Board = (0, 0)
-    for column in moves.strip("-"):
-        board = drop(board, int(column) - 1) or board
-    return board
-
-
 def count_losses(
     player: Player, positions: Positions, rng: torch.Generator
 ) -> dict[str, list[int]]:
@@ -76,7 +68,7 @@ def main(words: Sequence[str]) -> int:
     names = [word for word in words if word not in overrides]
     cfg, game, players = competitors(names, ["game=connect4", *overrides])
     assert isinstance(game, KInARow)
-    positions = Positions.read(FILE, game)
+    positions = Positions.read(TEST_FILE, game)
     counts = {
         name: count_losses(player, positions, make_generator(cfg.seed, "eval"))
         for name, player in zip(names, players, strict=True)

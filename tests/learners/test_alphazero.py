@@ -243,14 +243,24 @@ def build_agent(run):
     return list(load_agent(run).policy.parameters())
 
 
-def test_labels_of_late_positions_are_what_alpha_beta_proves():
-    from label_connect4 import FILE, drop
-    from value_losses import Positions, played
+def test_no_test_position_is_among_those_that_select_networks():
+    from label_connect4 import FILE, TEST_FILE, boards_of
 
-    positions = Positions.read(FILE, CONNECT4)
+    used, test = boards_of(FILE), boards_of(TEST_FILE)
+    assert len(set(test)) == len(test) == 6000
+    assert not set(used) & set(test)
+
+
+@pytest.mark.parametrize("name", ["connect4_positions.txt", "connect4_test_positions.txt"])
+def test_labels_of_late_positions_are_what_alpha_beta_proves(name):
+    from label_connect4 import FILE, drop, played
+    from value_losses import Positions
+
+    file = FILE.with_name(name)
+    positions = Positions.read(file, CONNECT4)
     assert len(set(positions.group)) == 6
     assert len(positions.state.occupied.unique()) > 0.9 * len(positions.group)
-    lines = [line.split() for line in FILE.read_text().splitlines() if line[0] != "#"]
+    lines = [line.split() for line in file.read_text().splitlines() if line[0] != "#"]
     search = AlphaBeta(6, 7, 4)
     checked = 0
     for stage, _, moves, outcomes, _ in lines:

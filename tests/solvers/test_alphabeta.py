@@ -255,8 +255,7 @@ def test_every_position_of_a_small_board_has_its_exact_score(rules):
 
 
 def labeled_positions():
-    from label_connect4 import FILE
-    from value_losses import played
+    from label_connect4 import FILE, played
 
     lines = [line.split() for line in FILE.read_text().splitlines() if line[0] != "#"]
     return [(played(moves), outcomes) for _, _, moves, outcomes, _ in lines]
