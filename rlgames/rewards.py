@@ -80,9 +80,8 @@ class Reward:
         The sum runs over the seat's own moves from this one on. t counts the seat's turns, so
         that all moves of one turn share its reward undiscounted.
 
-        Where the trajectories have the value of a position, from which play went on at random, it
-        takes the place of its return, for earlier moves of both seats too, if this is a reward for
-        the outcome that has payoffs.
+        If the reward has payoffs, the value of a position where a random move followed (see
+        Decision) replaces its return, and with it that of all earlier moves of both seats.
         """
         rewards, value = self.rewards(trajectories, final_states), trajectories.value
         if value is not None:
