@@ -32,7 +32,7 @@ from rlgames.players.player import Player
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.records import append, check_writable
 from rlgames.rollouts.trace import describe_ending
-from rlgames.search.mcts import Mcts
+from rlgames.search.search import Search
 
 
 def play(
@@ -96,7 +96,7 @@ def _opponent_and_advisor(
         node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
         opponent = build_player(node, cfg, game, search)
     asked: Player | None = agent
-    if asked is None or isinstance(opponent, Mcts):
+    if asked is None or isinstance(opponent, Search):
         asked = opponent if search is not None else load_shipped_agent(cfg) or opponent
     advisor = None if asked is None else make_advisor(asked)
     return game, opponent if two else None, advisor

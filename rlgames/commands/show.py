@@ -26,7 +26,7 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import ValueFunction
 from rlgames.rollouts.trace import describe_ending
 from rlgames.sampling import NonFiniteError
-from rlgames.search.mcts import Mcts
+from rlgames.search.search import Search
 from rlgames.solvers.position import PositionValue, solve_position
 
 MAX_BOARD_LENGTH = 1 << 16
@@ -79,7 +79,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     if player is not None:
         try:
             likely = probabilities(
-                make_advisor(player) if isinstance(player, Mcts) else player, state
+                make_advisor(player) if isinstance(player, Search) else player, state
             )
             value, scores = _opinion(game, player, state)
         except (NonFiniteError, ValueError) as error:

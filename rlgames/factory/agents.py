@@ -36,8 +36,8 @@ from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
 from rlgames.runs.shipped import shipped_agent
 from rlgames.sampling import Stochastic
-from rlgames.search.mcts import Mcts
 from rlgames.search.policy import SearchPolicy
+from rlgames.search.search import Search
 
 RULES_OUTSIDE_POLICIES = ("target", "fours")
 """Rules of 2048 that a policy need not share with the run that uses it: the same positions and
@@ -218,7 +218,7 @@ def with_search(
 def make_advisor(player: Player) -> Player:
     """A player with informative probabilities: those of a greedy agent and of a search are 0 and
     1, so use the policy's own and what the search found instead."""
-    if isinstance(player, Mcts):
+    if isinstance(player, Search):
         return SearchPolicy(player)
     if isinstance(player, Agent):
         return Agent(player.game, player.policy, Stochastic())

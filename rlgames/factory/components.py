@@ -31,7 +31,7 @@ from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward
 from rlgames.runs.loggers.logger import Logger
 from rlgames.sampling import Argmax, Sampling
-from rlgames.search.mcts import Mcts
+from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 
 KINDS: dict[str, type] = {
@@ -264,14 +264,14 @@ def build_search(
 def build_self_play_search(config: DictConfig, game: Game[Any], agent: Agent) -> Player:
     """The search that plays the games of a training, around the agent that learns from it.
 
-    Raises ConfigError for a search without visit counts, which are what the agent learns.
+    Raises ConfigError for a search that names no policy to learn from.
     """
     search = build_search(config.search, game, agent, config.reward)
-    if not isinstance(search, Mcts):
+    if not isinstance(search, Search):
         raise ConfigError(
-            f"learner={config.learner.name} learns visit counts, and search={config.search.name} "
-            "has none",
-            "use search=mcts",
+            f"learner={config.learner.name} learns a policy from the search, and "
+            f"search={config.search.name} gives none",
+            "use search=mcts or search=rollout",
         )
     epsilon, turns = (config.learner.get(f"opening_{name}", 0) for name in ("epsilon", "turns"))
     return SearchSelfPlay(agent, search, epsilon, turns)

@@ -270,6 +270,13 @@ class Battleship(BattleshipNotation):
     def resample(self, state: BattleshipState, rng: torch.Generator) -> BattleshipState:
         return replace(state, ships=self.sample_layouts(state, rng))
 
+    def worlds(self, state: BattleshipState) -> tuple[Tensor, BattleshipState] | None:
+        layouts = self.fleet.layouts
+        if layouts is None or not self.posterior.exact:
+            return None
+        row, layout = self.agreeing_layouts(state).to(state.done.device).nonzero(as_tuple=True)
+        return row, replace(state[row], ships=layouts[layout])
+
     def rewind(self, state: BattleshipState) -> BattleshipState:
         return self._start(state.ships)
 

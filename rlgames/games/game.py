@@ -124,6 +124,12 @@ class Game(Tables, ABC, Generic[S]):
         """Public positions with a hidden truth drawn from all that agree with what was seen."""
         return state
 
+    def worlds(self, state: S) -> tuple[Tensor, S] | None:
+        """Public positions [B] with every hidden truth that agrees with what was seen: for each of
+        W results, all equally likely, the row it is of, int64 [W], and its position; None where
+        they are not listed."""
+        return None
+
     def rewind(self, state: S) -> S:
         """The initial positions of games with the hidden truth of full positions."""
         raise NotImplementedError(f"{self.spec.name} cannot be rewound")

@@ -1,1 +1,1 @@
-"""Tree search around a player."""
+"""Search around a player."""

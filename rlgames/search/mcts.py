@@ -24,6 +24,8 @@ from rlgames.sampling import Stochastic
 from rlgames.search.compiled_lines import LineEvaluator, LineSearch, has_kernel
 from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.gumbel import batch_sizes, plan_roots
+from rlgames.search.playout import in_row_order, play_on
+from rlgames.search.search import Search, SearchResult
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 
@@ -84,25 +86,7 @@ class MctsSettings:
     discount: float = 1.0
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """What a search found at T roots, for the seats to move.
-
-    visits: float32 [T, A]. q: float32 [T, A], in [0, 1), 0 for unvisited actions. policy: float32
-    [T, A], what a network learns from: the fractions of the visits, or the improved policy of
-    rule=gumbel. action: int64 [T], the action to take: the one with the most visits, of these with
-    the highest q; by rule=gumbel, of these with the highest noise + logits + transformed q. value:
-    float32 [T], the mean of all simulations, see Utility.
-    """
-
-    visits: Tensor
-    q: Tensor
-    policy: Tensor
-    action: Tensor
-    value: Tensor
-
-
-class Mcts(Player):
+class Mcts(Search):
     """Searches from public positions; player: the source of the prior probabilities.
 
     Chance and hidden information are sampled: each simulation has its own world, sampled from all
@@ -131,6 +115,7 @@ class Mcts(Player):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
         self.utility = Utility(game, settings.value, settings.discount)
+        self.explores = settings.rule == "gumbel"
         self._rollout_player = player if settings.rollout_policy == "policy" else Random(game)
         self._max_depth = math.inf if settings.depth is None else settings.depth
         self._max_rollout = math.inf if settings.rollout is None else settings.rollout
@@ -145,14 +130,6 @@ class Mcts(Player):
             assert isinstance(player, Agent)
             self._evaluator = LineEvaluator(game, player, settings)
 
-    def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        """The action that the search takes, see SearchResult."""
-        action = torch.zeros_like(state.current_seat)
-        live = (~state.done).nonzero()[:, 0]
-        if len(live):
-            action[live] = self.search(state[live], rng).action
-        return action
-
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
         """The result at live positions [T]."""
@@ -161,8 +138,7 @@ class Mcts(Player):
         if len(state) <= size:
             return self._search(state, rng)
         parts = [self._search(state[n : n + size], rng) for n in range(0, len(state), size)]
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return SearchResult(*map(torch.cat, columns))
+        return SearchResult.cat(parts)
 
     def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
         settings, trees, device = self.settings, len(roots), roots.done.device
@@ -278,7 +254,7 @@ class Mcts(Player):
             if ended.all():
                 break
             simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
-        value = self._evaluate(start, _in_row_order(finished), leaf_value, gains, rng)
+        value = self._evaluate(start, in_row_order(finished), leaf_value, gains, rng)
         tree.back_up(end, value.cpu())
         return value.cpu()
 
@@ -313,36 +289,11 @@ class Mcts(Player):
         """Float32 [S], for seat 0: the values of lines from start to leaf."""
         if self.settings.leaf == "value":
             return self.utility.bootstrapped(start, leaf, leaf_value, gains)
-        return self.utility.realized(start, self._roll_out(leaf, rng))
-
-    def _roll_out(self, state: State, rng: torch.Generator) -> State:
-        """Positions [S] after at most _max_rollout further plies."""
-        row = torch.arange(len(state), device=state.done.device)
-        finished: list[tuple[Tensor, State]] = []
-        ply = 0
-        while True:
-            live = (~state.done).nonzero()[:, 0]
-            if 4 * len(live) <= 3 * len(state) or ply >= self._max_rollout:
-                ended = state.done.nonzero()[:, 0] if ply < self._max_rollout else slice(None)
-                finished.append((row[ended], state[ended]))
-                if not len(live) or ply >= self._max_rollout:
-                    break
-                row, state = row[live], state[live]
-            action = self._rollout_player.choose(self.game.public(state), rng)
-            state = self.game.step(state, action, rng)
-            ply += 1
-        return _in_row_order(finished)
+        return self.utility.realized(
+            start, play_on(self.game, self._rollout_player, leaf, self._max_rollout, rng)
+        )
 
 
 def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:
     """The search of a config; keys: the fields of MctsSettings."""
     return Mcts(game, player, MctsSettings(**keys))
-
-
-def _in_row_order(parts: list[tuple[Tensor, State]]) -> State:
-    """The states of all parts, sorted by the row numbers next to them."""
-    states = [state for _, state in parts]
-    if len(parts) == 1:
-        return states[0]  # in order already
-    row = torch.cat([row for row, _ in parts])
-    return type(states[0]).cat(states)[row.argsort().to(states[0].done.device)]

@@ -9,14 +9,13 @@ from rlgames.core.devices import to_float64
 from rlgames.games.game import State
 from rlgames.players.player import Player
 from rlgames.sampling import sample_logits
-from rlgames.search.mcts import Mcts
+from rlgames.search.search import Search
 
 
 class SearchPolicy(Player):
-    """Chooses actions with the probabilities that a search found: its visits, or the improved
-    policy of rule=gumbel."""
+    """Chooses actions with the probabilities that a search found, see SearchResult.policy."""
 
-    def __init__(self, search: Mcts) -> None:
+    def __init__(self, search: Search) -> None:
         self.search = search
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:

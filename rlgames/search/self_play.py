@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rlgames.games.game import State
 from rlgames.players.player import Agent, Decision, Player
-from rlgames.search.mcts import Mcts
+from rlgames.search.search import Search
 
 
 class SearchSelfPlay(Player):
@@ -24,7 +24,7 @@ class SearchSelfPlay(Player):
     """
 
     def __init__(
-        self, agent: Agent, search: Mcts, opening_epsilon: float = 0.0, opening_turns: int = 0
+        self, agent: Agent, search: Search, opening_epsilon: float = 0.0, opening_turns: int = 0
     ) -> None:
         self.agent, self.search = agent, search
         self.opening_epsilon, self.opening_turns = opening_epsilon, opening_turns
@@ -43,7 +43,7 @@ class SearchSelfPlay(Player):
             result = self.search.search(state[live], rng)
             target[live], action[live] = result.policy, result.action
             value[live] = result.value
-        if self.search.settings.rule != "gumbel":
+        if not self.search.explores:
             scores = target.clamp(min=1e-30).log()
             action = self.agent.sampling.choose(scores, legal, rng, self.agent.progress)
         if not self.opening_epsilon:

@@ -42,6 +42,11 @@ def check_collector(cfg: DictConfig, agent: Agent, learner: Learner, split: Spli
             "holdout= and demonstrations= cannot be combined",
             "recorded games may be on held-out layouts; leave one of the two out",
         )
+    if split is not None and cfg.get("search") is not None:
+        raise ConfigError(
+            "holdout= and search= cannot be combined in training",
+            "the search plays on held-out layouts; leave one of the two out",
+        )
 
 
 def _check_windows(cfg: DictConfig, agent: Agent, learner: Learner) -> None:

@@ -22,7 +22,8 @@ from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
 from rlgames.search.exploration import add_dirichlet_noise
-from rlgames.search.mcts import Mcts, MctsSettings, SearchResult
+from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.search import SearchResult
 from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
@@ -71,7 +72,7 @@ def test_moves_are_sampled_in_proportion_to_visits(explorer):
     fixed = torch.tensor([0.0, 1.0, 3.0, 0.0, 0.0, 12.0, 0.0, 0.0, 0.0])
 
     class Found:
-        game, settings, utility = TICTACTOE, MctsSettings(), Utility(TICTACTOE)
+        game, explores, utility = TICTACTOE, False, Utility(TICTACTOE)
 
         def search(self, state, rng):
             visits = fixed.repeat(len(state), 1)

@@ -540,6 +540,10 @@ MISFITS = [
         ["game=tictactoe", "learner=behavior_cloning", "policy=table", "teacher=random"],
         "policy=mlp",
     ),
+    (
+        [*SEA, "holdout=0.2", "learner=alphazero", "search=rollout", "sampling=stochastic"],
+        "search=",
+    ),
     ([*TTT, "holdout=0.2"], "tictactoe"),
     (["game=2048", "holdout=0.2"], "2048"),
     (["game=salvo_duel", "holdout=0.2"], "salvo_duel"),

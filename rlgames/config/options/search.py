@@ -58,6 +58,16 @@ class AlphaBetaConfig:
 
 
 @dataclass
+class RolloutConfig:
+    name: str = "rollout"
+    max_num_considered_actions: int = key(16, 1, 10**6)
+    simulations: int = key(100, 1, 10**6)
+    gumbel_scale: float = key(0.0, 0, 1e6)
+    temperature: float = key(0.0, 0, 1e6)
+    value: str | None = key(None, of=SEARCH_VALUES)
+
+
+@dataclass
 class HparamsConfig:
     """space: words that name several values each, as in a sweep."""
 
@@ -80,5 +90,6 @@ SEARCHES = {
     "dedieu_amar": Part(DedieuAmarConfig, "rlgames.search.mcts:make_mcts"),
     "expectimax": Part(ExpectimaxConfig, "rlgames.search.expectimax:make_expectimax"),
     "alphabeta": Part(AlphaBetaConfig, "rlgames.search.alphabeta:AlphaBetaSearch"),
+    "rollout": Part(RolloutConfig, "rlgames.search.rollout:make_rollouts"),
 }
 HPARAMS_SEARCHES = {"tpe": Part(HparamsConfig), "random": Part(RandomHparamsConfig)}

@@ -1,0 +1,176 @@
+"""One step of policy iteration: tries actions and lets the player play on.
+
+Letters in shapes: T roots, K actions tried, W worlds, A actions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlgames.games.game import Game, State
+from rlgames.players.player import Agent, Player
+from rlgames.sampling import Argmax, mask_illegal
+from rlgames.search.playout import play_on
+from rlgames.search.search import Search, SearchResult
+from rlgames.search.utility import Utility
+
+MAX_ROOTS = 512
+"""Roots that are searched at once."""
+
+MAX_PLAYOUTS = 1 << 17
+"""Games that are played on at once."""
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    """The keys of search=rollout.
+
+    max_num_considered_actions: how many actions are tried, the likeliest by the player's
+        probabilities; all legal ones for a player without. simulations: games played on after each
+        of them, where the worlds are not listed. gumbel_scale: of Gumbel noise that is added to the
+        log-probabilities before the likeliest actions are chosen, so that in training all are tried
+        from time to time; 0: none. temperature: the policy that a network learns from is
+        softmax(mean values ÷ temperature); 0: equal shares for the best actions. value: what to
+        maximize, see Utility.
+    """
+
+    max_num_considered_actions: int = 16
+    simulations: int = 100
+    gumbel_scale: float = 0.0
+    temperature: float = 0.0
+    value: str | None = None
+
+
+class Rollouts(Search):
+    """Makes the move with the largest mean value, when the player makes all moves after it
+    (Tesauro and Galperin 1996). Of equal moves it makes the one that is likeliest. An agent plays
+    on greedily.
+
+    All actions are tried in the same worlds: in all that agree with what was seen, where the game
+    lists them, and otherwise in sampled ones. Chance is sampled in each. The result is exact where
+    worlds are listed and neither chance nor the player is random.
+    """
+
+    def __init__(self, game: Game[Any], player: Player, settings: RolloutSettings) -> None:
+        self.game, self.settings = game, settings
+        self.utility = Utility(game, settings.value)
+        if isinstance(player, Agent):
+            player = Agent(game, player.policy, Argmax())
+        self.has_probabilities = type(player).probabilities is not Player.probabilities
+        self._ranks, self.player = player, player
+        if player.deterministic and game.spec.has_exact_key and game.spec.hidden:
+            self.player = _OncePerPosition(game, player)
+        lists_worlds = game.worlds(game.public(game.example_state())) is not None
+        is_known = lists_worlds or not game.spec.hidden
+        self._is_exact = player.deterministic and is_known and game.spec.num_chance_inputs == 0
+        self.deterministic = self._is_exact and not settings.gumbel_scale
+
+    @torch.no_grad()
+    def search(self, state: State, rng: torch.Generator) -> SearchResult:
+        if not self._is_exact or not self.game.spec.has_exact_key:
+            return self._search_all(state, rng)
+        first, inverse = _distinct(self.game.key(state))
+        result = self._search_all(state[first], rng)
+        return SearchResult(*(column[inverse] for column in vars(result).values()))
+
+    def _search_all(self, state: State, rng: torch.Generator) -> SearchResult:
+        starts = range(0, len(state), MAX_ROOTS)
+        return SearchResult.cat([self._search(state[n : n + MAX_ROOTS], rng) for n in starts])
+
+    def _search(self, roots: State, rng: torch.Generator) -> SearchResult:
+        candidate, is_legal = self._candidates(roots, rng)
+        root, worlds = self._worlds(roots, rng)
+        world, column = is_legal[root].nonzero(as_tuple=True)
+        total = torch.zeros(candidate.shape, dtype=torch.float64, device=root.device)
+        for part in torch.arange(len(world), device=root.device).split(MAX_PLAYOUTS):
+            row = root[world[part]]
+            start, action = worlds[world[part]], candidate[row, column[part]]
+            end = play_on(self.game, self.player, self.game.step(start, action, rng), math.inf, rng)
+            value = self.utility.realized(start, end) * (1 - 2 * start.current_seat)
+            total.index_put_((row, column[part]), value.double(), accumulate=True)
+        num_worlds = root.bincount(minlength=len(roots))[:, None]
+        return self._result(candidate, is_legal, total / num_worlds, num_worlds)
+
+    def _result(
+        self, candidate: Tensor, is_legal: Tensor, mean: Tensor, num_worlds: Tensor
+    ) -> SearchResult:
+        """The result from candidates, int64 [T, K], whether they are legal, what they reached on
+        average, float64 [T, K], and how many games were played after each, int64 [T, 1]."""
+        value, choice = mean.masked_fill(~is_legal, -math.inf).max(1, keepdim=True)
+        low = mean.masked_fill(~is_legal, math.inf).amin(1, keepdim=True)
+        q = ((mean - low) / (value - low).clamp(min=1e-9)).clamp(0, 0.999)
+        share = ((mean == value) & is_legal).double()
+        if self.settings.temperature:
+            share = torch.exp((mean - value) / self.settings.temperature) * is_legal
+        shape = (len(mean), self.game.spec.actions)
+        visits, q, policy = (
+            torch.zeros(shape, dtype=torch.float64, device=mean.device)
+            .scatter_(1, candidate, torch.where(is_legal, column, 0))
+            .float()
+            for column in (
+                num_worlds.double().expand_as(mean),
+                q,
+                share / share.sum(1, keepdim=True),
+            )
+        )
+        action = candidate.gather(1, choice)[:, 0]
+        return SearchResult(visits, q, policy, action, value[:, 0].float())
+
+    def _candidates(self, roots: State, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Int64 [T, K], the likeliest first, and whether they are legal."""
+        legal = self.game.legal_action_mask(roots)
+        count = legal.shape[1]
+        if not self.has_probabilities:
+            action = torch.arange(count, device=legal.device).expand(legal.shape)
+            return action, legal
+        count = min(count, self.settings.max_num_considered_actions)
+        if isinstance(self._ranks, Agent):
+            # Its own probabilities may be those of greedy play.
+            scores, _ = self._ranks.policy.scores(self.game, roots)
+        else:
+            scores = self._ranks.probabilities(roots).float().log()
+        if self.settings.gumbel_scale:
+            scores = scores - self.settings.gumbel_scale * (
+                torch.empty_like(scores).exponential_(generator=rng).log()
+            )
+        order = mask_illegal(scores, legal).argsort(dim=1, descending=True, stable=True)[:, :count]
+        return order, legal.gather(1, order)
+
+    def _worlds(self, roots: State, rng: torch.Generator) -> tuple[Tensor, State]:
+        """Full positions [W] and the root of each, int64 [W]."""
+        listed = self.game.worlds(roots)
+        if listed is not None:
+            return listed
+        count = 1 if self._is_exact else self.settings.simulations
+        root = torch.arange(len(roots), device=roots.done.device).repeat_interleave(count)
+        return root, self.game.resample(roots[root], rng) if self.game.spec.hidden else roots[root]
+
+
+class _OncePerPosition(Player):
+    """A player asked once about each visible position, however many games have come to it."""
+
+    def __init__(self, game: Game[Any], player: Player) -> None:
+        self.game, self.player = game, player
+        self.deterministic = player.deterministic
+
+    def choose(self, state: State, rng: torch.Generator) -> Tensor:
+        first, inverse = _distinct(self.game.key(state))
+        return self.player.choose(state[first], rng)[inverse]
+
+
+def _distinct(key: Tensor) -> tuple[Tensor, Tensor]:
+    """The first row of each distinct key, int64 [D], and for each row which of them it has."""
+    distinct, inverse = key.unique(return_inverse=True)
+    row = torch.arange(len(key), device=key.device)
+    first = torch.full_like(distinct, len(key)).scatter_reduce(0, inverse, row, "amin")
+    return first, inverse
+
+
+def make_rollouts(game: Game[Any], player: Player, **keys: Any) -> Rollouts:
+    """The search of a config; keys: the fields of RolloutSettings."""
+    return Rollouts(game, player, RolloutSettings(**keys))
