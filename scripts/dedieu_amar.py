@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results import MISSING, TILES, Figures, mean, over, rows, scores
+from results import MISSING, Figures, mean, over, reached, rows
 from steps import ONE, TWO, Step, measure, train
 
 EVAL = ("eval", "game=2048", "solve_seconds=0", "format=json")
@@ -107,6 +107,7 @@ ones are larger."""
 LITERAL = ("stochastic", "per_weight", "per_weight_small_steps", "large_steps")
 """The readings of the learning rule."""
 
+TILES = (256, 512, 1024, 2048)
 PAPER_SEARCH = ("search=dedieu_amar", "search.simulations=20", "search.num_parallel=20", "games=4")
 VALUE_SEARCH = (
     *("search=mcts", "search.simulations=100", "search.leaf=value", "games=20"),
@@ -201,8 +202,8 @@ def _greedy_play(figures: Figures) -> str:
 def _scores(reports: list[dict[str, Any]]) -> list[str]:
     """The sum of the grid, the score, and how many of the games reach the tiles."""
     sums = [over(reports, "grid_sum", which, digits=0) for which in ("mean", "max")]
-    mean_score, _, *reached = scores(reports)
-    return [*sums, mean_score, *reached]
+    score = over(reports, "score", "mean", digits=0)
+    return [*sums, score, *(reached(reports, tile) for tile in TILES)]
 
 
 def _training(figures: Figures) -> str:

@@ -101,14 +101,15 @@ def over(reports: list[dict[str, Any]], *path: str, digits: int = 2, times: floa
     return mean([times * value for value in values], digits)
 
 
-TILES = (256, 512, 1024, 2048)
+def reached(reports: list[dict[str, Any]], tile: int) -> str:
+    """How many of the games reach a tile, in %."""
+    rates = [report["reach"].get(str(tile), {"rate": 0.0})["rate"] for report in reports]
+    return mean([100 * rate for rate in rates], 1)
 
 
-def scores(reports: list[dict[str, Any]]) -> list[str]:
-    """The mean and the highest score, and how many of the games reach the tiles."""
-    reached = [
-        mean([100 * r["reach"].get(str(tile), {"rate": 0.0})["rate"] for r in reports], 1)
-        for tile in TILES
-    ]
-    scores = [over(reports, "score", which, digits=0) for which in ("mean", "max")]
-    return [*scores, *reached]
+def over_games(reports: list[dict[str, Any]], key: str, digits: int = 2) -> str:
+    """The mean of `score` or `moves`: of one seed with its interval over games."""
+    if len(reports) != 1 or reports[0][key]["ci95"] is None:
+        return over(reports, key, "mean", digits=digits)
+    low, high = reports[0][key]["ci95"]
+    return f"{reports[0][key]['mean']:,.{digits}f} ± {(high - low) / 2:,.{digits}f}"

@@ -1,0 +1,320 @@
+"""The second part of docs/results.md: the strongest presets of every game, game by game."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from results import MISSING, Figures, mean, over, over_games, reached, rows
+from results_battleship import CASES
+from results_curves import of_curves
+from results_targets import of_targets
+from steps import SEEDS, Step
+
+NAMES_2048 = {
+    "2048": "the default, n-tuple network, one ply",
+    "2048_ntuple": "n-tuple network, one ply",
+    "2048_long": "the same, 900,000 games, one ply",
+    "2048_td_lambda": "value network by temporal differences, one ply",
+    "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
+    "2048_ppo": "policy network by policy gradient, one evaluation",
+    "2048_dagger": "n-tuple policy cloned from the one of 900,000 games, one evaluation",
+}
+"""All but the last one learn from rewards alone."""
+
+RANDOM_2048 = "2048_random"
+TILES = (2048, 4096, 8192, 16384, 32768)
+
+BEGUN = {
+    "ramesh_case2_finetuned": "ramesh_case2_occupancy",
+    "2048_3x3_finetuned": "2048_3x3_ntuple",
+}
+"""The runs that start from the weights of others."""
+
+SALVO = {case: f"ramesh_case{case}_tuned" for case in CASES} | {
+    2: "ramesh_case2_finetuned",
+    5: "ramesh_case5_rollout",
+}
+TICTACTOE = {"tictactoe": "ppo", "tictactoe_alphazero": "alphazero"}
+CONNECT4 = ("connect4_alphazero", "connect4_ntuple", "connect4")
+EXACT_PLIES = (("connect4_ntuple", 1), ("connect4_ntuple", 5), ("connect4", 1))
+BOARDS = {
+    "breakthrough": "Breakthrough 6×6",
+    "gomoku": "Gomoku 9×9",
+    "hex": "Hex 7×7",
+    "othello": "Othello 6×6",
+}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The standard fleet by some rules. words: the rules; boards: how many are played."""
+
+    title: str
+    words: tuple[str, ...]
+    boards: int
+    players: tuple[str, ...]
+    trained: bool = True
+
+
+PLAYERS = ("random", "hunt_target", "density")
+FLEETS = {
+    "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS),
+    "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS),
+    "fleet_announced": Fleet(
+        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 1_000, ("density",), False
+    ),
+}
+
+
+def seconds(figures: Figures, name: str) -> list[float]:
+    """Of each training, with that of the run that it went on from."""
+    each = [figures.seconds(of) for of in (name, BEGUN.get(name)) if of]
+    return [sum(of) for of in zip(*each, strict=False)]
+
+
+def of_2048(figures: Figures) -> str:
+    report = figures.report(RANDOM_2048)
+    body = [("random", *_scores([report] if report else []), "")]
+    for name, what in NAMES_2048.items():
+        played = figures.reports(name, "played")
+        body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
+    searched = figures.reports("2048_long", "three_plies")
+    took = over(searched, "wall_seconds", digits=0)
+    what = "the n-tuple network of 900,000 games, three plies, 100 games"
+    body.append((what, *_scores(searched), took))
+    head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
+    small = over(figures.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
+    said = SMALL.format(score=small, seconds=mean(seconds(figures, "2048_3x3_finetuned"), 0))
+    commands = figures.commands(*NAMES_2048, "2048_3x3_ntuple", "2048_3x3_finetuned")
+    return f"### 2048\n\n{rows(head, body)}\n\n{said}\n\n{commands}"
+
+
+def _scores(reports: list[dict[str, Any]]) -> list[str]:
+    """The mean and the highest score, and how many of the games reach the tiles."""
+    highest = max((report["score"]["max"] for report in reports), default=None)
+    return [
+        over_games(reports, "score", digits=0),
+        MISSING if highest is None else f"{highest:,.0f}",
+        *(reached(reports, tile) for tile in TILES),
+    ]
+
+
+def of_tictactoe(figures: Figures) -> str:
+    body = []
+    for name, what in TICTACTOE.items():
+        reports = figures.reports(name, "played")
+        gained = "; ".join("{:.3f}, {:.3f}".format(*r["exploitability_seats"]) for r in reports)
+        body.append([what, gained or MISSING, mean(figures.seconds(name), 0)])
+    head = (
+        "learner (semicolons separate seeds)",
+        "exploitability by seat: first, second",
+        "seconds",
+    )
+    return f"### Tic-tac-toe\n\n{rows(head, body)}\n\n{figures.commands(*TICTACTOE)}"
+
+
+def of_connect4(figures: Figures) -> str:
+    body = []
+    for name in CONNECT4:
+        won = []
+        for opponent in ("random", "win_or_block"):
+            seats = [report["seats"] for report in figures.reports(name, opponent)]
+            for seat in (0, 1):
+                won.append(mean([100 * of[seat]["win"]["rate"] for of in seats], 1))
+        body.append([f"`{name}`", *won, mean(figures.seconds(name), 0)])
+    head = (
+        "games won, %",
+        *("`random`, first seat", "second seat"),
+        *("`win_or_block`, first seat", "second seat"),
+        "seconds",
+    )
+    return "\n\n".join(
+        [
+            "### Connect 4",
+            "Greedy play of final networks, three seeds, 10,000 games each.",
+            rows(head, body),
+            figures.commands(*CONNECT4),
+            losses(figures),
+            exact_games(figures),
+        ]
+    )
+
+
+def exact_games(figures: Figures) -> str:
+    """Games in the first seat against exact play."""
+    body = []
+    for name, plies in EXACT_PLIES:
+        counts = figures.report(f"{name}_exact_{plies}") or {}
+        counts.pop("wall_seconds", None)
+        shown = ["; ".join(str(of[n]) for of in counts.values()) or MISSING for n in range(3)]
+        body.append([f"`{name}`", str(plies), *shown])
+    head = ("200 games (semicolons separate seeds)", "plies", "won", "drawn", "lost")
+    return f"{rows(head, body)}\n\n{EXACT}"
+
+
+def losses(figures: Figures) -> str:
+    """The share of moves that lose value, by stage of the game."""
+    counts = figures.report("value_losses")
+    if counts is None:
+        return MISSING
+    counts.pop("wall_seconds")
+    players = list(counts.values())
+    groups = [players[:1], players[1:2]]
+    groups += [players[n : n + len(SEEDS)] for n in range(2, len(players), len(SEEDS))]
+    body = []
+    for name, published in PUBLISHED.items():
+        means = [
+            mean([100 * counts[name][0] / counts[name][2] for counts in group], 1)
+            for group in groups
+        ]
+        _, could, count = players[0][name]
+        body.append((f"{name} ({count}, {could})", *means, *published))
+    head = ("positions (number, number with a losing move)", *LOSERS, *PEERS)
+    return f"{rows(head, body)}\n\n{LOSSES}"
+
+
+def of_boards(figures: Figures) -> str:
+    """Games of AlphaZero's networks against tree search without a network."""
+    body = []
+    for game, what in BOARDS.items():
+        name = f"{game}_alphazero"
+        played = [_results(figures.reports(name, how)) for how in ("greedy", "searched")]
+        body.append([what, *played, mean(figures.seconds(name), 0)])
+    head = ("won / drawn / lost of 100", "greedy", "with 100 simulations", "seconds")
+    commands = figures.commands("breakthrough_alphazero") + "\n- the other games: the same"
+    title = "### Breakthrough, Gomoku, Hex and Othello"
+    return f"{title}\n\n{rows(head, body)}\n\n{PLAIN}\n\n{commands}"
+
+
+def _results(reports: list[dict[str, Any]]) -> str:
+    """Games won, drawn and lost of the first report, if any."""
+    if not reports:
+        return MISSING
+    return " / ".join(str(reports[0][name]["count"]) for name in ("win", "draw", "loss"))
+
+
+def of_salvo(figures: Figures) -> str:
+    cases = [(rules, SALVO[case], case) for case, (rules, *_) in CASES.items()]
+    cases.append((f"{CASES[5][0]}: the default", "salvo", 5))
+    body = []
+    for rules, name, case in cases:
+        reports = figures.reports(name, "greedy")
+        solved = figures.report(f"solve_case{case}") or {}
+        optimum, turns = solved.get("optimal"), [r["moves"]["mean"] for r in reports]
+        gap = MISSING
+        if optimum and turns:
+            above = 100 * (sum(turns) / len(turns) / optimum - 1)
+            gap = f"{round(above, 2) + 0.0:.2f}"  # no -0.00
+        shown = f"{optimum:.4f}" if optimum else MISSING
+        every = ", ".join(f"{turn:.3f}" for turn in turns)
+        body.append([rules, mean(turns, 4), every, shown, gap, mean(seconds(figures, name), 0)])
+    head = ("Salvo, turns over all layouts", "mean", "seeds", "optimum", "gap, %", "seconds")
+    names = [BEGUN["ramesh_case2_finetuned"], *SALVO.values(), "salvo"]
+    return f"### Salvo\n\n{rows(head, body)}\n\n{PLANE}\n\n{figures.commands(*names)}"
+
+
+def of_fleet(figures: Figures) -> str:
+    body = []
+    for name, fleet in FLEETS.items():
+        reports = [figures.report(f"{name}_{player}") for player in PLAYERS]
+        turns = [over_games([report] if report else [], "moves") for report in reports]
+        network = over(figures.reports(name, "greedy"), "moves", "mean")
+        took = mean(figures.seconds(name), 0)
+        body.append([fleet.title, network, *turns, f"{fleet.boards:,}", took])
+    head = ("5-4-3-3-2, turns", "network, three seeds", *PLAYERS, "boards", "seconds")
+    commands = figures.commands(*(name for name, fleet in FLEETS.items() if fleet.trained))
+    return f"### The fleet on 10×10\n\n{rows(head, body)}\n\n{FLEET}\n\n{commands}"
+
+
+def of_duel(figures: Figures) -> str:
+    name = "salvo_duel_occupancy"
+    body = []
+    for opponent in PLAYERS:
+        reports = figures.reports(name, opponent)
+        seats = [
+            mean([100 * report["seats"][seat]["win"]["rate"] for report in reports], 1)
+            for seat in (0, 1)
+        ]
+        body.append([f"`{opponent}`", *seats, over(reports, "win", "rate", digits=1, times=100)])
+    head = ("5×5, ships 3, 2 and 2: won, %", "first seat", "second seat", "both")
+    gains = figures.reports("salvo_duel_response", "gain")
+    gain = over(gains, "win", "rate", digits=1, times=100)
+    said = DUEL.format(seconds=mean(figures.seconds(name), 0), gain=gain)
+    commands = figures.commands(name, "salvo_duel_response")
+    return f"### Salvo for two\n\n{rows(head, body)}\n\n{said}\n\n{commands}"
+
+
+LOSERS = (
+    *("random", "win_or_block", "network", "network, 400 simulations"),
+    *("n-tuples", "n-tuples, 5 plies"),
+)
+"""The columns of players, in the order in which the script is given them."""
+
+PEERS = ("AlphaZero.jl", "minimax of depth 5")
+PUBLISHED = {
+    "end easy": ("0", "1.7"),
+    "middle easy": ("0", "0.7"),
+    "middle medium": ("0", "1.4"),
+    "beginning easy": ("2", "7.3"),
+    "beginning medium": ("2.8", "9.2"),
+    "beginning hard": ("7.5", "23"),
+}
+"""Their errors on the public test sets, in %, by stage."""
+
+INTRODUCTION = """## How far two cores go
+
+Written by `make strength` (scripts/strength.py) on {today}. Greedy play of the
+checkpoint that evaluations during training selected, one network evaluation or one ply, unless
+noted; games that selected nothing, or every layout. ± is a 95% interval over training seeds where
+there are three or more, and over games otherwise. Seconds are wall-clock time of one training run:
+with two threads for the n-tuple networks of 2048 (`2048_ntuple`), and otherwise with one and
+another run beside it, on two cores. SEED is 0 unless a table shows several seeds."""
+
+SMALL = """Seconds are training time; in the row of three plies, they are the time of its games.
+On 3×3 an n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10,000
+games after {seconds} s; the optimum is 5,468.49."""
+
+PLANE = """Networks alone, without a search. On 5×5 the network sees how likely each cell is to hold
+a ship. Its training starts from the weights of `ramesh_case2_occupancy`, whose seconds are
+included. `ramesh_case2_finetuned` and `ramesh_case5_rollout` learn from rollouts over all layouts
+that agree with what was seen; the networks of the other rows learn from games alone.
+Always shooting at the likeliest cell takes 12.176 turns."""
+
+LOSSES = """Moves that lose value, in % of the positions of each class, by final networks:
+`connect4_alphazero` and `connect4_ntuple`, three seeds each (`python scripts/value_losses.py RUN
+RUN+mcts search.simulations=400 search.leaf=value`). The positions are our own, from random moves,
+labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py), and selected
+nothing. The two columns on the right are published figures for 1,000 other positions of each
+class."""
+
+EXACT = """Final networks in the first seat, where every game can be won, against replies with the
+best exact score, all equally likely: they delay a loss as long as possible (`python
+scripts/connect4_exact.py RUN games=200`)."""
+
+PLAIN = """Networks of AlphaZero (`breakthrough_alphazero`, ...) against tree search with 1,000
+simulations a move, random playouts and no network; half of the games in each seat."""
+
+FLEET = """Final networks, one evaluation per turn. `density` shoots where most layouts that agree
+with all results have a ship, all of them counted; with sinkings announced, they are sampled. It and
+the networks play the same boards, `random` and `hunt_target` 2,000 of them. These rules are too
+large for `rlgames solve`, which gives no lower bound either."""
+
+DUEL = """Final networks, three seeds, 2,000 games each; trained for {seconds} s from finished
+games. Exploitability is not computed for games with hidden fleets. A best response, trained by PPO
+against the frozen network of seed 0 from that network's weights, wins {gain}% of 10,000 games."""
+
+PARTS = (
+    *(of_targets, of_2048, of_tictactoe, of_connect4, of_boards, of_salvo, of_fleet, of_duel),
+    of_curves,
+)
+
+
+def section(out: Path, steps: Sequence[Step] = ()) -> str:
+    """The whole part. steps: those that made the figures, whose commands it shows."""
+    figures = Figures(out, {step.name: step.words for step in steps})
+    introduction = INTRODUCTION.format(today=datetime.date.today())
+    return "\n\n".join([introduction, *(part(figures) for part in PARTS)]) + "\n"
