@@ -158,7 +158,9 @@ def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
 def _search_suffix(search: dict[str, Any] | None) -> str:
     if search is None:
         return ""
-    size = f" ({search['simulations']:,} simulations)" if "simulations" in search else ""
+    # The simulations of search=rollout are for each action, and only where worlds are not listed.
+    has_simulations = "simulations" in search and search["name"] != "rollout"
+    size = f" ({search['simulations']:,} simulations)" if has_simulations else ""
     return f" with {search['name']}{size}"
 
 
