@@ -123,7 +123,7 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
 
     def above(name: str, optimum: float) -> str:
         values = [report["moves"]["mean"] for report in figures.reports(name, "greedy")]
-        return f"{mean([100 * (value / optimum - 1) for value in values])}%"
+        return f"{mean([round(100 * (value / optimum - 1), 4) + 0.0 for value in values])}%"
 
     def won(opponent: str, seat: int | None = None) -> str:
         reports = figures.reports("salvo_duel_occupancy", opponent)
