@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.rng import cpu_generator
 from rlgames.games.game import Game, State
 from rlgames.players.player import Agent, Player
 from rlgames.sampling import Argmax, mask_illegal
@@ -32,7 +33,7 @@ class RolloutSettings:
 
     max_num_considered_actions: how many actions are tried, the likeliest by the player's
         probabilities; all legal ones for a player without. simulations: games played on after each
-        of them, where the worlds are not listed. gumbel_scale: of Gumbel noise that is added to the
+        of them, where the result is not exact. gumbel_scale: of Gumbel noise that is added to the
         log-probabilities before the likeliest actions are chosen, so that in training all are tried
         from time to time; 0: none. temperature: the policy that a network learns from is
         softmax(mean values ÷ temperature); 0: equal shares for the best actions. value: what to
@@ -51,9 +52,9 @@ class Rollouts(Search):
     (Tesauro and Galperin 1996). Of equal moves it makes the one that is likeliest. An agent plays
     on greedily.
 
-    All actions are tried in the same worlds: in all that agree with what was seen, where the game
-    lists them, and otherwise in sampled ones. Chance is sampled in each. The result is exact where
-    worlds are listed and neither chance nor the player is random.
+    All actions are tried in the same worlds. Where the game lists all that agree with what was seen
+    and neither chance nor the player is random, these are played and the result is exact; otherwise
+    worlds and chance are sampled.
     """
 
     def __init__(self, game: Game[Any], player: Player, settings: RolloutSettings) -> None:
@@ -135,20 +136,22 @@ class Rollouts(Search):
         else:
             scores = self._ranks.probabilities(roots).float().log()
         if self.settings.gumbel_scale:
-            scores = scores - self.settings.gumbel_scale * (
-                torch.empty_like(scores).exponential_(generator=rng).log()
-            )
+            noise = torch.empty(scores.shape, device=rng.device).exponential_(generator=rng)
+            scores = scores - self.settings.gumbel_scale * noise.log().to(scores.device)
         order = mask_illegal(scores, legal).argsort(dim=1, descending=True, stable=True)[:, :count]
         return order, legal.gather(1, order)
 
     def _worlds(self, roots: State, rng: torch.Generator) -> tuple[Tensor, State]:
         """Full positions [W] and the root of each, int64 [W]."""
-        listed = self.game.worlds(roots)
+        listed = self.game.worlds(roots) if self._is_exact else None
         if listed is not None:
             return listed
         count = 1 if self._is_exact else self.settings.simulations
         root = torch.arange(len(roots), device=roots.done.device).repeat_interleave(count)
-        return root, self.game.resample(roots[root], rng) if self.game.spec.hidden else roots[root]
+        worlds = roots[root]
+        if self.game.spec.hidden:
+            worlds = self.game.resample(worlds, cpu_generator(rng))
+        return root, worlds
 
 
 class _OncePerPosition(Player):

@@ -218,3 +218,16 @@ def test_a_temperature_shares_the_policy_among_good_actions():
     result = Rollouts(LINE, player, settings).search(state, rng())
     means = torch.tensor([-by_hand(LINE, player, LINE.initial(1, rng()), a) for a in range(6)])
     assert torch.allclose(result.policy[0], (means / 0.5).softmax(0), atol=1e-6)
+
+
+def test_a_random_player_is_sampled_even_where_worlds_are_listed():
+    state = LINE.rewind(LINE.initial(1, rng()))
+    state = replace(state, ships=torch.tensor([[0, 1, 1, 1, 0, 0]], dtype=torch.uint8))
+    for cell in (0, 4):
+        state = LINE.apply_action(state, torch.tensor([cell]))
+    # Only one layout is left: three of the four cells. After one hit, random play needs
+    # 2 * 4 / 3 shots on average to shoot at two given cells of three.
+    search = Rollouts(LINE, Random(LINE), RolloutSettings(simulations=1000))
+    result = search.search(LINE.public(state), rng())
+    assert float(result.value) == pytest.approx(-(1 + 8 / 3), abs=0.1)
+    assert int(result.action) in (1, 2, 3)
