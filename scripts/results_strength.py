@@ -25,6 +25,12 @@ NAMES_2048 = {
 }
 """All but the last one learn from rewards alone."""
 
+SMALL_2048 = {
+    "2048_3x3_finetuned": ("3×3", "5,468.49"),
+    "2048_4x3_ntuple": ("4×3", "50,724.26"),
+}
+"""The boards that are small enough to be solved, and the optimum."""
+
 RANDOM_2048 = "2048_random"
 TILES = (2048, 4096, 8192, 16384, 32768)
 

@@ -20,6 +20,7 @@ from results_strength import (
     NAMES_2048,
     RANDOM_2048,
     SALVO,
+    SMALL_2048,
     TICTACTOE,
     section,
 )
@@ -61,14 +62,18 @@ def tiles() -> list[Step]:
         *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
         *begun("2048_3x3_finetuned", weight=1200, seeds=ONE),
+        *train("2048_4x3_ntuple", "experiment=2048_4x3_ntuple", weight=600, seeds=ONE, threads=2),
         Step(RANDOM_2048, ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
     for name in NAMES_2048:
         seeds = SEEDS if name == "2048_ntuple" else ONE
         steps += measure("played", name, "games=1000", "solve_seconds=0", weight=20, seeds=seeds)
-    small = ("games=10000", "solve_seconds=0")
-    steps += measure("played", "2048_3x3_finetuned", *small, weight=20, seeds=ONE)
-    plies = ("search=expectimax", "search.plies=3", "games=100", "solve_seconds=0")
+    small, searched = ("games=10000", "solve_seconds=0"), ("search=expectimax", "search.plies=3")
+    for name in SMALL_2048:
+        steps += measure("played", name, *small, weight=20, seeds=ONE)
+        plies = (*searched, "games=1000", "solve_seconds=0")
+        steps += measure("three_plies", name, *plies, weight=60, seeds=ONE)
+    plies = (*searched, "games=100", "solve_seconds=0")
     return steps + measure("three_plies", "2048_long", *plies, weight=800, seeds=ONE)
 
 
