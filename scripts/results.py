@@ -54,10 +54,12 @@ class Figures:
 
     def seconds(self, run: str) -> list[float]:
         """How long each training took, from its first game to its last."""
-        return [
-            max(line["time/seconds"] for line in lines if "time/seconds" in line)
-            for lines in self.metrics(run)
-        ]
+        return [duration(lines) for lines in self.metrics(run)]
+
+
+def duration(metrics: list[dict[str, float]]) -> float:
+    """The seconds from a training's first game to its last."""
+    return max(line["time/seconds"] for line in metrics if "time/seconds" in line)
 
 
 def _typed(words: tuple[str, ...]) -> str:

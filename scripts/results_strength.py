@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from record import RECORD, RecordedFigures, update
 from results import MISSING, Figures, mean, over, over_games, reached, rows
 from results_battleship import CASES
 from results_curves import of_curves
@@ -93,10 +93,21 @@ def of_2048(figures: Figures) -> str:
     what = "the n-tuple network of 900,000 games, three plies, 100 games"
     body.append((what, *_scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
-    small = over(figures.reports("2048_3x3_finetuned", "played"), "score", "mean", digits=0)
-    said = SMALL.format(score=small, seconds=mean(seconds(figures, "2048_3x3_finetuned"), 0))
-    commands = figures.commands(*NAMES_2048, "2048_3x3_ntuple", "2048_3x3_finetuned")
-    return f"### 2048\n\n{rows(head, body)}\n\n{said}\n\n{commands}"
+    commands = figures.commands(*NAMES_2048, BEGUN["2048_3x3_finetuned"], *SMALL_2048)
+    return f"### 2048\n\n{rows(head, body)}\n\n{SECONDS}\n\n{_small(figures)}\n\n{commands}"
+
+
+def _small(figures: Figures) -> str:
+    """The boards whose optimum is published."""
+    body = []
+    for name, (board, optimum) in SMALL_2048.items():
+        scores = [
+            over_games(figures.reports(name, how), "score", digits=0)
+            for how in ("played", "three_plies")
+        ]
+        body.append([board, f"`{name}`", *scores, optimum, mean(seconds(figures, name), 0)])
+    head = ("board", "preset", "one ply, 10,000 games", "three plies, 1,000", "optimum", "seconds")
+    return rows(head, body)
 
 
 def _scores(reports: list[dict[str, Any]]) -> list[str]:
@@ -251,7 +262,7 @@ def of_duel(figures: Figures) -> str:
     gain = over(gains, "win", "rate", digits=1, times=100)
     said = DUEL.format(seconds=mean(figures.seconds(name), 0), gain=gain)
     commands = figures.commands(name, "salvo_duel_response")
-    return f"### Salvo for two\n\n{rows(head, body)}\n\n{said}\n\n{commands}"
+    return f"### Two-player Salvo\n\n{rows(head, body)}\n\n{said}\n\n{commands}"
 
 
 LOSERS = (
@@ -273,16 +284,17 @@ PUBLISHED = {
 
 INTRODUCTION = """## How far two cores go
 
-Written by `make strength` (scripts/strength.py) on {today}. Greedy play of the
-checkpoint that evaluations during training selected, one network evaluation or one ply, unless
-noted; games that selected nothing, or every layout. ± is a 95% interval over training seeds where
-there are three or more, and over games otherwise. Seconds are wall-clock time of one training run:
-with two threads for the n-tuple networks of 2048 (`2048_ntuple`), and otherwise with one and
-another run beside it, on two cores. SEED is 0 unless a table shows several seeds."""
+Written by `make strength` (scripts/strength.py) from [the figures](strength.json) measured
+{dates}. Greedy play of the checkpoint that evaluations during training selected, one network
+evaluation or one ply, unless noted; games that selected nothing, or every layout. ± is a 95%
+interval over training seeds where there are three or more, and over games otherwise. Seconds are
+wall-clock time of one training run: with two threads for the n-tuple networks of 2048
+(`2048_ntuple` and `2048_4x3_ntuple`), and otherwise with one and another run beside it, on two
+cores. SEED is 0 unless a table shows several seeds."""
 
-SMALL = """Seconds are training time; in the row of three plies, they are the time of its games.
-On 3×3 an n-tuple network (`2048_3x3_ntuple`, then `2048_3x3_finetuned`) scores {score} over 10,000
-games after {seconds} s; the optimum is 5,468.49."""
+SECONDS = """Seconds are training time; in the row of three plies, they are the time of its games.
+The fine-tuned network of 3×3 starts from the weights of `2048_3x3_ntuple`, whose seconds are
+included."""
 
 PLANE = """Networks alone, without a search. On 5×5 the network sees how likely each cell is to hold
 a ship. Its training starts from the weights of `ramesh_case2_occupancy`, whose seconds are
@@ -321,6 +333,6 @@ PARTS = (
 
 def section(out: Path, steps: Sequence[Step] = ()) -> str:
     """The whole part. steps: those that made the figures, whose commands it shows."""
-    figures = Figures(out, {step.name: step.words for step in steps})
-    introduction = INTRODUCTION.format(today=datetime.date.today())
+    figures = RecordedFigures(out, steps, update(RECORD, out, steps))
+    introduction = INTRODUCTION.format(dates=figures.dates())
     return "\n\n".join([introduction, *(part(figures) for part in PARTS)]) + "\n"

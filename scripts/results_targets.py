@@ -157,7 +157,12 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
             "44.2",
             f"44.37 ({MAYFLOWER})",
         ),
-        ("Salvo for two against `hunt_target`, by seat", both_seats("hunt_target"), "90%", MISSING),
+        (
+            "two-player Salvo against `hunt_target`, by seat",
+            both_seats("hunt_target"),
+            "90%",
+            MISSING,
+        ),
         ("the same against `density`", both_seats("density"), "50%", MISSING),
         (
             "the same, a best response wins",

@@ -18,6 +18,7 @@ sys.path.append(str(ROOT / "scripts"))
 
 import dedieu_amar  # noqa: E402
 import open_questions  # noqa: E402
+import record  # noqa: E402
 import reproduce  # noqa: E402
 import results_curves  # noqa: E402
 import results_page  # noqa: E402
@@ -168,6 +169,34 @@ def test_a_command_is_shown_as_it_is_typed():
         "- `greedy`: `rlgames train experiment=hickman init_from=hickman/SEED/x seed=SEED`\n"
         "  - final: `rlgames eval RUN`"
     )
+
+
+def test_figures_of_several_days_add_up(tmp_path):
+    path = tmp_path / "strength.json"
+    steps = [Step(name, ("eval", "game=2048", f"games={name}")) for name in ("1", "2")]
+    for day, (step, score) in enumerate(zip(steps, (10.123456789, 20.0), strict=True)):
+        out = tmp_path / str(day)
+        out.mkdir()
+        report = {"score": {"mean": score, "median": 1.0}, "reach": {"8": {"rate": 0.5}}, "seed": 7}
+        step.path(out).write_text(json.dumps(report))
+        written = record.update(path, out, steps)
+    assert json.loads(path.read_text()) == written
+    figures = record.RecordedFigures(tmp_path, steps, written)
+    assert figures.report("1") == {"score": {"mean": 10.1235}, "reach": {"8": {"rate": 0.5}}}
+    assert figures.report("2") == {"score": {"mean": 20.0}, "reach": {"8": {"rate": 0.5}}}
+    assert figures.report("3") is None
+    assert re.fullmatch(r"on 20\d\d-\d\d-\d\d", figures.dates())
+
+
+def test_a_figure_of_another_command_does_not_count(tmp_path):
+    before, now = (Step("x/0", ("train", f"games={n}")) for n in (1, 2))
+    run = before.path(tmp_path)
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"status": "done"}')
+    (run / "metrics.jsonl").write_text('{"games": 1, "time/seconds": 9.0}\n')
+    written = record.update(tmp_path / "strength.json", tmp_path, [before])
+    assert record.RecordedFigures(tmp_path, [before], written).seconds("x") == [9.0]
+    assert record.RecordedFigures(tmp_path, [now], written).seconds("x") == []
 
 
 def test_curves_are_drawn_once_all_seeds_are_done(tmp_path, monkeypatch):
