@@ -106,7 +106,7 @@ def over(reports: list[dict[str, Any]], *path: str, digits: int = 2, times: floa
 def reached(reports: list[dict[str, Any]], tile: int) -> str:
     """How many of the games reach a tile, in %."""
     rates = [report["reach"].get(str(tile), {"rate": 0.0})["rate"] for report in reports]
-    return mean([100 * rate for rate in rates], 1)
+    return MISSING if None in rates else mean([100 * rate for rate in rates], 1)
 
 
 def over_games(reports: list[dict[str, Any]], key: str, digits: int = 2) -> str:

@@ -86,8 +86,8 @@ def of_2048(figures: Figures) -> str:
     report = figures.report(RANDOM_2048)
     body = [("random", *_scores([report] if report else []), "")]
     for name, what in NAMES_2048.items():
-        played = figures.reports(name, "played")
-        body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
+        if played := figures.reports(name, "played"):
+            body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
     searched = figures.reports("2048_long", "three_plies")
     took = over(searched, "wall_seconds", digits=0)
     what = "the n-tuple network of 900,000 games, three plies, 100 games"
