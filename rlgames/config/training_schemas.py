@@ -49,7 +49,12 @@ class TrainConfig(RunConfig):
         None, 1, 10**9, help="moves per game between two updates; null: whole games"
     )
     restart_fraction: float = key(
-        0.0, 0, 1, help="fraction of games started near a game in progress"
+        0.0, 0, 1, help="fraction of new games that continue earlier ones"
+    )
+    restart_from: str = key(
+        "pool",
+        of=("pool", "middle"),
+        help="pool: games in progress; middle: of games just ended",
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
     log_every: int | None = key(
