@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, OrderedDict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rlgames.games.layouts import placements
+from rlgames.games.sinkings import Sinkings
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -28,29 +29,38 @@ MAX_MEMO = 4096
 class LayoutCounter:
     """How many layouts that agree with hits and misses have a ship on each cell.
 
-    Every layout counts once: ships of equal length are interchangeable.
+    Every layout counts once: ships of equal length are interchangeable. They are of one type,
+    unless sinkings are announced: then each ship is a type, as one may have sunk and another not.
+    A type is counted as often as such ships are in the same state.
     """
 
-    def __init__(self, rows: int, columns: int, ships: list[int]) -> None:
-        fleet = Counter(ships)
-        self._lengths = sorted(fleet)
-        self._fleet = np.array([fleet[length] for length in self._lengths])
-        self._tables = [
-            placements(rows, columns, length).numpy().astype(bool) for length in self._lengths
-        ]
+    def __init__(self, rows: int, columns: int, ships: list[int], announces: bool = False) -> None:
+        self._fleet = Counter(ships)
+        self._lengths = sorted(ships if announces else self._fleet)
+        self._announces = announces
+        tables = {length: placements(rows, columns, length) for length in self._fleet}
+        self._tables = [tables[length].numpy().astype(bool) for length in self._lengths]
         self._memo: OrderedDict[bytes, Floats] = OrderedDict()
 
-    def occupancy(self, shot: Bools, hit: Bools, max_steps: int) -> Floats:
+    def occupancy(
+        self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
+    ) -> Floats:
         """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice.
 
         max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
-        more, and where no layout agrees.
+        more, and where no layout agrees. sinkings: given if sinkings are announced.
         """
+        hit_turn, slots = hit.astype(np.int64), np.zeros((len(hit), 0), np.int64)
+        if sinkings is not None:
+            hit_turn, slots = (each.numpy() for each in sinkings.turn_ranks())
         limit = max_steps.to_bytes(8, "little")
-        keys = [s.tobytes() + h.tobytes() + limit for s, h in zip(shot, hit, strict=True)]
+        seen = (shot, hit_turn.astype(np.int16), slots.astype(np.int16))
+        keys = [b"".join(map(bytes, row)) + limit for row in zip(*seen, strict=True)]
         rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
         missing = list(rows.values())
-        memo = dict(zip(rows, self.count(shot[missing], hit[missing], max_steps), strict=True))
+        kept = None if sinkings is None else sinkings[torch.tensor(missing, dtype=torch.int64)]
+        counted = self.count(shot[missing], hit[missing], max_steps, kept)
+        memo = dict(zip(rows, counted, strict=True))
         result = np.empty(shot.shape)
         for row, key in enumerate(keys):
             result[row] = memo[key] if key in memo else self._memo[key]
@@ -59,15 +69,56 @@ class LayoutCounter:
             self._memo.popitem(last=False)
         return result
 
-    def count(self, shot: Bools, hit: Bools, max_steps: int) -> Floats:
+    def count(
+        self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
+    ) -> Floats:
         """As occupancy, without a memory of earlier positions."""
         from rlgames.kernels.fleet_occupancy import write_occupancy
 
-        occupancy = np.empty(shot.shape)
+        row, hit_turn, sunk_turn, fleets = self._cases(len(shot), sinkings)
+        occupancy, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
         tables, position, stack, estimate, counts = self._kernel_arrays
-        shot, hit = np.ascontiguousarray(shot), np.ascontiguousarray(hit)
-        write_occupancy(shot, hit, tables, position, stack, estimate, counts, max_steps, occupancy)
+        write_occupancy(
+            shot[row],
+            hit[row],
+            hit_turn[row],
+            sunk_turn,
+            fleets,
+            tables,
+            position,
+            stack,
+            estimate,
+            counts,
+            max_steps,
+            totals,
+            occupancy,
+        )
+        weight = np.where(totals < 0, np.nan, totals)
+        covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
+        np.add.at(covered, row, weight[:, None] * occupancy)
+        np.add.at(total[:, 0], row, weight)
+        occupancy = np.full(shot.shape, np.nan)
+        np.divide(covered, total, out=occupancy, where=total != 0)
         return occupancy
+
+    def _cases(self, batch: int, sinkings: Sinkings | None) -> tuple[Ints, Ints, Ints, Ints]:
+        """The row of each case, int64 [C]; the ranks of the turns of the hits, [B, N]; and in each
+        case the rank of the turn in which each type sank and its number of ships, [C, types]."""
+        if sinkings is None:
+            fleets = np.tile([self._fleet[length] for length in self._lengths], (batch, 1))
+            return np.arange(batch), np.zeros((batch, 0), np.int64), fleets[:, :0], fleets
+        hit_turn, slots = (each.numpy() for each in sinkings.turn_ranks())
+        cases = [sinkings.slots.list_cases(ranks) for ranks in slots.tolist()]
+        row = np.repeat(np.arange(batch), [len(each) for each in cases])
+        sunk_turn = np.array([turns for each in cases for turns in each], np.int64)
+        sunk_turn = sunk_turn.reshape(len(row), len(self._lengths))
+        fleets = np.ones_like(sunk_turn)
+        for ship in reversed(range(1, len(self._lengths))):
+            if self._lengths[ship] == self._lengths[ship - 1]:
+                is_same = sunk_turn[:, ship] == sunk_turn[:, ship - 1]
+                fleets[:, ship - 1] += np.where(is_same, fleets[:, ship], 0)
+                fleets[is_same, ship] = 0
+        return row, hit_turn, sunk_turn, fleets
 
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
@@ -90,11 +141,14 @@ class LayoutCounter:
             covered[rows], is_placement[rows] = table, True
             cells[rows, :length] = table.nonzero()[1].reshape(-1, length)
         meets = covered.astype(np.float32) @ covered.T.astype(np.float32) > 0
-        radix = np.concatenate([[1], np.cumprod(self._fleet + 1)])
-        num_ships = int(self._fleet.sum())
+        counts = [self._fleet[length] for length in self._lengths]
+        if self._announces:  # the first of several equal ships may stand for all of them
+            counts = [self._lengths[at:].count(each) for at, each in enumerate(self._lengths)]
+        max_ships, num_ships = np.array(counts), self._fleet.total()
+        radix = np.concatenate([[1], np.cumprod(max_ships + 1)])
         return (
             FleetTables(
-                _packed(is_placement), _packed(covered.T), cells, self._fleet, radix[:-1].copy()
+                _packed(is_placement), _packed(covered.T), cells, max_ships, radix[:-1].copy()
             ),
             Position(
                 disjoint=_packed(~meets & is_placement),
@@ -112,9 +166,7 @@ class LayoutCounter:
                 placed=np.zeros(num_ships, np.int64),
                 totals=np.zeros(num_ships, np.int64),
             ),
-            Estimate(
-                np.zeros(num_types), np.zeros(num_types), np.zeros(math.prod(self._fleet + 1))
-            ),
+            Estimate(np.zeros(num_types), np.zeros(num_types), np.zeros(radix[-1])),
             np.zeros(len(covered), np.int64),
         )
 

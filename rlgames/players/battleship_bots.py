@@ -84,7 +84,6 @@ class Density(BattleshipBot):
 
     samples: layouts sampled for each position where they are neither listed nor counted. steps: a
     position is counted while there are at most this many ways to place all ships but two; 0: never.
-    Positions with announced sinkings are not counted.
     """
 
     name = "density"
