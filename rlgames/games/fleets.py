@@ -108,10 +108,12 @@ class FleetGame(Game[S]):
         layouts = None if fleet.layouts is None else fleet.layouts.cpu()
         return Posterior(fleet.rows, fleet.columns, fleet.ships, layouts)
 
+    def layout_counter(self, announces: bool) -> LayoutCounter:
+        """Counts and lists the layouts that agree. announces: whether sinkings are announced."""
+        return self._layout_counters[announces]
+
     @cached_property
     def _layout_counters(self) -> dict[bool, LayoutCounter]:
-        """Count the layouts that agree where they are not listed, by whether sinkings are
-        announced."""
         fleet = self.fleet
         return {
             announces: LayoutCounter(fleet.rows, fleet.columns, fleet.ships, announces)
@@ -134,14 +136,25 @@ class FleetGame(Game[S]):
         """
         if self.posterior.exact:
             return self.occupancy(state)
+        return self.count_layouts(state, max_steps)[0]
+
+    def count_layouts(self, state: S, max_steps: int) -> tuple[Tensor, Tensor]:
+        """Float32 [B, N], as exact_occupancy, and float64 [B], how many layouts agree; both are
+        counted even if the layouts are few enough to list."""
         shot, hit = self.shots_and_hits(state)
         sinkings = self._sinkings_on_cpu(state)
         is_named = sinkings is None or sinkings.slots.names_length
         if not max_steps or not (is_named or len(self.fleet) <= MAX_UNNAMED_SHIPS):
-            return torch.full(shot.shape, torch.nan, device=shot.device)
-        counter = self._layout_counters[sinkings is not None]
-        counted = counter.occupancy(shot.cpu().numpy(), hit.cpu().numpy(), max_steps, sinkings)
-        return torch.from_numpy(counted).to(shot.device, torch.float32)
+            nan = torch.full(shot.shape, torch.nan, device=shot.device)
+            return nan, nan[:, 0].double()
+        counter = self.layout_counter(sinkings is not None)
+        occupancy, total = (
+            torch.from_numpy(counted).to(shot.device)
+            for counted in counter.occupancy(
+                shot.cpu().numpy(), hit.cpu().numpy(), max_steps, sinkings
+            )
+        )
+        return occupancy.float(), total
 
     def agreeing_layouts(self, state: S) -> Tensor:
         """Bool [B, L]: the listed layouts that agree with all that the seat to move has seen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from rlgames.games.layouts import placements
 from rlgames.games.sinkings import Sinkings
+
+if TYPE_CHECKING:
+    from rlgames.kernels.fleet_counts import Stack
+    from rlgames.kernels.fleet_rollouts import Layouts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -44,39 +48,36 @@ class LayoutCounter:
 
     def occupancy(
         self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
-    ) -> Floats:
-        """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice.
+    ) -> tuple[Floats, Floats]:
+        """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice; float64
+        [B]: how many layouts agree.
 
         max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
         more, and where no layout agrees. sinkings: given if sinkings are announced.
         """
-        hit_turn, slots = hit.astype(np.int64), np.zeros((len(hit), 0), np.int64)
-        if sinkings is not None:
-            hit_turn, slots = (each.numpy() for each in sinkings.turn_ranks())
         limit = max_steps.to_bytes(8, "little")
-        seen = (shot, hit_turn.astype(np.int16), slots.astype(np.int16))
-        keys = [b"".join(map(bytes, row)) + limit for row in zip(*seen, strict=True)]
+        keys = [key + limit for key in position_keys(shot, hit, sinkings)]
         rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
         missing = list(rows.values())
-        kept = None if sinkings is None else sinkings[torch.tensor(missing, dtype=torch.int64)]
-        counted = self.count(shot[missing], hit[missing], max_steps, kept)
-        memo = dict(zip(rows, counted, strict=True))
-        result = np.empty(shot.shape)
+        sinkings = None if sinkings is None else sinkings[torch.tensor(missing, dtype=torch.int64)]
+        counted = self.count(shot[missing], hit[missing], max_steps, sinkings)
+        memo = dict(zip(rows, np.concatenate(counted, 1), strict=True))
+        result = np.empty((len(shot), shot.shape[1] + 1))
         for row, key in enumerate(keys):
             result[row] = memo[key] if key in memo else self._memo[key]
         self._memo.update(memo)
         while len(self._memo) > MAX_MEMO:
             self._memo.popitem(last=False)
-        return result
+        return result[:, :-1], result[:, -1]
 
     def count(
         self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
-    ) -> Floats:
-        """As occupancy, without a memory of earlier positions."""
+    ) -> tuple[Floats, Floats]:
+        """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
         from rlgames.kernels.fleet_occupancy import write_occupancy
 
         row, hit_turn, sunk_turn, fleets = self._cases(len(shot), sinkings)
-        occupancy, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
+        fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
         tables, position, stack, estimate, counts = self._kernel_arrays
         write_occupancy(
             shot[row],
@@ -91,15 +92,54 @@ class LayoutCounter:
             counts,
             max_steps,
             totals,
-            occupancy,
+            fractions,
         )
         weight = np.where(totals < 0, np.nan, totals)
         covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
-        np.add.at(covered, row, weight[:, None] * occupancy)
+        np.add.at(covered, row, weight[:, None] * fractions)
         np.add.at(total[:, 0], row, weight)
-        occupancy = np.full(shot.shape, np.nan)
-        np.divide(covered, total, out=occupancy, where=total != 0)
-        return occupancy
+        total[total == 0] = np.nan
+        return covered / total, total
+
+    def make_list(self, max_layouts: int) -> Layouts:
+        """Room for a list of layouts."""
+        from rlgames.kernels.fleet_rollouts import NUM_WORDS, Layouts
+
+        tables, position, *_ = self._kernel_arrays
+        covered = np.zeros((len(tables.cells), WORD * NUM_WORDS), bool)
+        placement, place = (tables.cells >= 0).nonzero()
+        covered[placement, tables.cells[placement, place]] = True
+        num_ships = self._fleet.total()
+        lengths = sorted(self._fleet)
+        # Sums of these tell how many ships of each length have sunk.
+        codes = [(num_ships + 1) ** lengths.index(length) for length in self._lengths]
+        return Layouts(
+            cells=np.zeros((max_layouts, NUM_WORDS), np.uint64),
+            number=np.zeros(max_layouts, np.int64),
+            placements=np.zeros((max_layouts, num_ships), np.int64),
+            masks=_packed(covered),
+            codes=np.array(codes)[position.types][: None if self._announces else 0],
+        )
+
+    def write_list(
+        self, shot: Bools, hit: Bools, sinkings: Sinkings | None, layouts: Layouts
+    ) -> int:
+        """List the layouts that agree with one board, bool [1, N] twice; returns their number, or
+        -1 if there is no room for all. Announcements have to name the ships."""
+        from rlgames.kernels.fleet_occupancy import keep_sinkings, set_position, set_sizes
+        from rlgames.kernels.fleet_rollouts import list_layouts
+
+        tables, position, _, estimate, _ = self._kernel_arrays
+        stack = self._list_stack
+        _, hit_turn, sunk_turn, fleets = self._cases(1, sinkings)
+        num_hits = set_position(shot[0], hit[0], tables, position, stack)
+        if num_hits < 0:
+            return -1
+        if sinkings is not None:
+            keep_sinkings(hit_turn[0], sunk_turn[0], tables, position, stack)
+        set_sizes(num_hits, tables, position, stack, estimate)
+        stack.ships[0] = fleets[0]
+        return int(list_layouts(position, stack, layouts))
 
     def _cases(self, batch: int, sinkings: Sinkings | None) -> tuple[Ints, Ints, Ints, Ints]:
         """The row of each case, int64 [C]; the ranks of the turns of the hits, [B, N]; and in each
@@ -123,7 +163,7 @@ class LayoutCounter:
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
         """The tables of the kernel, and room to count in."""
-        from rlgames.kernels.fleet_counts import Position, Stack
+        from rlgames.kernels.fleet_counts import Position
         from rlgames.kernels.fleet_occupancy import Estimate, FleetTables
 
         num_types, num_cells = len(self._tables), self._tables[0].shape[1]
@@ -158,17 +198,36 @@ class LayoutCounter:
                 starts=starts,
                 order=np.arange(num_types),
             ),
-            Stack(
-                available=np.zeros((num_ships, num_words), np.uint64),
-                candidates=np.zeros((num_ships, num_words), np.uint64),
-                open_hits=np.zeros(num_ships, np.uint64),
-                ships=np.zeros((num_ships, num_types), np.int64),
-                placed=np.zeros(num_ships, np.int64),
-                totals=np.zeros(num_ships, np.int64),
-            ),
+            self._make_stack(num_ships),
             Estimate(np.zeros(num_types), np.zeros(num_types), np.zeros(radix[-1])),
             np.zeros(len(covered), np.int64),
         )
+
+    @cached_property
+    def _list_stack(self) -> Stack:
+        return self._make_stack(self._fleet.total() + 1)
+
+    def _make_stack(self, num_rows: int) -> Stack:
+        from rlgames.kernels.fleet_counts import Stack
+
+        num_types = len(self._tables)
+        num_words = sum(-(-len(table) // WORD) for table in self._tables)
+        return Stack(
+            available=np.zeros((num_rows, num_words), np.uint64),
+            candidates=np.zeros((num_rows, num_words), np.uint64),
+            open_hits=np.zeros(num_rows, np.uint64),
+            ships=np.zeros((num_rows, num_types), np.int64),
+            placed=np.zeros(num_rows, np.int64),
+            totals=np.zeros(num_rows, np.int64),
+        )
+
+
+def position_keys(shot: Bools, hit: Bools, sinkings: Sinkings | None) -> list[bytes]:
+    """What was seen of each of B boards; the same for boards that the same layouts agree with."""
+    if sinkings is None:
+        return [bytes(s) + bytes(h) for s, h in zip(shot, hit, strict=True)]
+    hit_turn, slots = (ranks.numpy().astype(np.int16) for ranks in sinkings.turn_ranks())
+    return [b"".join(map(bytes, row)) for row in zip(shot, hit_turn, slots, strict=True)]
 
 
 def _packed(bits: Bools) -> Words:

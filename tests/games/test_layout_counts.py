@@ -36,7 +36,7 @@ def check_positions(fleet, count):
         shots.append(shot)
         hits.append(hit)
         expected.append(layouts[((layouts & shot) == hit).all(1)].mean(0))
-    occupancy = counter.occupancy(np.array(shots), np.array(hits), 10**9)
+    occupancy, _ = counter.occupancy(np.array(shots), np.array(hits), 10**9)
     assert occupancy == pytest.approx(np.array(expected), abs=1e-12)
 
 
@@ -55,16 +55,18 @@ def test_impossible_positions_and_too_long_counts_give_nan():
     counter = LayoutCounter(4, 4, [3, 2])
     none, all_cells = np.zeros((1, 16), bool), np.ones((1, 16), bool)
     shot = np.concatenate([none, all_cells, none])
-    occupancy = counter.occupancy(shot, np.zeros((3, 16), bool), 10**9)
+    occupancy, total = counter.occupancy(shot, np.zeros((3, 16), bool), 10**9)
     assert np.isnan(occupancy).all(1).tolist() == [False, True, False]
-    assert np.isnan(counter.occupancy(none, none, 0)).all()
+    assert np.isnan(total).tolist() == [False, True, False]
+    assert np.isnan(counter.occupancy(none, none, 0)[0]).all()
 
 
 @pytest.mark.slow
 def test_the_first_shot_of_the_classic_fleet():
     """The likeliest cells are the four in the middle; all ships have 17 cells."""
     nothing = np.zeros((1, 100), bool)
-    occupancy = LayoutCounter(10, 10, [5, 4, 3, 3, 2]).occupancy(nothing, nothing, 5_000_000)[0]
+    counter = LayoutCounter(10, 10, [5, 4, 3, 3, 2])
+    occupancy = counter.occupancy(nothing, nothing, 5_000_000)[0][0]
     assert occupancy.sum() == pytest.approx(17)
     assert occupancy.max() == pytest.approx(0.2135993641754119)
     board = occupancy.reshape(10, 10)
@@ -77,7 +79,7 @@ import numpy as np
 from rlgames.games.layout_counts import LayoutCounter
 shot = np.arange(16)[None] % 5 == 1
 hit = np.arange(16)[None] == 6
-print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6).tolist())
+print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6)[0].tolist())
 """
 
 
@@ -125,13 +127,16 @@ def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
                 ordered = torch.where(last == 10**4, 0, last).to(torch.int16)
             seen = Sinkings(slots, sinkings.hit_turn, ordered)
             expected = torch.zeros(shot.shape, dtype=torch.float64)
+            count = []
             for row in range(len(shot)):
                 agreeing = layouts[agrees[row]]
                 history = seen[torch.full((len(agreeing),), row)]
                 possible = agreeing[history.agree(agreeing)]
+                count.append(len(possible))
                 has_excluded |= len(possible) < len(agreeing)
                 expected[row] = (possible > 0).double().mean(0)
-            found = counter.occupancy(shot.numpy(), hit.numpy(), 10**9, seen)
+            found, total = counter.occupancy(shot.numpy(), hit.numpy(), 10**9, seen)
+            assert total.tolist() == count
             assert found == pytest.approx(expected.numpy(), abs=1e-12)
     assert has_excluded == (len(ships) > 1)
 

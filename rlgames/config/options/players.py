@@ -36,6 +36,13 @@ class DensityConfig:
 
 
 @dataclass
+class DensityRolloutConfig(DensityConfig):
+    name: str = "density_rollout"
+    layouts: int = key(10_000, 1, 1_000_000)
+    next_cells: int = key(3, 1, 100)
+
+
+@dataclass
 class ExactConfig:
     name: str = "exact"
     seconds: float = key(60.0, POSITIVE, 1e6)
@@ -73,6 +80,7 @@ PLAYERS = {
     "corner": Part(CornerConfig, "rlgames.players.scripted:Corner"),
     "hunt_target": Part(HuntTargetConfig, "rlgames.players.battleship_bots:HuntTarget"),
     "density": Part(DensityConfig, "rlgames.players.battleship_bots:Density"),
+    "density_rollout": Part(DensityRolloutConfig, "rlgames.players.density_rollout:DensityRollout"),
     "exact": Part(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Part(HumanConfig, "rlgames.players.human:Human"),
     "run": Part(RunPlayerConfig),
