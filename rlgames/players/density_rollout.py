@@ -34,10 +34,11 @@ class DensityRollout(Density):
         game: Game[Any],
         samples: int,
         steps: int = 0,
+        miss_weight: float = 0.0,
         layouts: int = 10_000,
         next_cells: int = 3,
     ) -> None:
-        super().__init__(game, samples, steps)
+        super().__init__(game, samples, steps, miss_weight)
         if not isinstance(game, Battleship):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
         if game.num_cells > MAX_CELLS:

@@ -33,11 +33,13 @@ class DensityConfig:
     name: str = "density"
     samples: int = key(60, 1, 1_000_000)
     steps: int = key(5_000_000, 0, 10**12)
+    miss_weight: float = key(0.0, 0, 1)
 
 
 @dataclass
 class DensityRolloutConfig(DensityConfig):
     name: str = "density_rollout"
+    miss_weight: float = key(0.4, 0, 1)
     layouts: int = key(10_000, 1, 1_000_000)
     next_cells: int = key(3, 1, 100)
 
