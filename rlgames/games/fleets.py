@@ -20,6 +20,9 @@ from rlgames.games.state import State, Tables
 SAMPLES = 64
 """A hidden layout is chosen from this many samples if the layouts are not listed."""
 
+MAX_UNNAMED_SHIPS = 6
+"""Announcements that do not name the ships are explained in all orders, up to this many ships."""
+
 S = TypeVar("S", bound=State)
 
 
@@ -105,10 +108,17 @@ class FleetGame(Game[S]):
         layouts = None if fleet.layouts is None else fleet.layouts.cpu()
         return Posterior(fleet.rows, fleet.columns, fleet.ships, layouts)
 
+    def layout_counter(self, announces: bool) -> LayoutCounter:
+        """Counts and lists the layouts that agree. announces: whether sinkings are announced."""
+        return self._layout_counters[announces]
+
     @cached_property
-    def layout_counter(self) -> LayoutCounter:
-        """Counts the layouts that agree where they are not listed."""
-        return LayoutCounter(self.fleet.rows, self.fleet.columns, self.fleet.ships)
+    def _layout_counters(self) -> dict[bool, LayoutCounter]:
+        fleet = self.fleet
+        return {
+            announces: LayoutCounter(fleet.rows, fleet.columns, fleet.ships, announces)
+            for announces in (False, True)
+        }
 
     def occupancy(self, state: S, samples: int = 0, rng: torch.Generator | None = None) -> Tensor:
         """Float32 [B, N]: the probability that each cell of the hidden fleet has a ship, given all
@@ -122,15 +132,29 @@ class FleetGame(Game[S]):
         """As occupancy, from all layouts that agree; NaN in rows where they are not known.
 
         max_steps: layouts that are too many to list are counted where there are at most about this
-        many ways to place all ships but two, and no sinkings are announced.
+        many ways to place all ships but two.
         """
         if self.posterior.exact:
             return self.occupancy(state)
+        return self.count_layouts(state, max_steps)[0]
+
+    def count_layouts(self, state: S, max_steps: int) -> tuple[Tensor, Tensor]:
+        """Float32 [B, N], as exact_occupancy, and float64 [B], how many layouts agree; both are
+        counted even if the layouts are few enough to list."""
         shot, hit = self.shots_and_hits(state)
-        if self.sinkings(state) is not None or not max_steps:
-            return torch.full(shot.shape, torch.nan, device=shot.device)
-        counted = self.layout_counter.occupancy(shot.cpu().numpy(), hit.cpu().numpy(), max_steps)
-        return torch.from_numpy(counted).to(shot.device, torch.float32)
+        sinkings = self._sinkings_on_cpu(state)
+        is_named = sinkings is None or sinkings.slots.names_length
+        if not max_steps or not (is_named or len(self.fleet) <= MAX_UNNAMED_SHIPS):
+            nan = torch.full(shot.shape, torch.nan, device=shot.device)
+            return nan, nan[:, 0].double()
+        counter = self.layout_counter(sinkings is not None)
+        occupancy, total = (
+            torch.from_numpy(counted).to(shot.device)
+            for counted in counter.occupancy(
+                shot.cpu().numpy(), hit.cpu().numpy(), max_steps, sinkings
+            )
+        )
+        return occupancy.float(), total
 
     def agreeing_layouts(self, state: S) -> Tensor:
         """Bool [B, L]: the listed layouts that agree with all that the seat to move has seen."""

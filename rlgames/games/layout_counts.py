@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, OrderedDict
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from rlgames.games.layouts import placements
+from rlgames.games.sinkings import Sinkings
+
+if TYPE_CHECKING:
+    from rlgames.kernels.fleet_counts import Stack
+    from rlgames.kernels.fleet_rollouts import Layouts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -28,51 +33,137 @@ MAX_MEMO = 4096
 class LayoutCounter:
     """How many layouts that agree with hits and misses have a ship on each cell.
 
-    Every layout counts once: ships of equal length are interchangeable.
+    Every layout counts once: ships of equal length are interchangeable. They are of one type,
+    unless sinkings are announced: then each ship is a type, as one may have sunk and another not.
+    A type is counted as often as such ships are in the same state.
     """
 
-    def __init__(self, rows: int, columns: int, ships: list[int]) -> None:
-        fleet = Counter(ships)
-        self._lengths = sorted(fleet)
-        self._fleet = np.array([fleet[length] for length in self._lengths])
-        self._tables = [
-            placements(rows, columns, length).numpy().astype(bool) for length in self._lengths
-        ]
+    def __init__(self, rows: int, columns: int, ships: list[int], announces: bool = False) -> None:
+        self._fleet = Counter(ships)
+        self._lengths = sorted(ships if announces else self._fleet)
+        self._announces = announces
+        tables = {length: placements(rows, columns, length) for length in self._fleet}
+        self._tables = [tables[length].numpy().astype(bool) for length in self._lengths]
         self._memo: OrderedDict[bytes, Floats] = OrderedDict()
 
-    def occupancy(self, shot: Bools, hit: Bools, max_steps: int) -> Floats:
-        """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice.
+    def occupancy(
+        self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
+    ) -> tuple[Floats, Floats]:
+        """Float64 [B, N]: the probability that each cell has a ship, for bool [B, N] twice; float64
+        [B]: how many layouts agree.
 
         max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
-        more, and where no layout agrees.
+        more, and where no layout agrees. sinkings: given if sinkings are announced.
         """
         limit = max_steps.to_bytes(8, "little")
-        keys = [s.tobytes() + h.tobytes() + limit for s, h in zip(shot, hit, strict=True)]
+        keys = [key + limit for key in position_keys(shot, hit, sinkings)]
         rows = {key: row for row, key in enumerate(keys) if key not in self._memo}
         missing = list(rows.values())
-        memo = dict(zip(rows, self.count(shot[missing], hit[missing], max_steps), strict=True))
-        result = np.empty(shot.shape)
+        sinkings = None if sinkings is None else sinkings[torch.tensor(missing, dtype=torch.int64)]
+        counted = self.count(shot[missing], hit[missing], max_steps, sinkings)
+        memo = dict(zip(rows, np.concatenate(counted, 1), strict=True))
+        result = np.empty((len(shot), shot.shape[1] + 1))
         for row, key in enumerate(keys):
             result[row] = memo[key] if key in memo else self._memo[key]
         self._memo.update(memo)
         while len(self._memo) > MAX_MEMO:
             self._memo.popitem(last=False)
-        return result
+        return result[:, :-1], result[:, -1]
 
-    def count(self, shot: Bools, hit: Bools, max_steps: int) -> Floats:
-        """As occupancy, without a memory of earlier positions."""
+    def count(
+        self, shot: Bools, hit: Bools, max_steps: int, sinkings: Sinkings | None = None
+    ) -> tuple[Floats, Floats]:
+        """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
         from rlgames.kernels.fleet_occupancy import write_occupancy
 
-        occupancy = np.empty(shot.shape)
+        row, hit_turn, sunk_turn, fleets = self._cases(len(shot), sinkings)
+        fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
         tables, position, stack, estimate, counts = self._kernel_arrays
-        shot, hit = np.ascontiguousarray(shot), np.ascontiguousarray(hit)
-        write_occupancy(shot, hit, tables, position, stack, estimate, counts, max_steps, occupancy)
-        return occupancy
+        write_occupancy(
+            shot[row],
+            hit[row],
+            hit_turn[row],
+            sunk_turn,
+            fleets,
+            tables,
+            position,
+            stack,
+            estimate,
+            counts,
+            max_steps,
+            totals,
+            fractions,
+        )
+        weight = np.where(totals < 0, np.nan, totals)
+        covered, total = np.zeros(shot.shape), np.zeros((len(shot), 1))
+        np.add.at(covered, row, weight[:, None] * fractions)
+        np.add.at(total[:, 0], row, weight)
+        total[total == 0] = np.nan
+        return covered / total, total
+
+    def make_list(self, max_layouts: int) -> Layouts:
+        """Room for a list of layouts."""
+        from rlgames.kernels.fleet_rollouts import NUM_WORDS, Layouts
+
+        tables, position, *_ = self._kernel_arrays
+        covered = np.zeros((len(tables.cells), WORD * NUM_WORDS), bool)
+        placement, place = (tables.cells >= 0).nonzero()
+        covered[placement, tables.cells[placement, place]] = True
+        num_ships = self._fleet.total()
+        lengths = sorted(self._fleet)
+        # Sums of these tell how many ships of each length have sunk.
+        codes = [(num_ships + 1) ** lengths.index(length) for length in self._lengths]
+        return Layouts(
+            cells=np.zeros((max_layouts, NUM_WORDS), np.uint64),
+            number=np.zeros(max_layouts, np.int64),
+            placements=np.zeros((max_layouts, num_ships), np.int64),
+            masks=_packed(covered),
+            codes=np.array(codes)[position.types][: None if self._announces else 0],
+        )
+
+    def write_list(
+        self, shot: Bools, hit: Bools, sinkings: Sinkings | None, layouts: Layouts
+    ) -> int:
+        """List the layouts that agree with one board, bool [1, N] twice; returns their number, or
+        -1 if there is no room for all. Announcements have to name the ships."""
+        from rlgames.kernels.fleet_occupancy import keep_sinkings, set_position, set_sizes
+        from rlgames.kernels.fleet_rollouts import list_layouts
+
+        tables, position, _, estimate, _ = self._kernel_arrays
+        stack = self._list_stack
+        _, hit_turn, sunk_turn, fleets = self._cases(1, sinkings)
+        num_hits = set_position(shot[0], hit[0], tables, position, stack)
+        if num_hits < 0:
+            return -1
+        if sinkings is not None:
+            keep_sinkings(hit_turn[0], sunk_turn[0], tables, position, stack)
+        set_sizes(num_hits, tables, position, stack, estimate)
+        stack.ships[0] = fleets[0]
+        return int(list_layouts(position, stack, layouts))
+
+    def _cases(self, batch: int, sinkings: Sinkings | None) -> tuple[Ints, Ints, Ints, Ints]:
+        """The row of each case, int64 [C]; the ranks of the turns of the hits, [B, N]; and in each
+        case the rank of the turn in which each type sank and its number of ships, [C, types]."""
+        if sinkings is None:
+            fleets = np.tile([self._fleet[length] for length in self._lengths], (batch, 1))
+            return np.arange(batch), np.zeros((batch, 0), np.int64), fleets[:, :0], fleets
+        hit_turn, slots = (each.numpy() for each in sinkings.turn_ranks())
+        cases = [sinkings.slots.list_cases(ranks) for ranks in slots.tolist()]
+        row = np.repeat(np.arange(batch), [len(each) for each in cases])
+        sunk_turn = np.array([turns for each in cases for turns in each], np.int64)
+        sunk_turn = sunk_turn.reshape(len(row), len(self._lengths))
+        fleets = np.ones_like(sunk_turn)
+        for ship in reversed(range(1, len(self._lengths))):
+            if self._lengths[ship] == self._lengths[ship - 1]:
+                is_same = sunk_turn[:, ship] == sunk_turn[:, ship - 1]
+                fleets[:, ship - 1] += np.where(is_same, fleets[:, ship], 0)
+                fleets[is_same, ship] = 0
+        return row, hit_turn, sunk_turn, fleets
 
     @cached_property
     def _kernel_arrays(self) -> tuple[Any, Any, Any, Any, Ints]:
         """The tables of the kernel, and room to count in."""
-        from rlgames.kernels.fleet_counts import Position, Stack
+        from rlgames.kernels.fleet_counts import Position
         from rlgames.kernels.fleet_occupancy import Estimate, FleetTables
 
         num_types, num_cells = len(self._tables), self._tables[0].shape[1]
@@ -90,11 +181,14 @@ class LayoutCounter:
             covered[rows], is_placement[rows] = table, True
             cells[rows, :length] = table.nonzero()[1].reshape(-1, length)
         meets = covered.astype(np.float32) @ covered.T.astype(np.float32) > 0
-        radix = np.concatenate([[1], np.cumprod(self._fleet + 1)])
-        num_ships = int(self._fleet.sum())
+        counts = [self._fleet[length] for length in self._lengths]
+        if self._announces:  # the first of several equal ships may stand for all of them
+            counts = [self._lengths[at:].count(each) for at, each in enumerate(self._lengths)]
+        max_ships, num_ships = np.array(counts), self._fleet.total()
+        radix = np.concatenate([[1], np.cumprod(max_ships + 1)])
         return (
             FleetTables(
-                _packed(is_placement), _packed(covered.T), cells, self._fleet, radix[:-1].copy()
+                _packed(is_placement), _packed(covered.T), cells, max_ships, radix[:-1].copy()
             ),
             Position(
                 disjoint=_packed(~meets & is_placement),
@@ -104,19 +198,36 @@ class LayoutCounter:
                 starts=starts,
                 order=np.arange(num_types),
             ),
-            Stack(
-                available=np.zeros((num_ships, num_words), np.uint64),
-                candidates=np.zeros((num_ships, num_words), np.uint64),
-                open_hits=np.zeros(num_ships, np.uint64),
-                ships=np.zeros((num_ships, num_types), np.int64),
-                placed=np.zeros(num_ships, np.int64),
-                totals=np.zeros(num_ships, np.int64),
-            ),
-            Estimate(
-                np.zeros(num_types), np.zeros(num_types), np.zeros(math.prod(self._fleet + 1))
-            ),
+            self._make_stack(num_ships),
+            Estimate(np.zeros(num_types), np.zeros(num_types), np.zeros(radix[-1])),
             np.zeros(len(covered), np.int64),
         )
+
+    @cached_property
+    def _list_stack(self) -> Stack:
+        return self._make_stack(self._fleet.total() + 1)
+
+    def _make_stack(self, num_rows: int) -> Stack:
+        from rlgames.kernels.fleet_counts import Stack
+
+        num_types = len(self._tables)
+        num_words = sum(-(-len(table) // WORD) for table in self._tables)
+        return Stack(
+            available=np.zeros((num_rows, num_words), np.uint64),
+            candidates=np.zeros((num_rows, num_words), np.uint64),
+            open_hits=np.zeros(num_rows, np.uint64),
+            ships=np.zeros((num_rows, num_types), np.int64),
+            placed=np.zeros(num_rows, np.int64),
+            totals=np.zeros(num_rows, np.int64),
+        )
+
+
+def position_keys(shot: Bools, hit: Bools, sinkings: Sinkings | None) -> list[bytes]:
+    """What was seen of each of B boards; the same for boards that the same layouts agree with."""
+    if sinkings is None:
+        return [bytes(s) + bytes(h) for s, h in zip(shot, hit, strict=True)]
+    hit_turn, slots = (ranks.numpy().astype(np.int16) for ranks in sinkings.turn_ranks())
+    return [b"".join(map(bytes, row)) for row in zip(shot, hit_turn, slots, strict=True)]
 
 
 def _packed(bits: Bools) -> Words:

@@ -5,6 +5,7 @@ Letters in shapes: B games, N cells, S ships, P placements of single ships.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -73,6 +74,19 @@ class SinkingSlots(Tables):
             slots[free[0]] = turn
         return torch.tensor(slots, dtype=torch.int16)
 
+    def list_cases(self, slots: list[int]) -> list[tuple[int, ...]]:
+        """Each way in which the turns in the slots of one game may be those of the ships.
+
+        The ships are in ascending order of their lengths, and so are the turns of equal ships.
+        """
+        if self.names_length:
+            pairs = sorted(zip(self.lengths.tolist(), slots, strict=True))
+            return [tuple(turn for _, turn in pairs)]
+        lengths = sorted(self.lengths.tolist())
+        orders = itertools.permutations(slots)
+        pairs_of_cases = (sorted(zip(lengths, turns, strict=True)) for turns in orders)
+        return sorted({tuple(turn for _, turn in pairs) for pairs in pairs_of_cases})
+
     def agree(self, slots: Tensor, ship_turns: Tensor) -> Tensor:
         """Bool [B]: whether the ships, int16 [B, S], sank in the turns that the slots record."""
         same_kind = self.group[:, None] == self.group
@@ -123,6 +137,23 @@ class Sinkings:
         """Bool [B]: whether the ships of numbered layouts, uint8 [B, N], sank as announced."""
         ship_turns = sinking_turns(layouts, self.hit_turn, self.slots.lengths)
         return self.slots.agree(self.turns, ship_turns)
+
+    def turn_ranks(self) -> tuple[Tensor, Tensor]:
+        """Int64 [B, N] and [B, S]: hit_turn and turns, renumbered by what they say about ships.
+
+        Each turn with a sinking has a number of its own, and all turns between two of them have one
+        number, in the order of time. 0 stays 0.
+        """
+        is_first = (self.turns[:, :, None] == self.turns[:, None, :]).int().argmax(2)
+        is_first = is_first == torch.arange(self.turns.shape[1])
+        sank = torch.where(is_first & (self.turns > 0), self.turns, torch.iinfo(torch.int16).max)
+
+        def ranks(turn: Tensor) -> Tensor:
+            earlier = (sank[:, None, :] < turn[:, :, None]).sum(2)
+            is_sinking = (sank[:, None, :] == turn[:, :, None]).any(2)
+            return torch.where(turn > 0, 2 * earlier + 1 + is_sinking, 0)
+
+        return ranks(self.hit_turn), ranks(self.turns)
 
     def slot_of_placement(self, cells: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """The slot that each placement of a ship would fill, and how many ships fill each slot.

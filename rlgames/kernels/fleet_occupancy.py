@@ -1,6 +1,8 @@
-"""The probability that each cell has a ship, over all layouts that agree with hits and misses.
+"""The probability that each cell has a ship, over all layouts that agree with what was seen.
 
-Placements, words and sets of hits are those of fleet_counts.
+Placements, words and sets of hits are those of fleet_counts. With announced sinkings, a placement
+was completed at the latest of its hits, so each ship has a set of possible placements: those that
+were completed when it sank, or, while it is afloat, those that are not completed.
 """
 
 from typing import NamedTuple
@@ -24,13 +26,14 @@ Floats = NDArray[np.float64]
 
 class FleetTables(NamedTuple):
     """What all positions share. placements: [W], the bits in use. on_cell: [N, W], the placements
-    on each cell. cells: [64 W, longest ship], those of each placement, then -1. fleet: [types], the
-    ships of each type. radix: [types], the place value of a type in the code of a set of ships."""
+    on each cell. cells: [64 W, longest ship], those of each placement, then -1. max_ships: [types],
+    the most ships of each type. radix: [types], the place value of a type in the code of a set of
+    ships."""
 
     placements: Words
     on_cell: Words
     cells: Ints
-    fleet: Ints
+    max_ships: Ints
     radix: Ints
 
 
@@ -77,6 +80,25 @@ def set_position(
 
 
 @compiled
+def keep_sinkings(
+    hit_turn: Ints, sunk_turn: Ints, tables: FleetTables, position: Position, stack: Stack
+) -> None:
+    """Keep the placements of each type that were completed in its turn, int64 [types]; 0: those
+    that are not completed. hit_turn: int64 [N], 0 for no hit."""
+    available = stack.available[0]
+    for placement in range(tables.cells.shape[0]):
+        completed = np.int64(0)
+        for cell in tables.cells[placement]:
+            if cell >= 0 and hit_turn[cell] == 0:
+                completed = np.int64(0)
+                break
+            if cell >= 0:
+                completed = max(completed, hit_turn[cell])
+        if completed != sunk_turn[position.types[placement]]:
+            available[placement // 64] &= ~(ONE << np.uint64(placement % 64))
+
+
+@compiled
 def set_sizes(
     num_hits: np.int64, tables: FleetTables, position: Position, stack: Stack, estimate: Estimate
 ) -> None:
@@ -101,15 +123,26 @@ def set_sizes(
 
 @compiled
 def estimate_steps(
-    num_hits: np.int64, tables: FleetTables, position: Position, stack: Stack, estimate: Estimate
+    num_hits: np.int64,
+    fleet: Ints,
+    tables: FleetTables,
+    position: Position,
+    stack: Stack,
+    estimate: Estimate,
 ) -> np.float64:
-    """About in how many ways all ships but two can be placed, if they could meet."""
+    """About in how many ways all ships but two of a fleet, int64 [types], can be placed, if they
+    could meet. -1 if some ship cannot be placed."""
+    fleet_code = np.int64(0)
+    for kind in range(fleet.shape[0]):
+        if fleet[kind] and not estimate.sizes[kind]:
+            return np.float64(-1.0)
+        fleet_code += fleet[kind] * tables.radix[kind]
     num_ships = stack.ships.shape[0]
     ways, left = estimate.ways, stack.ships[num_ships - 1]
-    for code in range(ways.shape[0]):
+    for code in range(fleet_code + 1):
         total = np.int64(0)
         for kind in range(left.shape[0]):
-            left[kind] = (code // tables.radix[kind]) % (tables.fleet[kind] + 1)
+            left[kind] = (code // tables.radix[kind]) % (tables.max_ships[kind] + 1)
             total += left[kind]
         ways[code] = 1.0 if total < 3 else 0.0
         if total < 3:
@@ -121,40 +154,55 @@ def estimate_steps(
         else:
             smallest = next_type(left, position.order)
             ways[code] = estimate.sizes[smallest] * ways[code - tables.radix[smallest]]
-    return np.float64(ways[-1])
+    return np.float64(ways[fleet_code])
 
 
 @compiled
 def write_occupancy(
     shot: Bools,
     hit: Bools,
+    hit_turn: Ints,
+    sunk_turn: Ints,
+    fleets: Ints,
     tables: FleetTables,
     position: Position,
     stack: Stack,
     estimate: Estimate,
     counts: Ints,
     max_steps: int,
+    totals: Ints,
     occupancy: Floats,
 ) -> None:
-    """For bool [B, N] twice, float64 [B, N]: the share of the layouts that have a ship on each
-    cell. NaN in rows with more than about max_steps ways to place all ships but two, and in those
-    that no layout agrees with."""
+    """Write how many layouts agree, int64 [B], and in how many of them each cell has a ship, as a
+    fraction, float64 [B, N]. Both are -1 in rows with more than about max_steps ways to place all
+    ships but two, and 0 in those that no layout agrees with.
+
+    shot, hit: bool [B, N]. fleets: int64 [B, types], the ships of each type. hit_turn, sunk_turn:
+    int64 [B, N] and [B, types], see keep_sinkings; both [B, 0] where nothing is announced.
+    """
     for row in range(shot.shape[0]):
-        occupancy[row] = np.nan
+        totals[row], occupancy[row] = -1, -1.0
         num_hits = set_position(shot[row], hit[row], tables, position, stack)
         if num_hits < 0:
             continue
+        if sunk_turn.shape[1]:
+            keep_sinkings(hit_turn[row], sunk_turn[row], tables, position, stack)
         set_sizes(num_hits, tables, position, stack, estimate)
-        if estimate_steps(num_hits, tables, position, stack, estimate) > max_steps:
+        steps = estimate_steps(num_hits, fleets[row], tables, position, stack, estimate)
+        if steps > max_steps:
+            continue
+        totals[row], occupancy[row] = 0, 0.0
+        if steps < 0:
             continue
         counts[:] = 0
         stack.totals[:] = 0
-        for kind in range(tables.fleet.shape[0]):
-            stack.ships[0, kind] = tables.fleet[kind]
+        for kind in range(fleets.shape[1]):
+            stack.ships[0, kind] = fleets[row, kind]
         total = count_layouts(position, stack, counts, max_steps)
-        if total <= 0:
+        totals[row] = total
+        if total < 0:
+            occupancy[row] = -1.0
             continue
-        occupancy[row] = 0.0
         for placement in range(counts.shape[0]):
             if counts[placement]:
                 for cell in tables.cells[placement]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
 
+from rlgames.games.battleship import Battleship
 from rlgames.games.fleets import FleetGame
 from rlgames.games.game import Game
 from rlgames.players.player import Player
@@ -84,14 +86,20 @@ class Density(BattleshipBot):
 
     samples: layouts sampled for each position where they are neither listed nor counted. steps: a
     position is counted while there are at most this many ways to place all ships but two; 0: never.
-    Positions with announced sinkings are not counted.
+    miss_weight: with several shots per turn, the weight of the probability given that the cells
+    chosen before in the same turn are misses, where it is known; that of the probability without
+    them is 1 - miss_weight. Cells that are likely together are then not shot at in one turn.
     """
 
     name = "density"
 
-    def __init__(self, game: Game[Any], samples: int, steps: int = 0) -> None:
+    def __init__(
+        self, game: Game[Any], samples: int, steps: int = 0, miss_weight: float = 0.0
+    ) -> None:
         super().__init__(game)
         self.samples, self.steps = samples, steps
+        self.miss_weight = miss_weight
+        self._spreads_shots = miss_weight > 0 and isinstance(game, Battleship) and game.shots > 1
         self.deterministic = self.game.posterior.exact
         # What was counted is kept, and how often it was; processes would not share it.
         self.is_stateful = not self.deterministic and steps > 0
@@ -105,6 +113,32 @@ class Density(BattleshipBot):
         if bool(sampled.any()):
             result[sampled] = self.game.occupancy(state[sampled], self.samples, generator)
         self._num_exact += len(state) - int(sampled.sum())
+        return self._spread(state, result) if self._spreads_shots else result
+
+    def _spread(self, state: Any, occupancy: Tensor) -> Tensor:
+        """Float32 [B, N]: the priority with miss_weight; with aim=joint, 1 for the best cells."""
+        assert isinstance(self.game, Battleship)
+        if self.game.sequential:
+            return self._given_misses(state, occupancy, state.aimed)
+        chosen = torch.zeros_like(state.shot)
+        for _ in range(self.game.shots):
+            priority = self._given_misses(state, occupancy, chosen)
+            best = priority.masked_fill(state.shot | chosen, -1.0).argmax(1, keepdim=True)
+            chosen = chosen.scatter(1, best, True)
+        return chosen.float()
+
+    def _given_misses(self, state: Any, occupancy: Tensor, chosen: Tensor) -> Tensor:
+        """The probabilities of ships, mixed with those given that the chosen cells are misses."""
+        rows = chosen.any(1).nonzero()[:, 0]
+        if not len(rows):
+            return occupancy
+        shot = state.shot[rows] | chosen[rows]
+        missed = self.game.exact_occupancy(replace(state[rows], shot=shot), self.steps)
+        # Some layout agrees with the hits, but none may agree with the misses.
+        is_known = ~missed.isnan().any(1, keepdim=True) & (missed.sum(1, keepdim=True) > 0)
+        mixed = torch.lerp(occupancy[rows], missed, self.miss_weight)
+        result = occupancy.clone()
+        result[rows] = torch.where(is_known, mixed, occupancy[rows])
         return result
 
     def statistics(self) -> dict[str, float]:

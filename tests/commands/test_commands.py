@@ -278,6 +278,7 @@ PLAYERS = [
     ["player=hunt_target", "game=battleship", "board=6", "ships=[3,2]"],
     ["player=density", "game=battleship", "board=5", "ships=[3,2]"],
     ["player=density", "game=battleship", "board=5", "ships=[3,2]", "player.steps=0"],
+    ["player=density_rollout", "game=salvo", "board=3", "ships=[2,2]", "player.next_cells=1"],
     ["player=exact", "game=salvo", "board=3", "ships=[2]", "shots=1"],
     ["player=exact", "game=2048", "board=2"],
     ["player=exact", "game=connect4", "rows=4", "columns=4", "player.move_positions=1000"],

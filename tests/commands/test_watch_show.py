@@ -88,7 +88,10 @@ def test_a_directory_of_runs_is_answered_with_the_newest(run, typed, tmp_path):
     assert "as in: rlgames watch outputs/a, or with player=random game=" in typed("watch").stderr
     assert "did you mean outputs?" in typed(*random, "opponent=outputz").stderr
     listed = typed(*random, "opponent=nobody").stderr
-    assert "corner, density, exact, human, hunt_target, random, win_or_block" in listed
+    assert (
+        "corner, density, density_rollout, exact, human, hunt_target, random, win_or_block"
+        in listed
+    )
 
 
 def test_a_position_as_json(run, typed):

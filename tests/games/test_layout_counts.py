@@ -8,7 +8,9 @@ from helpers import check_uncompiled
 from rlgames.games.battleship import Battleship
 from rlgames.games.layout_counts import LayoutCounter
 from rlgames.games.layouts import enumerate_layouts
+from rlgames.games.sinkings import Sinkings, SinkingSlots
 from rlgames.players.battleship_bots import Density
+from rlgames.sampling import sample_uniform
 
 FLEETS = [
     (1, 9, [2, 2, 1]),
@@ -34,7 +36,7 @@ def check_positions(fleet, count):
         shots.append(shot)
         hits.append(hit)
         expected.append(layouts[((layouts & shot) == hit).all(1)].mean(0))
-    occupancy = counter.occupancy(np.array(shots), np.array(hits), 10**9)
+    occupancy, _ = counter.occupancy(np.array(shots), np.array(hits), 10**9)
     assert occupancy == pytest.approx(np.array(expected), abs=1e-12)
 
 
@@ -53,16 +55,18 @@ def test_impossible_positions_and_too_long_counts_give_nan():
     counter = LayoutCounter(4, 4, [3, 2])
     none, all_cells = np.zeros((1, 16), bool), np.ones((1, 16), bool)
     shot = np.concatenate([none, all_cells, none])
-    occupancy = counter.occupancy(shot, np.zeros((3, 16), bool), 10**9)
+    occupancy, total = counter.occupancy(shot, np.zeros((3, 16), bool), 10**9)
     assert np.isnan(occupancy).all(1).tolist() == [False, True, False]
-    assert np.isnan(counter.occupancy(none, none, 0)).all()
+    assert np.isnan(total).tolist() == [False, True, False]
+    assert np.isnan(counter.occupancy(none, none, 0)[0]).all()
 
 
 @pytest.mark.slow
 def test_the_first_shot_of_the_classic_fleet():
     """The likeliest cells are the four in the middle; all ships have 17 cells."""
     nothing = np.zeros((1, 100), bool)
-    occupancy = LayoutCounter(10, 10, [5, 4, 3, 3, 2]).occupancy(nothing, nothing, 5_000_000)[0]
+    counter = LayoutCounter(10, 10, [5, 4, 3, 3, 2])
+    occupancy = counter.occupancy(nothing, nothing, 5_000_000)[0][0]
     assert occupancy.sum() == pytest.approx(17)
     assert occupancy.max() == pytest.approx(0.2135993641754119)
     board = occupancy.reshape(10, 10)
@@ -75,7 +79,7 @@ import numpy as np
 from rlgames.games.layout_counts import LayoutCounter
 shot = np.arange(16)[None] % 5 == 1
 hit = np.arange(16)[None] == 6
-print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6).tolist())
+print(LayoutCounter(4, 4, [3, 2, 2]).occupancy(shot, hit, 10**6)[0].tolist())
 """
 
 
@@ -100,9 +104,46 @@ def test_density_says_whether_it_counted(steps, share):
     assert (priority - exact).abs().max() < (1e-6 if steps else 0.4)
 
 
-def test_density_samples_where_sinkings_are_announced():
+@pytest.mark.parametrize("shots", [1, 3])
+@pytest.mark.parametrize("fleet", FLEETS)
+def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
+    """Random games, with ships named and not: each sunk ship was completed when it sank."""
+    rows, columns, ships = fleet
+    game = Battleship(rows, columns, ships, shots, aim="sequential", show=["sunk"])
+    layouts = game.fleet.layouts
+    counters = {names: LayoutCounter(rows, columns, ships, True) for names in (True, False)}
+    rng = torch.Generator().manual_seed(shots)
+    state = game.initial(30, rng)
+    has_excluded = False
+    for _ in range(rows * columns - 1):
+        state = game.step(state, sample_uniform(game.legal_action_mask(state), rng), rng)
+        shot, hit, sinkings = state.shot, state.hit, game.sinkings(state)
+        agrees = ((layouts[None] > 0) & shot[:, None]).eq(hit[:, None]).all(2)
+        for names_length, counter in counters.items():
+            slots = SinkingSlots(ships, names_length)
+            ordered = sinkings.turns
+            if not names_length:  # slots of one group are filled in the order of the sinkings
+                last = torch.where(ordered == 0, 10**4, ordered).sort(1).values
+                ordered = torch.where(last == 10**4, 0, last).to(torch.int16)
+            seen = Sinkings(slots, sinkings.hit_turn, ordered)
+            expected = torch.zeros(shot.shape, dtype=torch.float64)
+            count = []
+            for row in range(len(shot)):
+                agreeing = layouts[agrees[row]]
+                history = seen[torch.full((len(agreeing),), row)]
+                possible = agreeing[history.agree(agreeing)]
+                count.append(len(possible))
+                has_excluded |= len(possible) < len(agreeing)
+                expected[row] = (possible > 0).double().mean(0)
+            found, total = counter.occupancy(shot.numpy(), hit.numpy(), 10**9, seen)
+            assert total.tolist() == count
+            assert found == pytest.approx(expected.numpy(), abs=1e-12)
+    assert has_excluded == (len(ships) > 1)
+
+
+def test_density_counts_where_sinkings_are_announced():
     game = Battleship(6, 6, [3, 2, 2], 1, show=["sunk"])
     player = Density(game, 60, 10**6)
     state = game.initial(2, torch.Generator().manual_seed(0))
     player.choose(state, torch.Generator().manual_seed(1))
-    assert player.statistics() == {"exact_moves": 0.0}
+    assert player.statistics() == {"exact_moves": 1.0}

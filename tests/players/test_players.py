@@ -164,6 +164,36 @@ def test_density_on_listed_layouts_shoots_at_the_likeliest_cell():
         assert int(count[action[row]]) == int(count.max())
 
 
+@pytest.mark.parametrize("aim", ["joint", "sequential"])
+def test_density_spreads_the_shots_of_a_turn(aim):
+    """The second cell is chosen given that the first one is a miss, as far as weight says."""
+    game = Battleship(4, 4, [3, 2], 2, aim=aim)
+    layouts, weight = game.layouts(), 0.7
+    player = Density(game, 1, miss_weight=weight)
+    state = game.initial(8, rng(4))
+    differs = False
+    while not bool(state.done.all()):
+        before = state
+        for _ in range(2 if aim == "sequential" else 1):
+            state = game.apply_action(state, player.choose(game.public(state), rng()))
+        for row in (~before.done).nonzero()[:, 0].tolist():
+            shot, hit = before.shot[row], before.hit[row]
+            agree = layouts[((layouts & shot) == hit).all(1)]
+            p = agree.float().mean(0).masked_fill(shot, -1)
+            first = int(p.argmax())
+            missed = agree[~agree[:, first]]
+            second = p.lerp(missed.float().mean(0), weight) if len(missed) else p.clone()
+            second[shot] = second[first] = -1
+            new = state.shot[row] & ~shot
+            assert bool(new[first])
+            others = new.nonzero()[:, 0].tolist()
+            others.remove(first)
+            assert all(float(second[cell]) >= float(second.max()) - 1e-6 for cell in others)
+            p[first] = -1
+            differs |= bool((p[others] < p.max()).any())
+    assert differs
+
+
 def test_density_needs_about_as_many_shots_with_samples_as_with_all_layouts():
     exact, sampled = Battleship(5, 5, [3, 2]), Battleship(5, 5, [3, 2])
     sampled.posterior._listed, sampled.posterior.exact = None, False

@@ -33,6 +33,15 @@ class DensityConfig:
     name: str = "density"
     samples: int = key(60, 1, 1_000_000)
     steps: int = key(5_000_000, 0, 10**12)
+    miss_weight: float = key(0.0, 0, 1)
+
+
+@dataclass
+class DensityRolloutConfig(DensityConfig):
+    name: str = "density_rollout"
+    miss_weight: float = key(0.4, 0, 1)
+    layouts: int = key(10_000, 1, 1_000_000)
+    next_cells: int = key(3, 1, 100)
 
 
 @dataclass
@@ -73,6 +82,7 @@ PLAYERS = {
     "corner": Part(CornerConfig, "rlgames.players.scripted:Corner"),
     "hunt_target": Part(HuntTargetConfig, "rlgames.players.battleship_bots:HuntTarget"),
     "density": Part(DensityConfig, "rlgames.players.battleship_bots:Density"),
+    "density_rollout": Part(DensityRolloutConfig, "rlgames.players.density_rollout:DensityRollout"),
     "exact": Part(ExactConfig, "rlgames.players.exact:exact_player"),
     "human": Part(HumanConfig, "rlgames.players.human:Human"),
     "run": Part(RunPlayerConfig),

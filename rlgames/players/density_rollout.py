@@ -1,0 +1,100 @@
+"""A scripted player of battleship that looks ahead where few layouts are left."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.game import Game
+from rlgames.games.layout_counts import MAX_MEMO, WORD, Bools, position_keys
+from rlgames.games.sinkings import Sinkings
+from rlgames.players.battleship_bots import Density
+
+MAX_CELLS = 128
+"""Sets of cells are two words."""
+
+
+class DensityRollout(Density):
+    """Plays as density; where few layouts are left, it chooses the turn after which density needs
+    the fewest turns, mean over these layouts (Tesauro and Galperin 1996).
+
+    layouts: the most layouts with which it looks ahead. next_cells: it compares the likeliest cells
+    and all turns with one of them replaced by one of this many next likeliest cells.
+    """
+
+    name = "density_rollout"
+
+    def __init__(
+        self,
+        game: Game[Any],
+        samples: int,
+        steps: int = 0,
+        miss_weight: float = 0.0,
+        layouts: int = 10_000,
+        next_cells: int = 3,
+    ) -> None:
+        super().__init__(game, samples, steps, miss_weight)
+        if not isinstance(game, Battleship):
+            raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
+        if game.num_cells > MAX_CELLS:
+            raise ValueError(
+                f"{self.name} plays boards of at most {MAX_CELLS} cells, not {game.num_cells}"
+            )
+        self._shots, self._ship_cells = game.shots, game.ship_cells
+        self._max_layouts, self._next_cells = layouts, next_cells
+        self._counter = game.layout_counter("sunk" in game.show)
+        self._memo: OrderedDict[bytes, Bools] = OrderedDict()
+        self._arrays: Any = None
+
+    def priority(self, state: Any, rng: torch.Generator) -> Tensor:
+        result = super().priority(state, rng)
+        _, total = self.game.count_layouts(state, self.steps)
+        few = ((total > 1) & (total <= self._max_layouts)).nonzero()[:, 0]
+        if not len(few):
+            return result
+        shot, hit = (field.cpu().numpy() for field in self.game.shots_and_hits(state[few]))
+        sinkings = self.game.sinkings(state[few])
+        sinkings = None if sinkings is None else sinkings.cpu()
+        for place, key in enumerate(position_keys(shot, hit, sinkings)):
+            row = slice(place, place + 1)
+            if key not in self._memo:
+                announced = None if sinkings is None else sinkings[row]
+                self._memo[key] = self._best_turn(shot[row], hit[row], announced)
+            result[few[place]] = torch.from_numpy(self._memo[key]).to(result)
+        while len(self._memo) > MAX_MEMO:
+            self._memo.popitem(last=False)
+        return result
+
+    def _best_turn(self, shot: Bools, hit: Bools, sinkings: Sinkings | None) -> Bools:
+        """Bool [N]: the cells of the best turn on one board, bool [1, N] twice."""
+        from rlgames.kernels.fleet_rollouts import choose_turn
+
+        if self._arrays is None:
+            self._arrays = self._make_arrays()
+        layouts, room, turn = self._arrays
+        count = self._counter.write_list(shot, hit, sinkings, layouts)
+        room.frames[0] = 0, count, self._ship_cells - hit.sum()
+        free = np.zeros(MAX_CELLS, bool)
+        free[: shot.shape[1]] = ~shot[0]
+        room.free[0] = np.packbits(free, bitorder="little").view(np.uint64)
+        choose_turn(layouts, room, np.int64(0), self._shots, turn)
+        cells = np.unpackbits(turn.view(np.uint8), bitorder="little")
+        return cells[: shot.shape[1]].astype(bool)
+
+    def _make_arrays(self) -> tuple[Any, Any, Any]:
+        """What the kernel reads and writes."""
+        from rlgames.kernels.fleet_rollouts import Room
+
+        rows = self._max_layouts + 2
+        room = Room(
+            frames=np.zeros((rows, 3), np.int64),
+            free=np.zeros((rows, MAX_CELLS // WORD), np.uint64),
+            counts=np.zeros(MAX_CELLS, np.int64),
+            order=np.zeros(self._shots + self._next_cells, np.int64),
+        )
+        return self._counter.make_list(self._max_layouts), room, np.zeros(2, np.uint64)

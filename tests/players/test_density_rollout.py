@@ -1,0 +1,140 @@
+"""density_rollout: exact values over all layouts that agree, never worse than density."""
+
+import numpy as np
+import pytest
+from helpers import check_uncompiled, rng
+
+from rlgames.games.battleship import Battleship
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.players.battleship_bots import Density
+from rlgames.players.density_rollout import DensityRollout
+from rlgames.sampling import sample_uniform
+from rlgames.search.rollout import Rollouts, RolloutSettings
+
+GAMES = {
+    "line": Battleship(1, 9, [2, 3, 2], 1),
+    "board": Battleship(4, 4, [3, 2], 1),
+    "sunk": Battleship(1, 9, [2, 3, 2], 1, show=["sunk"]),
+    "sunk_board": Battleship(4, 4, [2, 2], 1, show=["sunk"]),
+    "salvo": Battleship(4, 4, [3, 2], 2),
+    "sequential": Battleship(4, 4, [3, 2], 2, aim="sequential"),
+    "sunk_salvo": Battleship(1, 10, [2, 3, 2], 3, show=["sunk"]),
+}
+ONE_SHOT = ("line", "board", "sunk", "sunk_board")
+STEPS = 10**6
+
+
+def mean_turns(game, player):
+    """Over all layouts."""
+    state, probability = game.openings(10_000)
+    while not bool(state.done.all()):
+        state = game.apply_action(state, player.choose(game.public(state), rng()))
+    return float((state.turn * probability).sum())
+
+
+def random_positions(game, plies, batch=12):
+    state = game.initial(batch, rng(plies))
+    for _ in range(plies):
+        state = game.step(state, sample_uniform(game.legal_action_mask(state), rng(1)), rng())
+    return state[(~state.done).nonzero()[:, 0]]
+
+
+def seen(game, state):
+    shot, hit = (field.numpy() for field in game.shots_and_hits(state))
+    return shot, hit, game.sinkings(state)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_lists_are_all_layouts_that_agree(name):
+    game = GAMES[name]
+    counter = game.layout_counter("sunk" in game.show)
+    layouts = counter.make_list(10_000)
+    for plies in range(0, 5, 2):
+        state = random_positions(game, plies)
+        shot, hit, sinkings = seen(game, state)
+        agree = game.agreeing_layouts(state)
+        for row in range(len(state)):
+            one = slice(row, row + 1)
+            announced = None if sinkings is None else sinkings[one]
+            count = counter.write_list(shot[one], hit[one], announced, layouts)
+            bits = np.unpackbits(layouts.cells[:count].view(np.uint8), axis=1, bitorder="little")[
+                :, : game.num_cells
+            ]
+            expected = game.layouts()[agree[row]].numpy()
+            assert sorted(map(bytes, bits)) == sorted(map(bytes, expected.astype(np.uint8)))
+
+
+def test_a_list_without_room_for_all_layouts():
+    game = GAMES["board"]
+    nothing = np.zeros((1, 16), bool)
+    counter = game.layout_counter(False)
+    assert counter.write_list(nothing, nothing, None, counter.make_list(10)) == -1
+
+
+@pytest.mark.parametrize("name", ONE_SHOT)
+def test_turns_are_those_of_rollouts_over_all_layouts(name):
+    """Against search=rollout around density, which plays every layout to the end."""
+    game = GAMES[name]
+    rollouts = Rollouts(game, Density(game, 1), RolloutSettings())
+    player = DensityRollout(game, 1, STEPS, next_cells=100)
+    for plies in (0, 2, 4):
+        state = game.public(random_positions(game, plies))
+        q = rollouts.search(state, rng()).q  # 0.999 for the best, also where several are
+        shot, hit, sinkings = seen(game, state)
+        for row in range(len(state)):
+            one = slice(row, row + 1)
+            announced = None if sinkings is None else sinkings[one]
+            turn = player._best_turn(shot[one], hit[one], announced)
+            assert turn.sum() == 1
+            assert float(q[row, turn.argmax()]) == pytest.approx(float(q[row].max()), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_it_needs_at_most_as_many_turns_as_density(name):
+    game = GAMES[name]
+    density = mean_turns(game, Density(game, 1))
+    ahead = mean_turns(game, DensityRollout(game, 1, STEPS))
+    assert ahead <= density + 1e-9
+    never = mean_turns(game, DensityRollout(game, 1, STEPS, layouts=1))
+    assert never == pytest.approx(density)
+
+
+def test_it_looks_ahead_from_a_number_of_layouts_on():
+    game = Battleship(6, 6, [3, 2, 2], 1)
+    player = DensityRollout(game, 60, STEPS, layouts=500)
+    assert not game.posterior.exact
+    state = game.initial(40, rng())
+    while not bool(state.done.all()):
+        state = game.apply_action(state, player.choose(game.public(state), rng()))
+    assert player.statistics() == {"exact_moves": 1.0}
+    assert player._memo
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (SalvoDuel(4, 4, [2]), "plays battleship and salvo"),
+        (KInARow(3, 3, 3, gravity=False), "plays battleship and salvo"),
+        (Battleship(12, 12, [3], 1), "at most 128 cells"),
+    ],
+)
+def test_other_games_are_refused(game, message):
+    with pytest.raises(ValueError, match=message):
+        DensityRollout(game, 60, STEPS)
+
+
+UNCOMPILED = """
+from rlgames.games.battleship import Battleship
+from rlgames.players.density_rollout import DensityRollout
+import torch
+for show in ([], ["sunk"]):
+    game = Battleship(3, 3, [2, 2], 1, show=show)
+    state = game.initial(1, torch.Generator().manual_seed(1))
+    state = game.apply_action(state, torch.tensor([4]))
+    print(DensityRollout(game, 1, 10**6).priority(state, torch.Generator()).tolist())
+"""
+
+
+def test_uncompiled_kernels_choose_the_same_turns():
+    check_uncompiled(UNCOMPILED)
