@@ -25,6 +25,7 @@ from rlgames.search.compiled_lines import LineEvaluator, LineSearch, has_kernel
 from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.playout import in_row_order, play_on
+from rlgames.search.proven import prefer_proven
 from rlgames.search.search import Search, SearchResult
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
@@ -57,6 +58,9 @@ class MctsSettings:
     temperature: of an agent's probabilities, softmax(scores ÷ temperature).
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
     discount: per turn, of the value head's estimates.
+    solve: back up proven outcomes, see solve_parents in kernels/tree_search.py: simulations no
+        longer take actions that are proven to lose, and the search chooses an action that is proven
+        to win. For games for two seats without chance or hidden information; not by rule=gumbel.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
     max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.
@@ -84,6 +88,7 @@ class MctsSettings:
     c_scale: float = 0.1
     value_scale: float = 1.0
     discount: float = 1.0
+    solve: bool = False
 
 
 class Mcts(Search):
@@ -111,6 +116,8 @@ class Mcts(Search):
                 "search.rule=gumbel has its own noise, search.gumbel_scale; "
                 "use search.dirichlet_fraction=0"
             )
+        if settings.solve and settings.rule == "gumbel":
+            raise ValueError("search.solve=true needs search.rule=puct or dedieu_amar, not gumbel")
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
@@ -125,6 +132,11 @@ class Mcts(Search):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
+        if settings.solve and (has_chance or self.utility.value != "outcome"):
+            raise ValueError(
+                "search.solve=true needs a game for two seats without chance or hidden "
+                f"information, not {game.spec.name}"
+            )
         self._evaluator: LineEvaluator | None = None
         if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
             assert isinstance(player, Agent)
@@ -169,22 +181,26 @@ class Mcts(Search):
         q = torch.where(visits > 0, q, 0.0)
         count, total = visits.sum(1), tree.value_sums[:trees].sum(1) * tree.sign[:trees]
         policy, action = visits / count[:, None], (visits + q).argmax(1)
+        value = total.to(device) / count
         if settings.rule == "gumbel":
             policy, action = (each.to(device) for each in tree.improved_policy())
-        return SearchResult(visits, q, policy, action, total.to(device) / count)
+        result = SearchResult(visits, q, policy, action, value)
+        return prefer_proven(tree, result) if settings.solve else result
 
     def _line_search(self, roots: State, bounds: tuple[float, float]) -> LineSearch | None:
         """The search that a kernel makes of these positions, with expanded roots, if it can."""
         if self._evaluator is None or roots.done.device.type != "cpu":
             return None
-        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions)
+        actions, solves = self.game.spec.actions, self.settings.solve
+        tree = SearchTree(len(roots), self._max_nodes, actions, solves=solves)
         return LineSearch(self._evaluator, self.settings, tree, roots, bounds)
 
     def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
         """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
         of these for the seats to move, or 0."""
         stored = roots if self._keeps_positions else None
-        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
+        actions, solves = self.game.spec.actions, self.settings.solve
+        tree = SearchTree(len(roots), self._max_nodes, actions, stored, solves)
         return tree, self._expand(tree, torch.arange(len(roots)), roots)
 
     def _plan_roots(
@@ -244,6 +260,8 @@ class Mcts(Search):
             outcome = game.outcome(before, action, state)
             node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
             at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
+            if settings.solve:
+                is_done = is_done | ~tree.solved_values(node).isnan()
             new = (is_new | at_limit) & ~is_done
             if new.any():
                 value = self._expand(tree, node[new], state[new.to(device)])
@@ -254,9 +272,15 @@ class Mcts(Search):
             if ended.all():
                 break
             simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
-        value = self._evaluate(start, in_row_order(finished), leaf_value, gains, rng)
-        tree.back_up(end, value.cpu())
-        return value.cpu()
+        leaf = in_row_order(finished)
+        value = self._evaluate(start, leaf, leaf_value, gains, rng).cpu()
+        if settings.solve:
+            proven = tree.solved_values(end)
+            value = torch.where(proven.isnan(), value, proven)
+        tree.back_up(end, value)
+        if settings.solve:
+            tree.solve(end[leaf.done.cpu()], value[leaf.done.cpu()])
+        return value
 
     def _sample_opponents(
         self, state: State, own_seat: Tensor, action: Tensor, rng: torch.Generator
