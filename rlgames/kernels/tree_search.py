@@ -115,25 +115,28 @@ def best_action(
 @jit()
 def use_solved(
     solved: Outcomes,
+    node: int,
     prior: Floats,
     low: float,
     high: float,
     sign: float,
     q: Floats,
     allowed: Floats,
-) -> None:
-    """Correct q [A] of one node by what is proven, and fill allowed [A] with its priors: minus
+) -> Floats:
+    """Correct q [A] of one node by what is proven; returns its priors [A], in `allowed` minus
     infinity also for actions that are proven to lose, unless all are."""
+    if len(solved) == 0:
+        return prior
     has_hope = False
     for action in range(len(prior)):
         allowed[action] = prior[action]
-        if solved[action] != UNSOLVED:
-            q[action] = normalized(float(solved[action]), low, high, sign)
-            if solved[action] * sign < 0:
+        outcome = int(solved[node, action])
+        if outcome != UNSOLVED:
+            q[action] = normalized(float(outcome), low, high, sign)
+            if outcome * sign < 0:
                 allowed[action] = -np.inf
         has_hope = has_hope or allowed[action] > -np.inf
-    if not has_hope:
-        allowed[:] = prior
+    return allowed if has_hope else prior
 
 
 @jit()
@@ -204,20 +207,14 @@ def descend(
     for row in range(len(start)):
         node = start[row]
         while True:
-            own, visits, sums, waits = (
-                prior[node],
-                visit_counts[node],
-                value_sums[node],
-                pending[node],
-            )
+            own, visits = prior[node], visit_counts[node]
+            sums, waits = value_sums[node], pending[node]
             if rule == GUMBEL:
                 action = choose_by_plan(plan, node, own, visits, sums, waits, sign[node], q)
             else:
                 low, high = bounds[row, 0], bounds[row, 1]
                 q_values(visits, sums, low, high, sign[node], q)
-                if len(solved) > 0:
-                    use_solved(solved[node], own, low, high, sign[node], q, allowed)
-                    own = allowed
+                own = use_solved(solved, node, own, low, high, sign[node], q, allowed)
                 action = best_action(own, visits, waits, q, c_puct, rule == PUCT)
             waits[action] += 1
             edge[row] = node * actions + action

@@ -61,6 +61,8 @@ class MctsSettings:
     solve: back up proven outcomes, see solve_parents in kernels/tree_search.py: simulations no
         longer take actions that are proven to lose, and the search chooses an action that is proven
         to win. For games for two seats without chance or hidden information; not by rule=gumbel.
+    threads: search as many parts of the trees at once, where a kernel makes the whole search: see
+        LineSearch. Their number does not change the result.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
     max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.
@@ -89,6 +91,7 @@ class MctsSettings:
     value_scale: float = 1.0
     discount: float = 1.0
     solve: bool = False
+    threads: int = 1
 
 
 class Mcts(Search):
@@ -141,6 +144,11 @@ class Mcts(Search):
         if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
             assert isinstance(player, Agent)
             self._evaluator = LineEvaluator(game, player, settings)
+        elif settings.threads > 1:
+            raise ValueError(
+                f"search.threads={settings.threads} needs k in a row with search.leaf=value and "
+                "search.fixed_depth=false; use search.threads=1"
+            )
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
@@ -260,7 +268,7 @@ class Mcts(Search):
             outcome = game.outcome(before, action, state)
             node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
             at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
-            if settings.solve:
+            if settings.solve:  # a new tensor: this one may be the state's
                 is_done = is_done | ~tree.solved_values(node).isnan()
             new = (is_new | at_limit) & ~is_done
             if new.any():
@@ -274,12 +282,18 @@ class Mcts(Search):
             simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
         leaf = in_row_order(finished)
         value = self._evaluate(start, leaf, leaf_value, gains, rng).cpu()
-        if settings.solve:
-            proven = tree.solved_values(end)
-            value = torch.where(proven.isnan(), value, proven)
+        return self._back_up(tree, end, value, leaf.done.cpu())
+
+    def _back_up(self, tree: SearchTree, end: Tensor, value: Tensor, is_done: Tensor) -> Tensor:
+        """Back up the values of simulations and what finished games prove; returns the values,
+        exact where they are proven."""
+        if not self.settings.solve:
+            tree.back_up(end, value)
+            return value
+        proven = tree.solved_values(end)
+        value = torch.where(proven.isnan(), value, proven)
         tree.back_up(end, value)
-        if settings.solve:
-            tree.solve(end[leaf.done.cpu()], value[leaf.done.cpu()])
+        tree.solve(end[is_done], value[is_done])
         return value
 
     def _sample_opponents(
