@@ -253,9 +253,8 @@ class Mcts(Search):
         gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
         finished = []
         while True:
-            node, choice = tree.descend(
-                node, bounds[root[simulation]], settings.c_puct, settings.rule
-            )
+            low_high = bounds[root[simulation]]
+            node, choice = tree.descend(node, low_high, settings.c_puct, settings.rule)
             action = choice.to(device)
             state = state if tree.positions is None else tree.positions[node.to(device)]
             if self._samples_opponent:
@@ -267,9 +266,8 @@ class Mcts(Search):
                 gains[row] += self.utility.discounted_gain(start.turn[row], before, state)
             outcome = game.outcome(before, action, state)
             node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
-            at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
-            if settings.solve:  # a new tensor: this one may be the state's
-                is_done = is_done | ~tree.solved_values(node).isnan()
+            at_limit = tree.depth[node] >= self._max_depth
+            is_done = self._is_done(tree, node, state)
             new = (is_new | at_limit) & ~is_done
             if new.any():
                 value = self._expand(tree, node[new], state[new.to(device)])
@@ -283,6 +281,11 @@ class Mcts(Search):
         leaf = in_row_order(finished)
         value = self._evaluate(start, leaf, leaf_value, gains, rng).cpu()
         return self._back_up(tree, end, value, leaf.done.cpu())
+
+    def _is_done(self, tree: SearchTree, node: Tensor, state: State) -> Tensor:
+        """Bool [S], on the CPU: whether the game is over at nodes, or their outcome is proven."""
+        is_done = state.done.cpu()
+        return is_done | ~tree.solved_values(node).isnan() if self.settings.solve else is_done
 
     def _back_up(self, tree: SearchTree, end: Tensor, value: Tensor, is_done: Tensor) -> Tensor:
         """Back up the values of simulations and what finished games prove; returns the values,
