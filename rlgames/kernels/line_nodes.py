@@ -25,13 +25,12 @@ MAX_LOGIT = np.finfo(np.float32).max
 
 
 class TreeArrays(NamedTuple):
-    """The arrays of all nodes, see tree_search.py."""
+    """The arrays of all nodes, see tree_search.py. depth: int64 [N]."""
 
     prior: Floats
     visit_counts: Floats
     value_sums: Floats
     pending: Floats
-    solved: NDArray[np.int8]
     sign: Floats
     parent_edge: Integers
     is_expanded: Bools

@@ -23,13 +23,7 @@ from rlgames.kernels.line_nodes import (
 )
 from rlgames.kernels.mlp import forward
 from rlgames.kernels.random_lines import Rules
-from rlgames.kernels.tree_search import (
-    UNSOLVED,
-    back_up,
-    descend,
-    find_or_add_children,
-    solve_parents,
-)
+from rlgames.kernels.tree_search import back_up, descend, find_or_add_children
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -63,7 +57,6 @@ def find_children(
         tree.visit_counts,
         tree.value_sums,
         tree.pending,
-        tree.solved,
         tree.sign,
         tree.parent_edge,
         tree.is_expanded,
@@ -116,8 +109,6 @@ def run_round(
         batch.end[simulation] = node
         if boards.is_done[node]:
             batch.value[simulation] = boards.outcome[node]
-        elif solved_outcome(tree, node) != UNSOLVED:
-            batch.value[simulation] = solved_outcome(tree, node)
         elif batch.is_new[row] or tree.depth[node] >= max_depth:
             leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, simulation, leaves)
         else:
@@ -127,35 +118,12 @@ def run_round(
 
 
 @jit()
-def solved_outcome(tree: TreeArrays, node: int) -> int:
-    """The proven outcome of a node that is not a root, for seat 0, or UNSOLVED."""
-    if len(tree.solved) == 0:
-        return UNSOLVED
-    edge, actions = tree.parent_edge[node], tree.solved.shape[1]
-    return int(tree.solved[edge // actions, edge % actions])
-
-
-@jit()
-def finish_batch(
-    tree: TreeArrays, boards: Boards, batch: Batch, plan: GumbelPlan, size: int
-) -> None:
-    """Back up the values of the simulations of a batch, and what games that are over prove."""
+def finish_batch(tree: TreeArrays, batch: Batch, plan: GumbelPlan, size: int) -> None:
+    """Back up the values of the simulations of a batch."""
     end, value = batch.end[:size], batch.value[:size]
     if len(plan.raw_values) > 0:
         keep_first_values(plan.raw_values, tree.parent_edge, tree.prior.shape[1], end, value)
     back_up(tree.visit_counts, tree.value_sums, tree.parent_edge, end, value)
-    if len(tree.solved) > 0:
-        for node in end:
-            if boards.is_done[node]:
-                solve_parents(
-                    tree.solved,
-                    tree.prior,
-                    tree.sign,
-                    tree.parent_edge,
-                    tree.is_expanded,
-                    node,
-                    int(boards.outcome[node]),
-                )
 
 
 @jit()
@@ -213,7 +181,7 @@ def advance(
         leaves, is_evaluated = 0, False
         if live == 0:
             if num_batches > 0:
-                finish_batch(tree, boards, batch, selection.plan, trees * sizes[num_batches - 1])
+                finish_batch(tree, batch, selection.plan, trees * sizes[num_batches - 1])
             if num_batches == len(sizes):
                 break
             live = trees * sizes[num_batches]

@@ -6,8 +6,6 @@ Arrays of N nodes of all trees together, with A actions each; an edge is node * 
     0 is to move, otherwise -1. parent_edge: int64 [N], -1 for a root. depth: int64 [N], plies since
     the root. is_expanded: bool [N], descents continue here. keys: uint64 and children: int64, both
     [slots], a power of two: the hash table from edges with outcomes to nodes; free keys are 0.
-    solved: int8 [N, A], the proven outcome of an action for seat 0, or UNSOLVED; without rows if
-    the search proves nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +20,8 @@ DEDIEU_AMAR, PUCT, GUMBEL = 0, 1, 2
 RULES = {"dedieu_amar": DEDIEU_AMAR, "puct": PUCT, "gumbel": GUMBEL}
 """The rules that choose actions, by their names in MctsSettings."""
 
-UNSOLVED = 2
-
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
-Outcomes = NDArray[np.int8]
 
 
 @jit()
@@ -113,75 +108,11 @@ def best_action(
 
 
 @jit()
-def use_solved(
-    solved: Outcomes,
-    node: int,
-    prior: Floats,
-    low: float,
-    high: float,
-    sign: float,
-    q: Floats,
-    allowed: Floats,
-) -> Floats:
-    """Correct q [A] of one node by what is proven; returns its priors [A], in `allowed` minus
-    infinity also for actions that are proven to lose, unless all are."""
-    if len(solved) == 0:
-        return prior
-    has_hope = False
-    for action in range(len(prior)):
-        allowed[action] = prior[action]
-        outcome = int(solved[node, action])
-        if outcome != UNSOLVED:
-            q[action] = normalized(float(outcome), low, high, sign)
-            if outcome * sign < 0:
-                allowed[action] = -np.inf
-        has_hope = has_hope or allowed[action] > -np.inf
-    return allowed if has_hope else prior
-
-
-@jit()
-def solve_parents(
-    solved: Outcomes,
-    prior: Floats,
-    sign: Floats,
-    parent_edge: Integers,
-    is_expanded: NDArray[np.bool_],
-    node: int,
-    outcome: int,
-) -> None:
-    """Mark a node as proven, and every node above it that this decides: by an action that wins, or
-    because all legal actions are proven.
-
-    Simulations do not continue in nodes that are proven. Winands et al. 2008, "Monte-Carlo Tree
-    Search Solver", with draws.
-    """
-    actions = prior.shape[1]
-    while parent_edge[node] >= 0:
-        parent, action = parent_edge[node] // actions, parent_edge[node] % actions
-        if solved[parent, action] != UNSOLVED:
-            break
-        solved[parent, action] = outcome
-        is_expanded[node] = False
-        best, is_decided = -2, True
-        for other in range(actions):
-            if prior[parent, other] == -np.inf:
-                continue
-            if solved[parent, other] == UNSOLVED:
-                is_decided = False
-            else:
-                best = max(best, int(solved[parent, other] * sign[parent]))
-        if best < 1 and not is_decided:
-            break
-        node, outcome = parent, int(best * sign[parent])
-
-
-@jit()
 def descend(
     prior: Floats,
     visit_counts: Floats,
     value_sums: Floats,
     pending: Floats,
-    solved: Outcomes,
     sign: Floats,
     parent_edge: Integers,
     is_expanded: NDArray[np.bool_],
@@ -203,7 +134,7 @@ def descend(
     after the other; each sees those before it as pending visits.
     """
     actions = prior.shape[1]
-    q, allowed = np.empty(actions, np.float32), np.empty(actions, np.float32)
+    q = np.empty(actions, np.float32)
     for row in range(len(start)):
         node = start[row]
         while True:
@@ -212,9 +143,7 @@ def descend(
             if rule == GUMBEL:
                 action = choose_by_plan(plan, node, own, visits, sums, waits, sign[node], q)
             else:
-                low, high = bounds[row, 0], bounds[row, 1]
-                q_values(visits, sums, low, high, sign[node], q)
-                own = use_solved(solved, node, own, low, high, sign[node], q, allowed)
+                q_values(visits, sums, bounds[row, 0], bounds[row, 1], sign[node], q)
                 action = best_action(own, visits, waits, q, c_puct, rule == PUCT)
             waits[action] += 1
             edge[row] = node * actions + action

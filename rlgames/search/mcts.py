@@ -25,7 +25,6 @@ from rlgames.search.compiled_lines import LineEvaluator, LineSearch, has_kernel
 from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.playout import in_row_order, play_on
-from rlgames.search.proven import prefer_proven
 from rlgames.search.search import Search, SearchResult
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
@@ -58,9 +57,6 @@ class MctsSettings:
     temperature: of an agent's probabilities, softmax(scores ÷ temperature).
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
     discount: per turn, of the value head's estimates.
-    solve: back up proven outcomes, see solve_parents in kernels/tree_search.py: simulations no
-        longer take actions that are proven to lose, and the search chooses an action that is proven
-        to win. For games for two seats without chance or hidden information; not by rule=gumbel.
     threads: search as many parts of the trees at once, where a kernel makes the whole search: see
         LineSearch. Their number does not change the result.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
@@ -90,7 +86,6 @@ class MctsSettings:
     c_scale: float = 0.1
     value_scale: float = 1.0
     discount: float = 1.0
-    solve: bool = False
     threads: int = 1
 
 
@@ -119,8 +114,6 @@ class Mcts(Search):
                 "search.rule=gumbel has its own noise, search.gumbel_scale; "
                 "use search.dirichlet_fraction=0"
             )
-        if settings.solve and settings.rule == "gumbel":
-            raise ValueError("search.solve=true needs search.rule=puct or dedieu_amar, not gumbel")
         if isinstance(player, Agent):
             player = Agent(game, player.policy, Stochastic(settings.temperature))
         self.game, self.player, self.settings = game, player, settings
@@ -135,11 +128,6 @@ class Mcts(Search):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
-        if settings.solve and (has_chance or self.utility.value != "outcome"):
-            raise ValueError(
-                "search.solve=true needs a game for two seats without chance or hidden "
-                f"information, not {game.spec.name}"
-            )
         self._evaluator: LineEvaluator | None = None
         if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
             assert isinstance(player, Agent)
@@ -189,26 +177,22 @@ class Mcts(Search):
         q = torch.where(visits > 0, q, 0.0)
         count, total = visits.sum(1), tree.value_sums[:trees].sum(1) * tree.sign[:trees]
         policy, action = visits / count[:, None], (visits + q).argmax(1)
-        value = total.to(device) / count
         if settings.rule == "gumbel":
             policy, action = (each.to(device) for each in tree.improved_policy())
-        result = SearchResult(visits, q, policy, action, value)
-        return prefer_proven(tree, result) if settings.solve else result
+        return SearchResult(visits, q, policy, action, total.to(device) / count)
 
     def _line_search(self, roots: State, bounds: tuple[float, float]) -> LineSearch | None:
         """The search that a kernel makes of these positions, with expanded roots, if it can."""
         if self._evaluator is None or roots.done.device.type != "cpu":
             return None
-        actions, solves = self.game.spec.actions, self.settings.solve
-        tree = SearchTree(len(roots), self._max_nodes, actions, solves=solves)
+        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions)
         return LineSearch(self._evaluator, self.settings, tree, roots, bounds)
 
     def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
         """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates
         of these for the seats to move, or 0."""
         stored = roots if self._keeps_positions else None
-        actions, solves = self.game.spec.actions, self.settings.solve
-        tree = SearchTree(len(roots), self._max_nodes, actions, stored, solves)
+        tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions, stored)
         return tree, self._expand(tree, torch.arange(len(roots)), roots)
 
     def _plan_roots(
@@ -266,8 +250,7 @@ class Mcts(Search):
                 gains[row] += self.utility.discounted_gain(start.turn[row], before, state)
             outcome = game.outcome(before, action, state)
             node, is_new = tree.find_or_add_child(node, action.cpu(), outcome.cpu())
-            at_limit = tree.depth[node] >= self._max_depth
-            is_done = self._is_done(tree, node, state)
+            at_limit, is_done = tree.depth[node] >= self._max_depth, state.done.cpu()
             new = (is_new | at_limit) & ~is_done
             if new.any():
                 value = self._expand(tree, node[new], state[new.to(device)])
@@ -278,26 +261,9 @@ class Mcts(Search):
             if ended.all():
                 break
             simulation, node, state = simulation[~ended], node[~ended], state[~ended.to(device)]
-        leaf = in_row_order(finished)
-        value = self._evaluate(start, leaf, leaf_value, gains, rng).cpu()
-        return self._back_up(tree, end, value, leaf.done.cpu())
-
-    def _is_done(self, tree: SearchTree, node: Tensor, state: State) -> Tensor:
-        """Bool [S], on the CPU: whether the game is over at nodes, or their outcome is proven."""
-        is_done = state.done.cpu()
-        return is_done | ~tree.solved_values(node).isnan() if self.settings.solve else is_done
-
-    def _back_up(self, tree: SearchTree, end: Tensor, value: Tensor, is_done: Tensor) -> Tensor:
-        """Back up the values of simulations and what finished games prove; returns the values,
-        exact where they are proven."""
-        if not self.settings.solve:
-            tree.back_up(end, value)
-            return value
-        proven = tree.solved_values(end)
-        value = torch.where(proven.isnan(), value, proven)
-        tree.back_up(end, value)
-        tree.solve(end[is_done], value[is_done])
-        return value
+        value = self._evaluate(start, in_row_order(finished), leaf_value, gains, rng)
+        tree.back_up(end, value.cpu())
+        return value.cpu()
 
     def _sample_opponents(
         self, state: State, own_seat: Tensor, action: Tensor, rng: torch.Generator

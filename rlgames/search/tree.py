@@ -27,19 +27,11 @@ class SearchTree:
     otherwise -1. depth: int64 [N], plies since the root. is_expanded: bool [N], it has priors, and
     no limit ends simulations here.
     roots: the positions of the roots in a game without chance and hidden information; positions
-    then has room for those of all nodes, which never change. Otherwise it is None. solved: int8
-    [N, A], the proven outcome of each action for seat 0, otherwise UNSOLVED; without rows unless
-    solves. plan: what rule=gumbel needs, see plan_roots.
+    then has room for those of all nodes, which never change. Otherwise it is None. plan: what
+    rule=gumbel needs, see plan_roots.
     """
 
-    def __init__(
-        self,
-        trees: int,
-        capacity: int,
-        actions: int,
-        roots: State | None = None,
-        solves: bool = False,
-    ) -> None:
+    def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
         from rlgames.kernels import gumbel, tree_search
 
         max_nodes = trees * capacity
@@ -50,8 +42,6 @@ class SearchTree:
         self.sign = torch.ones(max_nodes)
         self.depth = torch.zeros(max_nodes, dtype=torch.int64)
         self.is_expanded = torch.zeros(max_nodes, dtype=torch.bool)
-        rows = max_nodes if solves else 0
-        self.solved = torch.full((rows, actions), tree_search.UNSOLVED, dtype=torch.int8)
         self._pending = torch.zeros(max_nodes, actions)
         self._parent_edge = torch.full((max_nodes,), -1, dtype=torch.int64)
         self._keys, self._children = make_child_table(max_nodes)
@@ -61,7 +51,6 @@ class SearchTree:
             self.visit_counts.numpy(),
             self.value_sums.numpy(),
             self._pending.numpy(),
-            self.solved.numpy(),
             self.sign.numpy(),
             self._parent_edge.numpy(),
             self.is_expanded.numpy(),
@@ -90,7 +79,6 @@ class SearchTree:
             visit_counts=self.visit_counts.numpy(),
             value_sums=self.value_sums.numpy(),
             pending=self._pending.numpy(),
-            solved=self.solved.numpy(),
             sign=self.sign.numpy(),
             parent_edge=self._parent_edge.numpy(),
             is_expanded=self.is_expanded.numpy(),
@@ -191,29 +179,6 @@ class SearchTree:
             is_new.numpy(),
         )
         return child, is_new
-
-    def solved_values(self, node: Tensor) -> Tensor:
-        """Float32 [S]: the proven outcomes of nodes other than roots, for seat 0, or NaN."""
-        from rlgames.kernels.tree_search import UNSOLVED
-
-        outcome = self.solved.view(-1)[self._parent_edge[node]]
-        return outcome.float().masked_fill(outcome == UNSOLVED, torch.nan)
-
-    def solve(self, node: Tensor, outcome: Tensor) -> None:
-        """Store the outcomes, float32 [S] for seat 0, of nodes [S] where the game is over, and
-        those of nodes above them that they decide."""
-        from rlgames.kernels import tree_search
-
-        for number, value in zip(node.tolist(), outcome.tolist(), strict=True):
-            tree_search.solve_parents(
-                self.solved.numpy(),
-                self.prior.numpy(),
-                self.sign.numpy(),
-                self._parent_edge.numpy(),
-                self.is_expanded.numpy(),
-                number,
-                int(value),
-            )
 
     def back_up(self, node: Tensor, value: Tensor) -> None:
         """Add a visit with its value, float32 [S] for seat 0, from the roots to nodes [S]."""

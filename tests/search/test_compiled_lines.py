@@ -189,7 +189,7 @@ def test_outputs_of_fully_connected_networks(activation, bias, value):
 
 
 @pytest.mark.parametrize(
-    "keys", [{}, {"rule": "gumbel"}, {"solve": True, "num_parallel": 3}], ids=str
+    "keys", [{}, {"rule": "gumbel"}, {"num_parallel": 3}], ids=str
 )
 @pytest.mark.parametrize("make", [network, embedding])
 def test_the_number_of_threads_changes_nothing(make, keys, monkeypatch):
