@@ -134,16 +134,18 @@ def add_roots(
     rules: Rules,
     evaluator: Evaluator,
     max_depth: float,
+    first: int,
     trees: int,
+    num_nodes: int,
     at: Integers,
 ) -> None:
-    """Begin a search, of which nothing but the roots' positions and signs is set. at: its state,
-    overwritten."""
+    """Begin a search, of which nothing but the roots' positions and signs is set. first: its first
+    tree. num_nodes: the number of its first node that is not a root. at: its state, overwritten."""
     at[:] = 0
-    at[NODES], leaves = trees, 0
-    for tree_number in range(trees):
-        batch.end[tree_number] = tree_number
-        leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, tree_number, leaves)
+    at[NODES], leaves = num_nodes, 0
+    for number in range(trees):
+        batch.end[number] = first + number
+        leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, number, leaves)
     at[LEAVES] = leaves
 
 
@@ -155,6 +157,7 @@ def advance(
     rules: Rules,
     evaluator: Evaluator,
     selection: Selection,
+    first: int,
     trees: int,
     sizes: Integers,
     at: Integers,
@@ -162,8 +165,8 @@ def advance(
     """Evaluate the leaves that wait and run batches of `sizes` simulations in each tree, until
     leaves wait for torch or nothing is left to do.
 
-    at: the state of the search. Returns the number of leaves to evaluate, 0 at the end, or -1 if
-    the outputs of leaves are not finite.
+    first: the first of the trees. at: the state of the search. Returns the number of leaves to
+    evaluate, 0 at the end, or -1 if the outputs of leaves are not finite.
     """
     num_batches, live, leaves = int(at[BATCHES]), int(at[LIVE]), int(at[LEAVES])
     is_evaluated, num_nodes = bool(at[IS_EVALUATED]), int(at[NODES])
@@ -183,7 +186,8 @@ def advance(
                 break
             live = trees * sizes[num_batches]
             for row in range(live):
-                batch.simulation[row], batch.node[row] = row, row // sizes[num_batches]
+                batch.simulation[row] = row
+                batch.node[row] = first + row // sizes[num_batches]
             num_batches += 1
         live, leaves, num_nodes = run_round(
             tree, boards, batch, rules, evaluator, selection, live, num_nodes

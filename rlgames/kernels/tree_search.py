@@ -138,12 +138,8 @@ def descend(
     for row in range(len(start)):
         node = start[row]
         while True:
-            own, visits, sums, waits = (
-                prior[node],
-                visit_counts[node],
-                value_sums[node],
-                pending[node],
-            )
+            own, visits = prior[node], visit_counts[node]
+            sums, waits = value_sums[node], pending[node]
             if rule == GUMBEL:
                 action = choose_by_plan(plan, node, own, visits, sums, waits, sign[node], q)
             else:

@@ -8,6 +8,7 @@ from typing import Any, Required, TypedDict
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 
 from rlgames.core import distributed
 from rlgames.core.schedule import Schedule
@@ -41,12 +42,17 @@ class RmspropPerMatrix(torch.optim.Optimizer):
 
 
 def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch.optim.Optimizer:
-    """An optimizer by its name in the config. rho: decay of the running means of RMSProp."""
+    """An optimizer by its name in the config. rho: decay of the running means of RMSProp.
+
+    fused_adam computes what adam does in one pass over the weights, with other rounding.
+    """
     weights = list(policy.named_parameters())  # names appear in error messages
     if name == "rmsprop_per_matrix":
         return _without_compiler(RmspropPerMatrix)(weights, lr, rho)
     if name == "rmsprop":
         return _without_compiler(torch.optim.RMSprop)(weights, lr, alpha=rho)
+    if name == "fused_adam":
+        return _without_compiler(torch.optim.Adam)(weights, lr, fused=True)
     return _without_compiler(torch.optim.Adam if name == "adam" else torch.optim.SGD)(weights, lr)
 
 
@@ -143,6 +149,10 @@ def descend(
     for group in optimizer.param_groups:
         group["lr"] = lr
     optimizer.step()
+    if optimizer.defaults.get("fused"):
+        # Torch does not count a fused step as a change, and caches of evaluations ask for changes.
+        for parameter in parameters:
+            increment_version(parameter)
     return float(grad_norm)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow, KInARowState
@@ -17,11 +19,12 @@ from rlgames.players.player import Agent
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy
-from rlgames.search.tree import SearchTree
+from rlgames.search.tree import SearchTree, make_child_table
 
 if TYPE_CHECKING:
     from rlgames.kernels.evaluation_cache import EvaluationCache
-    from rlgames.kernels.line_nodes import Batch, Boards, Evaluator
+    from rlgames.kernels.gumbel import GumbelPlan
+    from rlgames.kernels.line_nodes import Batch, Boards, Evaluator, TreeArrays
     from rlgames.kernels.mlp import MlpWeights
     from rlgames.search.mcts import MctsSettings
 
@@ -49,34 +52,39 @@ class LineEvaluator:
         elif observes_alone(policy):
             self.network = policy
         self._modules = list(policy.modules())
-        self._cache: EvaluationCache | None = None
+        self._caches: list[EvaluationCache] = []
         self._weights: MlpWeights | None = None
         self._versions: list[tuple[int, int]] = []
 
-    def prepare(self, nodes: int) -> Evaluator:
-        """The evaluator of a search with as many nodes, as kernels take it."""
+    def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
+        """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
+        them. Each has a cache of its own, because several threads must not write the same one."""
         from rlgames.kernels.evaluation_cache import FREE, make_cache
         from rlgames.kernels.line_nodes import PLANES, Evaluator
 
         actions, versions = self.game.spec.actions, self._versions_now()
         slots = min(1 << (2 * nodes).bit_length(), _power_of_two(MAX_CACHE_BYTES // (actions * 4)))
-        if self._cache is None or len(self._cache.own) < slots:
-            self._cache = make_cache(slots, actions)
+        if len(self._caches) < parts or len(self._caches[0].own) < slots:
+            self._caches = [make_cache(slots, actions) for _ in range(parts)]
         elif versions != self._versions:
-            self._cache.occupied[:] = FREE
+            for cache in self._caches:
+                cache.occupied[:] = FREE
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
         self._versions = versions
         max_rows = MAX_COMPILED_ROWS if len(self._weights.widths) else 0
-        network = self.network
-        return Evaluator(
-            cache=self._cache,
-            network=self._weights,
-            max_rows=sys.maxsize if len(self._weights.lines) else max_rows,
-            temperature=self._settings.temperature,
-            value_scale=self._settings.value_scale,
-            open_value=network.open_value if isinstance(network, Embedding) else PLANES,
-        )
+        network, weights = self.network, self._weights
+        return [
+            Evaluator(
+                cache=cache,
+                network=weights,
+                max_rows=sys.maxsize if len(weights.lines) else max_rows,
+                temperature=self._settings.temperature,
+                value_scale=self._settings.value_scale,
+                open_value=network.open_value if isinstance(network, Embedding) else PLANES,
+            )
+            for cache in self._caches[:parts]
+        ]
 
     def _pack(self) -> MlpWeights:
         """The network as a kernel takes it; one without layers if it cannot."""
@@ -101,8 +109,9 @@ class LineEvaluator:
 class LineSearch:
     """Simulations from live positions [T], which end at the first new node, valued by the head.
 
-    tree: with roots that are expanded. root_value: float32 [T], estimates of them for the seats to
-    move. bounds: the lowest and the highest value for seat 0.
+    Settings.threads threads search as many parts of the trees; their number does not change the
+    result. tree: with roots that are expanded. root_value: float32 [T], estimates of them for the
+    seats to move. bounds: the lowest and the highest value for seat 0.
     """
 
     def __init__(
@@ -113,43 +122,84 @@ class LineSearch:
         roots: State,
         bounds: tuple[float, float],
     ) -> None:
-        from rlgames.kernels.line_search import NODES, add_roots
-
         assert isinstance(roots, KInARowState)
-        self._settings, self.tree, self._arrays = settings, tree, tree.arrays()
-        self._evaluator, self._trees, nodes = evaluator, len(roots), len(tree.sign)
-        game = evaluator.game
-        self._compiled, self._rules = evaluator.prepare(nodes), KInARowRandomPlay(game).rules
-        self._max_depth = float(math.inf if settings.depth is None else settings.depth)
-        tree.sign[: len(roots)] = 1.0 - 2.0 * roots.current_seat
-        self._boards = _boards_of(roots, nodes)
-        size = len(roots) * settings.num_parallel
-        self._bounds = np.tile(np.array(bounds, np.float32), (size, 1))
-        self._batch = _new_batch(size, game, evaluator)
-        self._at = np.zeros(NODES + 1, np.int64)
-        where = (self._arrays, self._boards, self._batch, self._rules)
-        add_roots(*where, self._compiled, self._max_depth, self._trees, self._at)
+        self.tree, trees, nodes = tree, len(roots), len(tree.sign)
+        tree.sign[:trees] = 1.0 - 2.0 * roots.current_seat
+        boards, num_parts = _boards_of(roots, nodes), min(settings.threads, trees)
+        capacity, max_trees = nodes // trees, -(-trees // num_parts)
+        self._parts = []
+        for part, compiled in enumerate(evaluator.prepare(capacity * max_trees, num_parts)):
+            first, stop = trees * part // num_parts, trees * (part + 1) // num_parts
+            arrays, num_nodes = tree.arrays(), trees + first * (capacity - 1)
+            if num_parts > 1:
+                keys, children = make_child_table(capacity * max_trees)
+                arrays = arrays._replace(keys=keys.numpy(), children=children.numpy())
+            where = (arrays, boards, bounds, first, stop, num_nodes)
+            self._parts.append(_Part(evaluator, compiled, settings, *where))
         self.simulate([])
-        values = self._batch.value[: self._trees] * self._arrays.sign[: self._trees]
-        self.root_value = torch.from_numpy(values)
+        values = np.concatenate([part.batch.value[: part.trees] for part in self._parts])
+        self.root_value = torch.from_numpy(values) * tree.sign[:trees]
 
     def simulate(self, sizes: Iterable[int]) -> None:
         """Run batches of `sizes` simulations in each tree, like Mcts.simulate_batch."""
+        batches, plan = np.array(list(sizes), np.int64), self.tree.plan
+        if len(self._parts) == 1:
+            self._parts[0].simulate(batches, plan)
+            return
+        with ThreadPoolExecutor(len(self._parts)) as pool:
+            list(pool.map(lambda part: part.simulate(batches, plan), self._parts))
+
+
+class _Part:
+    """The search of the trees from first to stop, by one thread.
+
+    arrays, boards: of all trees, where the nodes from num_nodes on are its own, and so is the hash
+    table.
+    """
+
+    def __init__(
+        self,
+        evaluator: LineEvaluator,
+        compiled: Evaluator,
+        settings: MctsSettings,
+        arrays: TreeArrays,
+        boards: Boards,
+        bounds: tuple[float, float],
+        first: int,
+        stop: int,
+        num_nodes: int,
+    ) -> None:
+        from rlgames.kernels.line_search import NODES, add_roots
+
+        self._evaluator, self._compiled, self._settings = evaluator, compiled, settings
+        self._arrays, self._boards = arrays, boards
+        self._first, self.trees = first, stop - first
+        size = self.trees * settings.num_parallel
+        self._bounds = np.tile(np.array(bounds, np.float32), (size, 1))
+        self._rules = KInARowRandomPlay(evaluator.game).rules
+        self._max_depth = float(math.inf if settings.depth is None else settings.depth)
+        self.batch = _new_batch(size, evaluator.game, evaluator)
+        self._at = np.zeros(NODES + 1, np.int64)
+        where = (arrays, boards, self.batch, self._rules, compiled, self._max_depth)
+        add_roots(*where, first, self.trees, num_nodes, self._at)
+
+    def simulate(self, batches: NDArray[np.int64], plan: GumbelPlan) -> None:
+        """Like LineSearch.simulate."""
         from rlgames.kernels.line_search import BATCHES, IS_EVALUATED, LEAVES, Selection, advance
         from rlgames.kernels.tree_search import RULES
 
-        rule, plan = RULES[self._settings.rule], self.tree.plan
+        rule = RULES[self._settings.rule]
         selection = Selection(self._bounds, self._settings.c_puct, rule, plan, self._max_depth)
         self._at[BATCHES] = 0
-        batches = np.array(list(sizes), np.int64)
         while leaves := advance(
             self._arrays,
             self._boards,
-            self._batch,
+            self.batch,
             self._rules,
             self._compiled,
             selection,
-            self._trees,
+            self._first,
+            self.trees,
             batches,
             self._at,
         ):
@@ -158,26 +208,27 @@ class LineSearch:
             self._evaluate(leaves)
             self._at[IS_EVALUATED] = 1
 
+    @torch.no_grad()
     def _evaluate(self, leaves: int) -> None:
-        """Let torch write the outputs of leaves."""
+        """Let torch write the outputs of leaves. Gradients are off by thread."""
         if self._evaluator.network is not None:
-            inputs = torch.from_numpy(self._batch.inputs[:leaves])
+            inputs = torch.from_numpy(self.batch.inputs[:leaves])
             scores, value = self._evaluator.network(inputs.view(-1, *self._evaluator.input_shape))
         else:
             states = self._leaf_states(leaves)
             scores, value = self._evaluator.agent.policy.scores(self._evaluator.game, states)
         assert value is not None
-        self._batch.outputs[:leaves, :-1] = scores.numpy()
-        self._batch.outputs[:leaves, -1] = value.numpy()
+        self.batch.outputs[:leaves, :-1] = scores.numpy()
+        self.batch.outputs[:leaves, -1] = value.numpy()
 
     def _raise_non_finite(self, leaves: int) -> None:
         """Raise the error that says so."""
-        scores = torch.from_numpy(self._batch.outputs[:leaves, :-1])
+        scores = torch.from_numpy(self.batch.outputs[:leaves, :-1])
         legal = self._evaluator.game.legal_action_mask(self._leaf_states(leaves))
         self._evaluator.agent.sampling.probabilities(scores, legal, 0.0)
 
     def _leaf_states(self, count: int) -> KInARowState:
-        batch, dtype = self._batch, self._evaluator.game.layout.cell_bits.dtype
+        batch, dtype = self.batch, self._evaluator.game.layout.cell_bits.dtype
         return KInARowState(
             done=torch.zeros(count, dtype=torch.bool),
             current_seat=torch.from_numpy(batch.current_seat[:count]),

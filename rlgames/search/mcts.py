@@ -57,6 +57,8 @@ class MctsSettings:
     temperature: of an agent's probabilities, softmax(scores ÷ temperature).
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
     discount: per turn, of the value head's estimates.
+    threads: search as many parts of the trees at once, where a kernel makes the whole search: see
+        LineSearch. Their number does not change the result.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
     max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.
@@ -84,6 +86,7 @@ class MctsSettings:
     c_scale: float = 0.1
     value_scale: float = 1.0
     discount: float = 1.0
+    threads: int = 1
 
 
 class Mcts(Search):
@@ -129,6 +132,11 @@ class Mcts(Search):
         if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
             assert isinstance(player, Agent)
             self._evaluator = LineEvaluator(game, player, settings)
+        elif settings.threads > 1:
+            raise ValueError(
+                f"search.threads={settings.threads} needs k in a row with search.leaf=value and "
+                "search.fixed_depth=false; use search.threads=1"
+            )
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:
@@ -229,9 +237,8 @@ class Mcts(Search):
         gains, end = torch.zeros_like(leaf_value), torch.empty_like(node)
         finished = []
         while True:
-            node, choice = tree.descend(
-                node, bounds[root[simulation]], settings.c_puct, settings.rule
-            )
+            low_high = bounds[root[simulation]]
+            node, choice = tree.descend(node, low_high, settings.c_puct, settings.rule)
             action = choice.to(device)
             state = state if tree.positions is None else tree.positions[node.to(device)]
             if self._samples_opponent:

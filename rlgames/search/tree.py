@@ -44,10 +44,7 @@ class SearchTree:
         self.is_expanded = torch.zeros(max_nodes, dtype=torch.bool)
         self._pending = torch.zeros(max_nodes, actions)
         self._parent_edge = torch.full((max_nodes,), -1, dtype=torch.int64)
-        # Open addressing. At least half of the slots stay empty, which keeps the probing short.
-        slots = 1 << (2 * max_nodes - 1).bit_length()
-        self._keys = torch.zeros(slots, dtype=torch.uint64)
-        self._children = torch.full((slots,), -1, dtype=torch.int64)
+        self._keys, self._children = make_child_table(max_nodes)
         self._descend = partial(
             tree_search.descend,
             self.prior.numpy(),
@@ -218,3 +215,11 @@ class SearchTree:
             q.numpy(),
         )
         return q
+
+
+def make_child_table(max_nodes: int) -> tuple[Tensor, Tensor]:
+    """An empty hash table from edges with outcomes to nodes: keys, uint64 [slots], and children,
+    int64 [slots]."""
+    # Open addressing. At least half of the slots stay empty, which keeps the probing short.
+    slots = 1 << (2 * max_nodes - 1).bit_length()
+    return torch.zeros(slots, dtype=torch.uint64), torch.full((slots,), -1, dtype=torch.int64)

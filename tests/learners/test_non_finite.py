@@ -143,7 +143,9 @@ def test_a_non_finite_weight_stops_before_the_step(name):
         assert torch.equal(value.nan_to_num(7.0), before[key].nan_to_num(7.0))
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop", "rmsprop_per_matrix"])
+@pytest.mark.parametrize(
+    "optimizer", ["sgd", "adam", "fused_adam", "rmsprop", "rmsprop_per_matrix"]
+)
 def test_the_tensor_with_the_bad_gradient_is_named(optimizer):
     net: Any = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
     made = make_optimizer(optimizer, net, 0.1, 0.9)

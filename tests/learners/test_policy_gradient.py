@@ -13,7 +13,7 @@ from rlgames.evaluation.diagnostics import certainty_by_move
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.learners.gradient import RmspropPerMatrix
+from rlgames.learners.gradient import RmspropPerMatrix, descend, make_optimizer
 from rlgames.players.player import Random
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
 from rlgames.rollouts.play import GamePool, collect_games
@@ -95,6 +95,22 @@ def test_rmsprop_per_matrix_scales_by_the_length_of_the_gradient():
         scale = 0.9 * scale + 0.1 * float((gradient**2).sum())
         wanted -= 0.1 / (scale**0.5 + 1e-5) * gradient
         assert torch.allclose(weight.detach(), wanted)
+
+
+def test_fused_adam_takes_the_steps_of_adam():
+    nets = [torch.nn.Linear(5, 3) for _ in range(2)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    names = ("adam", "fused_adam")
+    optimizers = [
+        make_optimizer(name, net, 0.01, 0.9) for name, net in zip(names, nets, strict=True)
+    ]
+    for step in range(20):
+        inputs = torch.randn(8, 5, generator=rng(step))
+        for net, optimizer in zip(nets, optimizers, strict=True):
+            before = net.weight._version
+            descend(optimizer, net(inputs).square().mean(), 0.01 / (1 + step), 1.0)
+            assert net.weight._version > before
+        assert torch.allclose(nets[0].weight, nets[1].weight, atol=1e-6)
 
 
 def test_the_papers_network_has_three_matrices_and_no_more():

@@ -7,9 +7,11 @@ import pytest
 import torch
 from helpers import rng
 
+from rlgames.config.options.learners import OPTIMIZERS
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.kernels.evaluation_cache import FREE
 from rlgames.kernels.mlp import forward
+from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.players.player import Agent, Random
 from rlgames.policies.canonical import Canonical
 from rlgames.policies.embedding import Embedding
@@ -134,7 +136,7 @@ def test_evaluations_are_cached_until_the_weights_change(count):
     search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS)
     state = live_states(CONNECT4, count=count)
     first = search.search(state, rng())
-    assert (search._evaluator._cache.occupied != FREE).sum() > 200
+    assert (search._evaluator._caches[0].occupied != FREE).sum() > 200
     again = search.search(state, rng())
     assert torch.equal(first.visits, again.visits)
     assert torch.allclose(first.q, again.q, atol=1e-5)
@@ -148,15 +150,14 @@ def test_evaluations_are_cached_until_the_weights_change(count):
         assert not torch.allclose(later.q, first.q, atol=1e-3)
 
 
-@pytest.mark.parametrize("optimizer", ["Adam", "AdamW", "SGD", "RMSprop"])
-def test_a_step_of_an_optimizer_empties_the_cache(optimizer):
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_gradient_step_empties_the_cache(name):
     policy = network(CONNECT4)
     search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS)
     state = live_states(CONNECT4)
     search.search(state, rng())
     _, value = policy.scores(CONNECT4, state)
-    value.sum().backward()
-    getattr(torch.optim, optimizer)(policy.parameters(), 0.1).step()
+    descend(make_optimizer(name, policy, 0.1, 0.9), value.sum(), 0.1, None)
     later = search.search(state, rng())
     expected = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), SETTINGS).search(state, rng())
     assert torch.allclose(later.q, expected.q, atol=1e-5)
@@ -185,3 +186,46 @@ def test_outputs_of_fully_connected_networks(activation, bias, value):
     forward(policy.packed(), inputs.flatten(1).numpy(), outputs)
     expected = scores if values is None else torch.cat([scores, values[:, None]], 1)
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"rule": "gumbel"}, {"num_parallel": 3}], ids=str
+)
+@pytest.mark.parametrize("make", [network, embedding])
+def test_the_number_of_threads_changes_nothing(make, keys, monkeypatch):
+    monkeypatch.setattr(compiled_lines, "MAX_COMPILED_ROWS", 20)  # torch evaluates some leaves
+    settings = replace(SETTINGS, dirichlet_fraction=0.0 if "rule" in keys else 0.25, **keys)
+    policy, state = make(CONNECT4), live_states(CONNECT4)
+    one, two, many = (
+        Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), replace(settings, threads=threads))
+        for threads in (1, 2, 64)
+    )
+    expected = one.search(state, rng())
+    for search in (two, many):
+        for _ in range(2):  # the second time with a full cache
+            result = search.search(state, rng())
+            assert torch.equal(result.visits, expected.visits)
+            assert torch.equal(result.action, expected.action)
+            assert torch.allclose(result.policy, expected.policy, atol=1e-4)
+            assert torch.allclose(result.value, expected.value, atol=1e-4)
+    if make is embedding:
+        for result in (two.search(state, rng()), many.search(state, rng())):
+            assert all(
+                torch.equal(getattr(result, name), each) for name, each in vars(expected).items()
+            )
+
+
+def test_errors_in_threads_are_raised():
+    policy = network(CONNECT4)
+    with torch.no_grad():
+        policy.logits.weight[3] = torch.nan
+    search = Mcts(CONNECT4, Agent(CONNECT4, policy, Argmax()), replace(SETTINGS, threads=2))
+    with pytest.raises(NonFiniteError):
+        search.search(CONNECT4.initial(5, rng()), rng())
+
+
+def test_threads_are_refused_where_no_kernel_searches():
+    agent = Agent(CONNECT4, network(CONNECT4), Argmax())
+    for keys in ({"leaf": "rollout"}, {"fixed_depth": True, "depth": 2}):
+        with pytest.raises(ValueError, match=r"search.threads=2 needs k in a row"):
+            Mcts(CONNECT4, agent, replace(SETTINGS, threads=2, **keys))

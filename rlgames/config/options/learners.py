@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from rlgames.config.schema import MAX_BATCH, POSITIVE, Part, key
 
+OPTIMIZERS = ("sgd", "adam", "fused_adam", "rmsprop", "rmsprop_per_matrix")
+
 
 @dataclass
 class GradientConfig:
     """Keys shared by gradient-based learners."""
 
     name: str = key()
-    optimizer: str = key("adam", of=("sgd", "adam", "rmsprop", "rmsprop_per_matrix"))
+    optimizer: str = key("adam", of=OPTIMIZERS)
     rho: float = key(0.99, 0, 1)
     lr_end: float | None = key(None, 0, 100)
     max_grad_norm: float | None = key(1.0, POSITIVE, 1e6)

@@ -15,6 +15,7 @@ class MctsConfig:
     name: str = "mcts"
     simulations: int = key(100, 1, 10**6)
     num_parallel: int = key(4, 1, 10**4)
+    threads: int = key(1, 1, 256)
     depth: int | None = key(None, 1, 10**9)
     rule: str = key("puct", of=SEARCH_RULES)
     c_puct: float = key(2.0, POSITIVE, 1e6)
