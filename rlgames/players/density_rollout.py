@@ -70,21 +70,45 @@ class DensityRollout(Density):
             self._memo.popitem(last=False)
         return result
 
+    def mean_turns_left(self, state: Any) -> tuple[float, float] | None:
+        """Of density and of this player from a position [1] on, both without miss_weight, exact
+        means over the layouts that agree with it; None if these are more than `layouts`."""
+        from rlgames.kernels.fleet_rollouts import UNLIMITED, play_greedily, value_rollouts
+
+        shot, hit = (field.cpu().numpy() for field in self.game.shots_and_hits(state))
+        sinkings = self.game.sinkings(state)
+        board = shot, hit, None if sinkings is None else sinkings.cpu()
+        count = self._list_layouts(*board)
+        if count < 0:
+            return None
+        layouts, room, turn = self._arrays
+        density = play_greedily(layouts, room, np.int64(0), np.int64(1), self._shots, UNLIMITED)
+        self._list_layouts(*board)  # the first kernel has moved the layouts
+        own = value_rollouts(layouts, room, 1, self._shots, turn)
+        return density / count, own / count
+
     def _best_turn(self, shot: Bools, hit: Bools, sinkings: Sinkings | None) -> Bools:
         """Bool [N]: the cells of the best turn on one board, bool [1, N] twice."""
         from rlgames.kernels.fleet_rollouts import choose_turn
 
+        self._list_layouts(shot, hit, sinkings)
+        layouts, room, turn = self._arrays
+        choose_turn(layouts, room, np.int64(0), self._shots, turn)
+        cells = np.unpackbits(turn.view(np.uint8), bitorder="little")
+        return cells[: shot.shape[1]].astype(bool)
+
+    def _list_layouts(self, shot: Bools, hit: Bools, sinkings: Sinkings | None) -> int:
+        """Have the kernels begin with the layouts that agree with one board, bool [1, N] twice;
+        their number, or -1 if there are too many."""
         if self._arrays is None:
             self._arrays = self._make_arrays()
-        layouts, room, turn = self._arrays
+        layouts, room, _ = self._arrays
         count = self._counter.write_list(shot, hit, sinkings, layouts)
         room.frames[0] = 0, count, self._ship_cells - hit.sum()
         free = np.zeros(MAX_CELLS, bool)
         free[: shot.shape[1]] = ~shot[0]
         room.free[0] = np.packbits(free, bitorder="little").view(np.uint64)
-        choose_turn(layouts, room, np.int64(0), self._shots, turn)
-        cells = np.unpackbits(turn.view(np.uint8), bitorder="little")
-        return cells[: shot.shape[1]].astype(bool)
+        return count
 
     def _make_arrays(self) -> tuple[Any, Any, Any]:
         """What the kernel reads and writes."""

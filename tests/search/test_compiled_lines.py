@@ -188,9 +188,7 @@ def test_outputs_of_fully_connected_networks(activation, bias, value):
     assert torch.allclose(torch.from_numpy(outputs), expected, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "keys", [{}, {"rule": "gumbel"}, {"num_parallel": 3}], ids=str
-)
+@pytest.mark.parametrize("keys", [{}, {"rule": "gumbel"}, {"num_parallel": 3}], ids=str)
 @pytest.mark.parametrize("make", [network, embedding])
 def test_the_number_of_threads_changes_nothing(make, keys, monkeypatch):
     monkeypatch.setattr(compiled_lines, "MAX_COMPILED_ROWS", 20)  # torch evaluates some leaves
