@@ -25,7 +25,7 @@ from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_game
 from rlgames.players.density_rollout import DensityRollout
 
-PLAYER = ("player=density_rollout", "player.miss_weight=0", "solve_seconds=0")
+PLAYER = ("player=density_rollout", "player.miss_weight=0")
 ROWS = ("density", "density_rollout", "difference")
 
 

@@ -16,12 +16,10 @@ from steps import SEEDS, Step
 
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
-    "2048_ntuple": "n-tuple network, one ply",
-    "2048_long": "the same, 900,000 games, one ply",
-    "2048_td_lambda": "value network by temporal differences, one ply",
+    "2048_ntuple": "n-tuple network, 100,000 games, one ply",
+    "2048_long": "the same, 400,000 games, one ply",
     "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
-    "2048_ppo": "policy network by policy gradient, one evaluation",
-    "2048_dagger": "n-tuple policy cloned from the one of 900,000 games, one evaluation",
+    "2048_dagger": "n-tuple policy cloned from the one of 400,000 games, one evaluation",
 }
 """All but the last one learn from rewards alone."""
 
@@ -47,12 +45,6 @@ SALVO = {case: f"ramesh_case{case}_tuned" for case in CASES} | {
 TICTACTOE = {"tictactoe": "ppo", "tictactoe_alphazero": "alphazero"}
 CONNECT4 = ("connect4_alphazero", "connect4_ntuple", "connect4")
 EXACT_PLIES = (("connect4_ntuple", 1), ("connect4_ntuple", 5), ("connect4", 1))
-BOARDS = {
-    "breakthrough": "Breakthrough 6×6",
-    "gomoku": "Gomoku 9×9",
-    "hex": "Hex 7×7",
-    "othello": "Othello 6×6",
-}
 
 
 @dataclass(frozen=True)
@@ -66,14 +58,17 @@ class Fleet:
     trained: bool = True
 
 
-PLAYERS = ("random", "hunt_target", "density")
+PLAYERS = ("random", "hunt_target", "density", "density_rollout")
+EXACT_PLAYERS = PLAYERS[2:]
 FLEETS = {
     "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS),
     "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS),
     "fleet_announced": Fleet(
-        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 1_000, ("density",), False
+        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 10_000, EXACT_PLAYERS, False
     ),
 }
+LOOKAHEAD = ("fleet", "fleet_announced")
+"""The rules by which both exact players are compared on the same boards."""
 
 
 def seconds(figures: Figures, name: str) -> list[float]:
@@ -90,7 +85,7 @@ def of_2048(figures: Figures) -> str:
             body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
     searched = figures.reports("2048_long", "three_plies")
     took = over(searched, "wall_seconds", digits=0)
-    what = "the n-tuple network of 900,000 games, three plies, 100 games"
+    what = "the n-tuple network of 400,000 games, three plies, 100 games"
     body.append((what, *_scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
     commands = figures.commands(*NAMES_2048, BEGUN["2048_3x3_finetuned"], *SMALL_2048)
@@ -194,26 +189,6 @@ def losses(figures: Figures) -> str:
     return f"{rows(head, body)}\n\n{LOSSES}"
 
 
-def of_boards(figures: Figures) -> str:
-    """Games of AlphaZero's networks against tree search without a network."""
-    body = []
-    for game, what in BOARDS.items():
-        name = f"{game}_alphazero"
-        played = [_results(figures.reports(name, how)) for how in ("greedy", "searched")]
-        body.append([what, *played, mean(figures.seconds(name), 0)])
-    head = ("won / drawn / lost of 100", "greedy", "with 100 simulations", "seconds")
-    commands = figures.commands("breakthrough_alphazero") + "\n- the other games: the same"
-    title = "### Breakthrough, Gomoku, Hex and Othello"
-    return f"{title}\n\n{rows(head, body)}\n\n{PLAIN}\n\n{commands}"
-
-
-def _results(reports: list[dict[str, Any]]) -> str:
-    """Games won, drawn and lost of the first report, if any."""
-    if not reports:
-        return MISSING
-    return " / ".join(str(reports[0][name]["count"]) for name in ("win", "draw", "loss"))
-
-
 def of_salvo(figures: Figures) -> str:
     cases = [(rules, SALVO[case], case) for case, (rules, *_) in CASES.items()]
     cases.append((f"{CASES[5][0]}: the default", "salvo", 5))
@@ -244,13 +219,25 @@ def of_fleet(figures: Figures) -> str:
         body.append([fleet.title, network, *turns, f"{fleet.boards:,}", took])
     head = ("5-4-3-3-2, turns", "network, three seeds", *PLAYERS, "boards", "seconds")
     commands = figures.commands(*(name for name, fleet in FLEETS.items() if fleet.trained))
-    return f"### The fleet on 10×10\n\n{rows(head, body)}\n\n{FLEET}\n\n{commands}"
+    parts = [rows(head, body), lookahead(figures), FLEET, commands]
+    return "### The fleet on 10×10\n\n" + "\n\n".join(parts)
+
+
+def lookahead(figures: Figures) -> str:
+    """Both exact players on the same boards."""
+    body = []
+    for name in LOOKAHEAD:
+        report = figures.report(f"{name}_lookahead")
+        reports = [] if report is None else [report]
+        columns = [over_games(reports, column) for column in (*EXACT_PLAYERS, "difference")]
+        body.append([FLEETS[name].title, *columns])
+    return rows(("1,000 boards, turns", *EXACT_PLAYERS, "difference"), body)
 
 
 def of_duel(figures: Figures) -> str:
     name = "salvo_duel_occupancy"
     body = []
-    for opponent in PLAYERS:
+    for opponent in PLAYERS[:3]:
         reports = figures.reports(name, opponent)
         seats = [
             mean([100 * report["seats"][seat]["win"]["rate"] for report in reports], 1)
@@ -313,20 +300,20 @@ EXACT = """Final networks in the first seat, where every game can be won, agains
 best exact score, all equally likely: they delay a loss as long as possible (`python
 scripts/connect4_exact.py RUN games=200`)."""
 
-PLAIN = """Networks of AlphaZero (`breakthrough_alphazero`, ...) against tree search with 1,000
-simulations a move, random playouts and no network; half of the games in each seat."""
-
 FLEET = """Final networks, one evaluation per turn. `density` shoots where most layouts that agree
-with all results have a ship, all of them counted; with sinkings announced, they are sampled. It and
-the networks play the same boards, `random` and `hunt_target` 2,000 of them. These rules are too
-large for `rlgames solve`, which gives no lower bound either."""
+with all results have a ship, all of them counted. Where at most 10,000 are left, `density_rollout`
+takes the turn after which `density` needs the fewest turns; with several shots, it also spreads
+them. Both and the networks play the same boards, `random` and `hunt_target` 2,000 of them. In the
+second table, means over the listed layouts take the place of the rest of each game, which is exact
+(`python scripts/lookahead_gain.py`). These rules are too large for `rlgames solve`, which gives no
+lower bound either."""
 
 DUEL = """Final networks, three seeds, 2,000 games each; trained for {seconds} s from finished
 games. Exploitability is not computed for games with hidden fleets. A best response, trained by PPO
 against the frozen network of seed 0 from that network's weights, wins {gain}% of 10,000 games."""
 
 PARTS = (
-    *(of_targets, of_2048, of_tictactoe, of_connect4, of_boards, of_salvo, of_fleet, of_duel),
+    *(of_targets, of_2048, of_tictactoe, of_connect4, of_salvo, of_fleet, of_duel),
     of_curves,
 )
 

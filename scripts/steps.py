@@ -21,13 +21,18 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import connect4_exact
+import lookahead_gain
 import value_losses
 
 from rlgames.cli import main as cli_main
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.runs.checkpoint import LATEST
 
-SCRIPTS = {"value_losses": value_losses.main, "connect4_exact": connect4_exact.main}
+SCRIPTS = {
+    "value_losses": value_losses.main,
+    "connect4_exact": connect4_exact.main,
+    "lookahead_gain": lookahead_gain.main,
+}
 """Scripts beside this one that a step may name in place of a command."""
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results.md"

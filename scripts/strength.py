@@ -1,7 +1,7 @@
 """Trains the strongest presets of every game and writes their part of docs/results.md.
 
-Steps as in reproduce.py: done once, as many side by side as there are cores. About four hours on
-two cores, if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer. Usage:
+Steps as in reproduce.py: done once, as many side by side as there are cores. Less than three hours
+on two cores, if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer. Usage:
 
     python scripts/strength.py [--out outputs/strength] [--only 2048 ramesh ...] [--table]
 """
@@ -14,9 +14,10 @@ from functools import partial
 from reproduce import solve_cases
 from results_strength import (
     BEGUN,
-    BOARDS,
+    EXACT_PLAYERS,
     EXACT_PLIES,
     FLEETS,
+    LOOKAHEAD,
     NAMES_2048,
     RANDOM_2048,
     SALVO,
@@ -30,12 +31,10 @@ FIVE = range(5)
 FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "seed=1", "format=json")
 DUEL_OPPONENTS = ("random", "hunt_target", "density")
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
-PLAIN_SEARCH = (
-    *("opponent=random", "opponent_search=mcts", "opponent_search.simulations=1000"),
-    *("opponent_search.num_parallel=20", "games=100", "solve_seconds=0"),
-)
-NETWORK_SEARCH = ("search=mcts", "search.simulations=100", "search.leaf=value")
-LONG_2048 = ("experiment=2048_ntuple", "games=900000")
+SHORT_2048 = ("experiment=2048_ntuple", "games=100000", "eval_every=10000")
+LONG_2048 = ("experiment=2048_ntuple", "games=400000")
+LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=160000")
+OF_4X3 = ("experiment=2048_4x3_ntuple", "games=100000")
 TEACHER_OF_2048 = "teacher={2048_long/SEED}"
 
 
@@ -54,15 +53,13 @@ def tiles() -> list[Step]:
     """2048 on 4×4 and on smaller boards."""
     steps = [
         *train("2048", "game=2048", weight=90, seeds=ONE),
-        *train("2048_ntuple", "experiment=2048_ntuple", weight=700, threads=2),
-        *train("2048_long", *LONG_2048, weight=3000, seeds=ONE, threads=2),
-        *train("2048_td_lambda", "experiment=2048_td_lambda", weight=800, seeds=ONE),
-        *train("2048_ppo", "experiment=2048_ppo", weight=1500, seeds=ONE),
-        *train("2048_ntuple_logits", "experiment=2048_ntuple_logits", weight=1500, seeds=ONE),
+        *train("2048_ntuple", *SHORT_2048, weight=320, threads=2),
+        *train("2048_long", *LONG_2048, weight=1500, seeds=ONE, threads=2),
+        *train("2048_ntuple_logits", *LOGITS_2048, weight=500, seeds=ONE),
         *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
-        *begun("2048_3x3_finetuned", weight=1200, seeds=ONE),
-        *train("2048_4x3_ntuple", "experiment=2048_4x3_ntuple", weight=600, seeds=ONE, threads=2),
+        *begun("2048_3x3_finetuned", "games=200000", weight=800, seeds=ONE),
+        *train("2048_4x3_ntuple", *OF_4X3, weight=150, seeds=ONE, threads=2),
         Step(RANDOM_2048, ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
     for name in NAMES_2048:
@@ -74,7 +71,7 @@ def tiles() -> list[Step]:
         plies = (*searched, "games=1000", "solve_seconds=0")
         steps += measure("three_plies", name, *plies, weight=60, seeds=ONE)
     plies = (*searched, "games=100", "solve_seconds=0")
-    return steps + measure("three_plies", "2048_long", *plies, weight=800, seeds=ONE)
+    return steps + measure("three_plies", "2048_long", *plies, weight=700, seeds=ONE)
 
 
 def lines() -> list[Step]:
@@ -112,18 +109,6 @@ def exact_games(run: str, plies: int) -> Step:
     return Step(f"{run}_exact_{plies}", words, 100)
 
 
-def boards() -> list[Step]:
-    """AlphaZero in larger games against tree search without a network."""
-    steps: list[Step] = []
-    for game in BOARDS:
-        name = f"{game}_alphazero"
-        steps += train(name, f"experiment={name}", weight=1500, seeds=ONE)
-        steps += measure("greedy", name, *PLAIN_SEARCH, weight=60, seeds=ONE)
-        searched = (*PLAIN_SEARCH, *NETWORK_SEARCH)
-        steps += measure("searched", name, *searched, weight=90, seeds=ONE)
-    return steps
-
-
 def sea() -> list[Step]:
     """Battleship and Salvo."""
     steps = solve_cases()
@@ -138,7 +123,7 @@ def sea() -> list[Step]:
 
 
 def fleets() -> list[Step]:
-    """The standard fleet on 10×10; `density` and the networks play the same boards."""
+    """The standard fleet on 10×10; exact players and the networks play the same boards."""
     steps: list[Step] = []
     for name, fleet in FLEETS.items():
         if fleet.trained:
@@ -146,9 +131,12 @@ def fleets() -> list[Step]:
             final = ("checkpoint=final", f"games={fleet.boards}", "seed=1", "solve_seconds=0")
             steps += measure("greedy", name, *final, weight=200)
         for player in fleet.players:
-            games = f"games={fleet.boards if player == 'density' else 2000}"
+            games = f"games={fleet.boards if player in EXACT_PLAYERS else 2000}"
             command = ("eval", *FLEET, *fleet.words, f"player={player}", games)
-            steps.append(Step(f"{name}_{player}", command, 300 if player == "density" else 30))
+            steps.append(Step(f"{name}_{player}", command, 400 if fleet.boards > 2500 else 60))
+        if name in LOOKAHEAD:
+            words = (*FLEET[1:], *fleet.words, "games=1000")
+            steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 200))
     return steps
 
 
@@ -167,6 +155,6 @@ def duel() -> list[Step]:
 
 
 if __name__ == "__main__":
-    every = [*tiles(), *lines(), *boards(), *sea()]
+    every = [*tiles(), *lines(), *sea()]
     table = partial(section, steps=every)
     sys.exit(main(__doc__.splitlines()[0], "strength", every, table, "strength"))

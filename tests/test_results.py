@@ -29,7 +29,7 @@ from results_battleship import CASES, RULES, first_below, last_window, random_tu
 from steps import Step  # noqa: E402
 
 STEPS = [*reproduce.battleship(), *reproduce.lines(), *dedieu_amar.steps()]
-STRENGTH = [*strength.tiles(), *strength.lines(), *strength.boards(), *strength.sea()]
+STRENGTH = [*strength.tiles(), *strength.lines(), *strength.sea()]
 
 
 def lines(*values, every=100):
