@@ -89,7 +89,7 @@ def _of_connect4(figures: Figures) -> list[tuple[str, ...]]:
             MISSING,
         ),
         (
-            "Connect 4, AlphaZero, 30 minutes at most, network alone: moves that lose value, by class, %",
+            "Connect 4, AlphaZero, 30 minutes at most, network alone: moves that lose value, %",
             _losses(figures, 2),
             "5.5, 5, 8.5, 2, 6, 11",
             MISSING,

@@ -1,7 +1,8 @@
 """Trains the strongest presets of every game and writes their part of docs/results.md.
 
 Steps as in reproduce.py: done once, as many side by side as there are cores. Less than three hours
-on two cores, if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer. Usage:
+on two cores, if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer.
+Usage:
 
     python scripts/strength.py [--out outputs/strength] [--only 2048 ramesh ...] [--table]
 """
