@@ -17,9 +17,9 @@ from steps import SEEDS, Step
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, 100,000 games, one ply",
-    "2048_long": "the same, 400,000 games, one ply",
+    "2048_long": "n-tuple network, 1,600,000 games, most of them from the middle, one ply",
     "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
-    "2048_dagger": "n-tuple policy cloned from the one of 400,000 games, one evaluation",
+    "2048_dagger": "n-tuple policy cloned from the one of 1,600,000 games, one evaluation",
 }
 """All but the last one learn from rewards alone."""
 
@@ -85,7 +85,7 @@ def of_2048(figures: Figures) -> str:
             body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
     searched = figures.reports("2048_long", "three_plies")
     took = over(searched, "wall_seconds", digits=0)
-    what = "the n-tuple network of 400,000 games, three plies, 100 games"
+    what = "the n-tuple network of 1,600,000 games, three plies, 100 games"
     body.append((what, *_scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
     commands = figures.commands(*NAMES_2048, BEGUN["2048_3x3_finetuned"], *SMALL_2048)

@@ -33,7 +33,10 @@ FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "seed
 DUEL_OPPONENTS = ("random", "hunt_target", "density")
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 SHORT_2048 = ("experiment=2048_ntuple", "games=100000", "eval_every=10000")
-LONG_2048 = ("experiment=2048_ntuple", "games=400000")
+LONG_2048 = (
+    *("experiment=2048_ntuple", "restart_from=middle", "restart_fraction=1"),
+    "games=1600000",
+)
 LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=160000")
 OF_4X3 = ("experiment=2048_4x3_ntuple", "games=100000")
 TEACHER_OF_2048 = "teacher={2048_long/SEED}"
