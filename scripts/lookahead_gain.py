@@ -50,7 +50,7 @@ def turns_of_both(player: DensityRollout, games: int, seed: int) -> np.ndarray:
 
 def main(words: Sequence[str]) -> int:
     """words: keys with their values."""
-    cfg = load_config("eval", ["game=salvo", *PLAYER, *words])
+    cfg = load_config("eval", ["game=salvo", *words, *PLAYER])
     player = build_player(cfg.player, cfg, build_game(cfg))
     assert isinstance(player, DensityRollout)
     with torch.inference_mode():

@@ -17,9 +17,9 @@ from steps import SEEDS, Step
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, 100,000 games, one ply",
-    "2048_long": "n-tuple network, 1,600,000 games, most of them from the middle, one ply",
+    "2048_long": "the same, 400,000 games, one ply",
     "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
-    "2048_dagger": "n-tuple policy cloned from the one of 1,600,000 games, one evaluation",
+    "2048_dagger": "n-tuple policy cloned from the one of 400,000 games, one evaluation",
 }
 """All but the last one learn from rewards alone."""
 
@@ -59,16 +59,16 @@ class Fleet:
 
 
 PLAYERS = ("random", "hunt_target", "density", "density_rollout")
-EXACT_PLAYERS = PLAYERS[2:]
+COUNTING_PLAYERS = PLAYERS[2:]
 FLEETS = {
     "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS),
     "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS),
     "fleet_announced": Fleet(
-        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 10_000, EXACT_PLAYERS, False
+        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 10_000, COUNTING_PLAYERS, False
     ),
 }
 LOOKAHEAD = ("fleet", "fleet_announced")
-"""The rules by which both exact players are compared on the same boards."""
+"""The rules by which both counting players are compared on the same boards."""
 
 
 def seconds(figures: Figures, name: str) -> list[float]:
@@ -85,7 +85,7 @@ def of_2048(figures: Figures) -> str:
             body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
     searched = figures.reports("2048_long", "three_plies")
     took = over(searched, "wall_seconds", digits=0)
-    what = "the n-tuple network of 1,600,000 games, three plies, 100 games"
+    what = "the n-tuple network of 400,000 games, three plies, 100 games"
     body.append((what, *_scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
     commands = figures.commands(*NAMES_2048, BEGUN["2048_3x3_finetuned"], *SMALL_2048)
@@ -224,14 +224,14 @@ def of_fleet(figures: Figures) -> str:
 
 
 def lookahead(figures: Figures) -> str:
-    """Both exact players on the same boards."""
+    """Both counting players on the same boards."""
     body = []
     for name in LOOKAHEAD:
         report = figures.report(f"{name}_lookahead")
         reports = [] if report is None else [report]
-        columns = [over_games(reports, column) for column in (*EXACT_PLAYERS, "difference")]
+        columns = [over_games(reports, column) for column in (*COUNTING_PLAYERS, "difference")]
         body.append([FLEETS[name].title, *columns])
-    return rows(("1,000 boards, turns", *EXACT_PLAYERS, "difference"), body)
+    return rows(("1,000 boards, turns", *COUNTING_PLAYERS, "difference"), body)
 
 
 def of_duel(figures: Figures) -> str:

@@ -146,7 +146,7 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
         (
             "the same, `density_rollout` less `density`",
             turns("fleet_lookahead", "difference"),
-            "-0.1",
+            "−0.1",
             MISSING,
         ),
         ("the same, network", network, "47.9", MISSING),

@@ -15,7 +15,7 @@ from functools import partial
 from reproduce import solve_cases
 from results_strength import (
     BEGUN,
-    EXACT_PLAYERS,
+    COUNTING_PLAYERS,
     EXACT_PLIES,
     FLEETS,
     LOOKAHEAD,
@@ -33,10 +33,7 @@ FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "seed
 DUEL_OPPONENTS = ("random", "hunt_target", "density")
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 SHORT_2048 = ("experiment=2048_ntuple", "games=100000", "eval_every=10000")
-LONG_2048 = (
-    *("experiment=2048_ntuple", "restart_from=middle", "restart_fraction=1"),
-    "games=1600000",
-)
+LONG_2048 = ("experiment=2048_ntuple", "games=400000")
 LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=160000")
 OF_4X3 = ("experiment=2048_4x3_ntuple", "games=100000")
 TEACHER_OF_2048 = "teacher={2048_long/SEED}"
@@ -127,7 +124,7 @@ def sea() -> list[Step]:
 
 
 def fleets() -> list[Step]:
-    """The standard fleet on 10×10; exact players and the networks play the same boards."""
+    """The standard fleet on 10×10; the networks and counting players play the same boards."""
     steps: list[Step] = []
     for name, fleet in FLEETS.items():
         if fleet.trained:
@@ -135,9 +132,15 @@ def fleets() -> list[Step]:
             final = ("checkpoint=final", f"games={fleet.boards}", "seed=1", "solve_seconds=0")
             steps += measure("greedy", name, *final, weight=200)
         for player in fleet.players:
-            games = f"games={fleet.boards if player in EXACT_PLAYERS else 2000}"
+            games = f"games={fleet.boards if player in COUNTING_PLAYERS else 2000}"
             command = ("eval", *FLEET, *fleet.words, f"player={player}", games)
-            steps.append(Step(f"{name}_{player}", command, 400 if fleet.boards > 2500 else 60))
+            steps.append(
+                Step(
+                    f"{name}_{player}",
+                    command,
+                    60 if fleet.boards < 5000 or player not in COUNTING_PLAYERS else 600,
+                )
+            )
         if name in LOOKAHEAD:
             words = (*FLEET[1:], *fleet.words, "games=1000")
             steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 200))

@@ -49,12 +49,7 @@ class TrainConfig(RunConfig):
         None, 1, 10**9, help="moves per game between two updates; null: whole games"
     )
     restart_fraction: float = key(
-        0.0, 0, 1, help="fraction of new games that continue earlier ones"
-    )
-    restart_from: str = key(
-        "pool",
-        of=("pool", "middle"),
-        help="pool: games in progress; middle: of games just ended",
+        0.0, 0, 1, help="fraction of games started near a game in progress"
     )
     lr: float = key(0.002, POSITIVE, 100, help="learning rate")
     log_every: int | None = key(

@@ -44,7 +44,7 @@ class RmspropPerMatrix(torch.optim.Optimizer):
 def make_optimizer(name: str, policy: nn.Module, lr: float, rho: float) -> torch.optim.Optimizer:
     """An optimizer by its name in the config. rho: decay of the running means of RMSProp.
 
-    fused_adam computes what adam does in one pass over the weights, with other rounding.
+    fused_adam is torch.optim.Adam(fused=True): the same update, rounded differently.
     """
     weights = list(policy.named_parameters())  # names appear in error messages
     if name == "rmsprop_per_matrix":

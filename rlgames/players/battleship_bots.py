@@ -81,6 +81,11 @@ def _extends_two(hit: Tensor) -> Tensor:
     return torch.maximum(left, right)
 
 
+def has_several_shots(game: Game[Any]) -> bool:
+    """Whether this is battleship or salvo for one with several shots per turn."""
+    return isinstance(game, Battleship) and game.shots > 1
+
+
 class Density(BattleshipBot):
     """Shoots at the cell that most of the layouts that are still possible occupy.
 
@@ -98,8 +103,12 @@ class Density(BattleshipBot):
     ) -> None:
         super().__init__(game)
         self.samples, self.steps = samples, steps
+        if miss_weight and not has_several_shots(game):
+            raise ValueError(
+                f"player.miss_weight={miss_weight:g} spreads the shots of a turn of battleship or "
+                "salvo with shots=2 or more; use player.miss_weight=0"
+            )
         self.miss_weight = miss_weight
-        self._spreads_shots = miss_weight > 0 and isinstance(game, Battleship) and game.shots > 1
         self.deterministic = self.game.posterior.exact
         # What was counted is kept, and how often it was; processes would not share it.
         self.is_stateful = not self.deterministic and steps > 0
@@ -113,7 +122,7 @@ class Density(BattleshipBot):
         if bool(sampled.any()):
             result[sampled] = self.game.occupancy(state[sampled], self.samples, generator)
         self._num_exact += len(state) - int(sampled.sum())
-        return self._spread(state, result) if self._spreads_shots else result
+        return self._spread(state, result) if self.miss_weight else result
 
     def _spread(self, state: Any, occupancy: Tensor) -> Tensor:
         """Float32 [B, N]: the priority with miss_weight; with aim=joint, 1 for the best cells."""

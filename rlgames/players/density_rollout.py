@@ -13,7 +13,10 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game
 from rlgames.games.layout_counts import MAX_MEMO, WORD, Bools, position_keys
 from rlgames.games.sinkings import Sinkings
-from rlgames.players.battleship_bots import Density
+from rlgames.players.battleship_bots import Density, has_several_shots
+
+MISS_WEIGHT = 0.4
+"""With several shots per turn; 0.3 to 1 gain about as much."""
 
 MAX_CELLS = 128
 """Sets of cells are two words."""
@@ -23,8 +26,9 @@ class DensityRollout(Density):
     """Plays as density; where few layouts are left, it chooses the turn after which density needs
     the fewest turns, mean over these layouts (Tesauro and Galperin 1996).
 
-    layouts: the most layouts with which it looks ahead. next_cells: it compares the likeliest cells
-    and all turns with one of them replaced by one of this many next likeliest cells.
+    miss_weight: None: MISS_WEIGHT with several shots per turn, else 0. layouts: the most layouts
+    with which it looks ahead. next_cells: it compares the likeliest cells and all turns with one of
+    them replaced by one of this many next likeliest cells.
     """
 
     name = "density_rollout"
@@ -34,16 +38,22 @@ class DensityRollout(Density):
         game: Game[Any],
         samples: int,
         steps: int = 0,
-        miss_weight: float = 0.0,
+        miss_weight: float | None = None,
         layouts: int = 10_000,
         next_cells: int = 3,
     ) -> None:
+        if miss_weight is None:
+            miss_weight = MISS_WEIGHT if has_several_shots(game) else 0.0
         super().__init__(game, samples, steps, miss_weight)
         if not isinstance(game, Battleship):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
         if game.num_cells > MAX_CELLS:
             raise ValueError(
                 f"{self.name} plays boards of at most {MAX_CELLS} cells, not {game.num_cells}"
+            )
+        if not steps:
+            raise ValueError(
+                f"{self.name} has to count layouts; use player.steps=1 or more, or player=density"
             )
         self._shots, self._ship_cells = game.shots, game.ship_cells
         self._max_layouts, self._next_cells = layouts, next_cells
@@ -91,7 +101,8 @@ class DensityRollout(Density):
         """Bool [N]: the cells of the best turn on one board, bool [1, N] twice."""
         from rlgames.kernels.fleet_rollouts import choose_turn
 
-        self._list_layouts(shot, hit, sinkings)
+        count = self._list_layouts(shot, hit, sinkings)
+        assert count > 0, "counted, but not listed"
         layouts, room, turn = self._arrays
         choose_turn(layouts, room, np.int64(0), self._shots, turn)
         cells = np.unpackbits(turn.view(np.uint8), bitorder="little")

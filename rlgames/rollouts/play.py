@@ -68,7 +68,6 @@ class GamePool:
 
     seating: int64 [games, P], the index of the player in each seat; by default players[seat].
     initial_states: the positions in which games start; by default the game samples them.
-    on_window_end: called after each window, when new games have started.
     The pool drops finished rows, and starts the remaining games in their place, once enough rows
     have finished to make it worthwhile.
     """
@@ -94,7 +93,6 @@ class GamePool:
         self.num_started = self.batch
         self.game_index = torch.arange(self.batch, device=rng.device)
         self.ply, self.last_ply = 0, game.spec.max_plies
-        self.on_window_end: Callable[[], None] = lambda: None
 
     def state_dict(self) -> dict[str, Any]:
         """The games in progress; playing does not change the tensors in it."""
@@ -184,7 +182,6 @@ class GamePool:
         """As _advance; finished: rows that were dropped during the window."""
         finished.append((self.game_index, self.state))
         self._replace_finished()
-        self.on_window_end()
         game_index, order = self._sort_games(torch.cat([index for index, _ in finished]))
         state = type(self.state).cat([part for _, part in finished])[order]
         return game_index, FinalStates(state, num_moves)

@@ -58,7 +58,7 @@ class MctsSettings:
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
     discount: per turn, of the value head's estimates.
     threads: search as many parts of the trees at once, where a kernel makes the whole search: see
-        LineSearch. Their number does not change the result.
+        LineSearch. Their number changes the result by rounding at most.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
     max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.
@@ -132,10 +132,10 @@ class Mcts(Search):
         if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
             assert isinstance(player, Agent)
             self._evaluator = LineEvaluator(game, player, settings)
-        elif settings.threads > 1:
+        if settings.threads > 1 and (self._evaluator is None or not _is_on_cpu(player)):
             raise ValueError(
-                f"search.threads={settings.threads} needs k in a row with search.leaf=value and "
-                "search.fixed_depth=false; use search.threads=1"
+                f"search.threads={settings.threads} needs k in a row on the CPU with "
+                "search.leaf=value and search.fixed_depth=false; use search.threads=1"
             )
 
     @torch.no_grad()
@@ -299,6 +299,13 @@ class Mcts(Search):
         return self.utility.realized(
             start, play_on(self.game, self._rollout_player, leaf, self._max_rollout, rng)
         )
+
+
+def _is_on_cpu(player: Player) -> bool:
+    """Whether it is an agent whose policy is on the CPU."""
+    return isinstance(player, Agent) and all(
+        tensor.device.type == "cpu" for tensor in player.policy.state_dict().values()
+    )
 
 
 def make_mcts(game: Game[Any], player: Player, **keys: Any) -> Mcts:

@@ -16,7 +16,7 @@ from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_reward
-from rlgames.games.game import Game
+from rlgames.games.game import Game, State
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.past_selves import PastSelves
@@ -24,11 +24,35 @@ from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
 from rlgames.rollouts.holdout import Split, sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates
-from rlgames.rollouts.restarts import MidpointRestarts, restarting_from_pool
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.collector_checks import check_collector
 from rlgames.training.demonstrations import Demonstrations
 from rlgames.training.engine import Engine, LocalEngine
+
+
+def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:
+    """New games, a fraction of which start one random move away from a game in progress.
+
+    They reach positions that the agent itself rarely reaches. Score and turns continue from those
+    of the copied game; a move that would end it is not made.
+    """
+    initial_states, game = pool.initial_states, pool.game
+
+    def start(first: int, count: int, rng: torch.Generator) -> State:
+        initial = initial_states(first, count, rng)
+        is_copy = torch.rand(count, generator=rng, device=rng.device) < restart_fraction
+        copied = is_copy.nonzero()[:, 0]
+        live = (~pool.state.done).nonzero()[:, 0]
+        if not len(live):
+            return initial
+        chosen = torch.randint(len(live), copied.shape, generator=rng, device=rng.device)
+        before = pool.state[live[chosen]]
+        u = torch.rand(len(before), generator=rng, device=rng.device)
+        after = game.step(before, game.sample_legal_action(game.public(before), u), rng)
+        finished = after.done.nonzero()[:, 0]
+        return initial.put(copied, after.put(finished, before[finished]))
+
+    return start
 
 
 class Collector:
@@ -67,7 +91,6 @@ class Collector:
         make_engine = load_part("engine", cfg.engine.name)
         self.engine: Engine = make_engine(cfg, game, agent, self.players, split)
         self.pool: GamePool | None = None
-        self.restarts: MidpointRestarts | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
         plays_alone = len(self.players) == 1 and not cfg.demos_per_batch
@@ -143,7 +166,6 @@ class Collector:
             "clone_epochs_done": self.clone_epochs_done,
             "pretraining": None if self.pretraining is None else self.pretraining.state_dict(),
             "pool": None if self.pool is None else self.pool.state_dict(),
-            "restarts": None if self.restarts is None else self.restarts.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any], rng: torch.Generator) -> None:
@@ -159,8 +181,6 @@ class Collector:
             num_parallel = checked_int(state["pool"]["batch"], 1, self.cfg.batch)
             self.pool = self._make_pool(num_parallel, rng)
             self.pool.load_state_dict(state["pool"])
-            if self.restarts is not None:
-                self.restarts.load_state_dict(state["restarts"])
 
     def _make_pool(self, num_parallel: int, rng: torch.Generator) -> GamePool:
         initial = self._initial_states()
@@ -172,12 +192,8 @@ class Collector:
             batch=num_parallel,
             initial_states=initial,
         )
-        fraction = self.cfg.restart_fraction
-        if fraction and self.cfg.restart_from == "middle":
-            self.restarts = MidpointRestarts(pool, fraction)
-            pool.initial_states, pool.on_window_end = self.restarts, self.restarts.end_window
-        elif fraction:
-            pool.initial_states = restarting_from_pool(pool, fraction)
+        if self.cfg.restart_fraction:
+            pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
         return pool
 
     def _initial_states(self) -> InitialStates | None:

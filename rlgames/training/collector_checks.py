@@ -67,12 +67,6 @@ def _check_windows(cfg: DictConfig, agent: Agent, learner: Learner) -> None:
             "leave none",
             "add window=N, or leave restart_fraction= out",
         )
-    if cfg.restart_from != "pool" and not cfg.restart_fraction:
-        raise ConfigError(
-            f"restart_from={cfg.restart_from} needs games that restart, and restart_fraction=0 "
-            "has none",
-            "add restart_fraction=1, or leave restart_from= out",
-        )
 
 
 def _check_demonstration_keys(cfg: DictConfig, agent: Agent, learner: Learner) -> None:

@@ -16,8 +16,8 @@ from rlgames.players.player import Agent, Random
 from rlgames.policies.table import Table
 from rlgames.rewards import Reward, is_last
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games
-from rlgames.rollouts.restarts import MidpointRestarts, restarting_from_pool
 from rlgames.sampling import Argmax
+from rlgames.training.collector import restarting_from_pool
 from rlgames.training.components import build_components
 from rlgames.training.run import train
 
@@ -150,7 +150,6 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
         (["game=2048", "learner=reinforce", "window=8"], "whole games"),
         (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
         (["game=2048", "experiment=null", "restart_fraction=0.5"], "add window=N"),
-        (["game=2048", "restart_from=middle"], "add restart_fraction=1"),
     ],
 )
 def test_unsuitable_windows_are_rejected(words, error):
@@ -196,96 +195,6 @@ def test_games_start_normally_where_all_are_finished():
     opened = GamePool(game, [Random(game)], 1, rng(), batch=1)
     opened.run()
     assert (restarting_from_pool(opened, 1.0)(0, 50, opened.rng).turn == 0).all()
-
-
-def restarts_of(game, batch, plies, num_windows, restart_fraction=1.0, seed=0):
-    """A pool that has played windows, its restarts, and for each window the positions before and
-    after it and the rows in which a game ended."""
-    pool = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(seed), batch=batch)
-    restarts = MidpointRestarts(pool, restart_fraction)
-    pool.initial_states, pool.on_window_end = restarts, restarts.end_window
-    played = []
-    for _ in range(num_windows):
-        index, before = pool.game_index.clone(), pool.state
-        pool.play_window(lambda state: play_each(game, state, plies, pool.rng), plies)
-        played.append((before, pool.state, pool.game_index != index))
-    return pool, restarts, played
-
-
-def play_each(game, state, plies, generator):
-    player, num_moves = Random(game), 0
-    for _ in range(plies):
-        num_moves += int((~state.done).sum())
-        state = game.step(state, player.act(game.public(state), generator).action, generator)
-    return state, num_moves
-
-
-def test_games_restart_from_the_middle_between_their_start_and_their_end():
-    game = Game2048(2, 3)
-    _, _, played = restarts_of(game, 64, 3, 40)
-    start, counts = [0] * 64, {"new": 0, "restarted": 0}
-    for window, (_, after, is_over) in enumerate(played):
-        for row in is_over.nonzero()[:, 0].tolist():
-            length = window + 1 - start[row]
-            tiles = after.tiles[row].tolist()
-            if length == 1:
-                assert after.turn[row] == after.score[row] == 0
-                counts["new"] += 1
-            else:
-                middle = played[start[row] + length // 2][0]
-                assert tiles == middle.tiles[row].tolist()
-                assert after.score[row] == middle.score[row]
-                assert after.turn[row] == middle.turn[row]
-                counts["restarted"] += 1
-            start[row] = window + 1
-    assert min(counts.values()) > 50
-
-
-def test_a_fraction_of_games_restarts_from_the_middle():
-    game = Game2048(2, 3)
-    for fraction, lowest, highest in ((0.0, 0.0, 0.0), (0.5, 0.3, 0.5)):
-        _, _, played = restarts_of(game, 256, 5, 30, fraction)
-        restarted = [after.turn[is_over] > 0 for _, after, is_over in played]
-        assert lowest <= float(torch.cat(restarted).float().mean()) <= highest
-
-
-def test_games_without_chance_continue_one_random_move_away():
-    game = Battleship(1, 10, [3])
-    _, _, played = restarts_of(game, 200, 2, 12)
-    kept = {row for before, _, _ in played for row in positions(before)}
-    new = [
-        row for _, after, is_over in played for row in positions(after[is_over & (after.turn > 0)])
-    ]
-    assert len(new) > 50
-    assert any(row not in kept for row in new)
-    assert not played[-1][1].done.any()
-
-
-def test_positions_of_games_that_have_ended_are_forgotten():
-    _, restarts, _ = restarts_of(Game2048(2, 2), 8, 4, 200)
-    assert restarts.state_dict()["num_windows"] < 30
-
-
-def test_saved_restarts_continue_as_if_never_saved():
-    game = Game2048(2, 3)
-    pool, restarts, _ = restarts_of(game, 16, 3, 9)
-    other, loaded, _ = restarts_of(game, 16, 3, 2, seed=5)
-    saved = restarts.state_dict()
-    other.load_state_dict(pool.state_dict())
-    loaded.load_state_dict(saved)
-    for each in (pool, other):
-        each.rng = rng(7)
-        each.play_window(lambda state, each=each: play_each(game, state, 40, each.rng), 40)
-    assert torch.equal(pool.state.tiles, other.state.tiles)
-    assert (pool.state.turn > 0).any()
-    for damage, error in (
-        ({"num_windows": 0}, "0"),
-        ({"start": saved["start"] + 1000}, "not kept"),
-        ({"positions": saved["positions"] | {"turn": saved["positions"]["turn"][1:]}}, "shape"),
-        ({"positions": saved["positions"] | {"done": ~saved["positions"]["done"]}}, "invalid"),
-    ):
-        with pytest.raises(ValueError, match=error):
-            loaded.load_state_dict(saved | damage)
 
 
 def positions(state):

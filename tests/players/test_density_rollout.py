@@ -96,9 +96,9 @@ def test_turns_are_those_of_rollouts_over_all_layouts(name):
 def test_it_needs_at_most_as_many_turns_as_density(name):
     game = GAMES[name]
     density = mean_turns(game, Density(game, 1))
-    ahead = mean_turns(game, DensityRollout(game, 1, STEPS))
+    ahead = mean_turns(game, DensityRollout(game, 1, STEPS, miss_weight=0))
     assert ahead <= density + 1e-9
-    never = mean_turns(game, DensityRollout(game, 1, STEPS, layouts=1))
+    never = mean_turns(game, DensityRollout(game, 1, STEPS, miss_weight=0, layouts=1))
     assert never == pytest.approx(density)
 
 
@@ -106,7 +106,7 @@ def test_it_needs_at_most_as_many_turns_as_density(name):
 def test_mean_turns_left_are_those_of_both_players_over_all_layouts(name):
     """From the start; where equally likely cells leave a choice, the players may differ by it."""
     game = GAMES[name]
-    player = DensityRollout(game, 1, STEPS)
+    player = DensityRollout(game, 1, STEPS, miss_weight=0)
     density, own = player.mean_turns_left(game.public(game.openings(10_000)[0][:1]))
     assert density == pytest.approx(mean_turns(game, Density(game, 1)))
     assert own == pytest.approx(mean_turns(game, player))
@@ -148,6 +148,15 @@ def test_it_looks_ahead_from_a_number_of_layouts_on():
 def test_other_games_are_refused(game, message):
     with pytest.raises(ValueError, match=message):
         DensityRollout(game, 60, STEPS)
+
+
+def test_keys_without_effect_are_refused():
+    with pytest.raises(ValueError, match="has to count layouts"):
+        DensityRollout(GAMES["board"], 60, steps=0)
+    for player in (Density, DensityRollout):
+        for game in (GAMES["board"], SalvoDuel(4, 4, [2])):
+            with pytest.raises(ValueError, match="spreads the shots"):
+                player(game, 60, STEPS, miss_weight=0.4)
 
 
 UNCOMPILED = """

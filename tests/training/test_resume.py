@@ -61,13 +61,6 @@ LEARNERS = {
             ],
             ["2048"],
         ),
-        (
-            [
-                *["policy=ntuple", "sampling=argmax", "window=4", "restart_fraction=0.9"],
-                "restart_from=middle",
-            ],
-            ["2048"],
-        ),
         (["policy=ntuple", "sampling=argmax", "window=4", "learner.backend=torch"], ["2048"]),
         (
             [

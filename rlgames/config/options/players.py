@@ -37,9 +37,11 @@ class DensityConfig:
 
 
 @dataclass
-class DensityRolloutConfig(DensityConfig):
+class DensityRolloutConfig:
     name: str = "density_rollout"
-    miss_weight: float = key(0.4, 0, 1)
+    samples: int = key(60, 1, 1_000_000)
+    steps: int = key(5_000_000, 0, 10**12)
+    miss_weight: float | None = key(None, 0, 1)
     layouts: int = key(10_000, 1, 1_000_000)
     next_cells: int = key(3, 1, 100)
 
