@@ -61,10 +61,10 @@ class Fleet:
 PLAYERS = ("random", "hunt_target", "density", "density_rollout")
 COUNTING_PLAYERS = PLAYERS[2:]
 FLEETS = {
-    "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS),
+    "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS[:3]),
     "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS),
     "fleet_announced": Fleet(
-        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 10_000, COUNTING_PLAYERS, False
+        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 10_000, ("density",), False
     ),
 }
 LOOKAHEAD = ("fleet", "fleet_announced")
@@ -231,7 +231,7 @@ def lookahead(figures: Figures) -> str:
         reports = [] if report is None else [report]
         columns = [over_games(reports, column) for column in (*COUNTING_PLAYERS, "difference")]
         body.append([FLEETS[name].title, *columns])
-    return rows(("1,000 boards, turns", *COUNTING_PLAYERS, "difference"), body)
+    return rows(("2,500 boards, turns", *COUNTING_PLAYERS, "difference"), body)
 
 
 def of_duel(figures: Figures) -> str:

@@ -159,7 +159,8 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
         ),
         (
             "the same, one shot, sinkings announced: `density`; `density_rollout`",
-            f"{turns('fleet_announced_density')}; {turns('fleet_announced_density_rollout')}",
+            f"{turns('fleet_announced_lookahead', 'density')}; "
+            f"{turns('fleet_announced_lookahead', 'density_rollout')}",
             "44.2",
             f"44.37 ({MAYFLOWER})",
         ),

@@ -142,8 +142,8 @@ def fleets() -> list[Step]:
                 )
             )
         if name in LOOKAHEAD:
-            words = (*FLEET[1:], *fleet.words, "games=1000")
-            steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 200))
+            words = (*FLEET[1:], *fleet.words, "games=2500")
+            steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 480))
     return steps
 
 

@@ -19,7 +19,7 @@ TIE_BREAK = 1e-6
 
 
 class BattleshipBot(Player):
-    """Shoots at the cells with the highest priority; ties are broken at random."""
+    """Shoots at the cells with the highest priority; equal ones in random order."""
 
     name: str
 

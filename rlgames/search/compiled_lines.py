@@ -63,7 +63,8 @@ class LineEvaluator:
         from rlgames.kernels.line_nodes import PLANES, Evaluator
 
         actions, versions = self.game.spec.actions, self._versions_now()
-        slots = min(1 << (2 * nodes).bit_length(), _power_of_two(MAX_CACHE_BYTES // (actions * 4)))
+        max_slots = _power_of_two(MAX_CACHE_BYTES // (parts * actions * 4))
+        slots = min(1 << (2 * nodes).bit_length(), max_slots)
         if len(self._caches) < parts or len(self._caches[0].own) < slots:
             self._caches = [make_cache(slots, actions) for _ in range(parts)]
         elif versions != self._versions:
