@@ -231,7 +231,7 @@ def lookahead(figures: Figures) -> str:
         reports = [] if report is None else [report]
         columns = [over_games(reports, column) for column in (*COUNTING_PLAYERS, "difference")]
         body.append([FLEETS[name].title, *columns])
-    return rows(("2,500 boards, turns", *COUNTING_PLAYERS, "difference"), body)
+    return rows(("1,000 boards, turns", *COUNTING_PLAYERS, "difference"), body)
 
 
 def of_duel(figures: Figures) -> str:

@@ -1,6 +1,6 @@
 """Trains the strongest presets of every game and writes their part of docs/results.md.
 
-Steps as in reproduce.py: done once, as many side by side as there are cores. Less than three hours
+Steps as in reproduce.py: done once, as many side by side as there are cores. About three hours
 on two cores, if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer.
 Usage:
 
@@ -29,8 +29,10 @@ from results_strength import (
 from steps import ONE, SEEDS, Step, main, measure, train
 
 FIVE = range(5)
+WEIGHTS = {"ramesh_case5_rollout": 140.0, "ramesh_case2_finetuned": 60.0}
 FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "seed=1", "format=json")
 DUEL_OPPONENTS = ("random", "hunt_target", "density")
+FUSED = "learner.optimizer=fused_adam"
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
 SHORT_2048 = ("experiment=2048_ntuple", "games=100000", "eval_every=10000")
 LONG_2048 = ("experiment=2048_ntuple", "games=400000")
@@ -83,7 +85,7 @@ def lines() -> list[Step]:
         steps += measure("played", name, "games=2000")
     steps += train("connect4", "game=connect4", weight=80)
     steps += train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
-    steps += train("connect4_alphazero", "experiment=connect4_alphazero", weight=1300)
+    steps += train("connect4_alphazero", "experiment=connect4_alphazero", FUSED, weight=1100)
     for name in ("connect4", "connect4_ntuple", "connect4_alphazero"):
         for opponent in ("random", "win_or_block"):
             against = (f"opponent={opponent}", "checkpoint=final", "games=10000")
@@ -118,7 +120,7 @@ def sea() -> list[Step]:
     for name in SALVO.values():
         if first := BEGUN.get(name):
             steps += train(first, f"experiment={first}", "solve_seconds=0", seeds=FIVE)
-        steps += begun(name, "solve_seconds=0", weight=150, seeds=FIVE)
+        steps += begun(name, "solve_seconds=0", weight=WEIGHTS.get(name, 30), seeds=FIVE)
         steps += measure("greedy", name, "games=all", "solve_seconds=0", seeds=FIVE)
     return [*steps, *fleets(), *duel()]
 
@@ -128,7 +130,7 @@ def fleets() -> list[Step]:
     steps: list[Step] = []
     for name, fleet in FLEETS.items():
         if fleet.trained:
-            steps += train(name, f"experiment={name}", weight=600)
+            steps += train(name, f"experiment={name}", weight=400)
             final = ("checkpoint=final", f"games={fleet.boards}", "seed=1", "solve_seconds=0")
             steps += measure("greedy", name, *final, weight=200)
         for player in fleet.players:
@@ -142,8 +144,8 @@ def fleets() -> list[Step]:
                 )
             )
         if name in LOOKAHEAD:
-            words = (*FLEET[1:], *fleet.words, "games=2500")
-            steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 480))
+            words = (*FLEET[1:], *fleet.words, "games=1000")
+            steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 200))
     return steps
 
 
