@@ -12,11 +12,11 @@ from results import MISSING, Figures, mean, over, over_games, reached, rows
 from results_battleship import CASES
 from results_curves import of_curves
 from results_targets import of_targets
-from steps import SEEDS, Step
+from steps import ONE, SEEDS, Step
 
 NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
-    "2048_ntuple": "n-tuple network, 100,000 games, one ply",
+    "2048_ntuple": "n-tuple network, 80,000 games, one ply",
     "2048_long": "the same, 400,000 games, one ply",
     "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
     "2048_dagger": "n-tuple policy cloned from the one of 400,000 games, one evaluation",
@@ -49,22 +49,29 @@ EXACT_PLIES = (("connect4_ntuple", 1), ("connect4_ntuple", 5), ("connect4", 1))
 
 @dataclass(frozen=True)
 class Fleet:
-    """The standard fleet by some rules. words: the rules; boards: how many are played."""
+    """The standard fleet by some rules. words: the rules; boards: how many are played.
+
+    seeds: those of the networks, if any.
+    """
 
     title: str
     words: tuple[str, ...]
     boards: int
     players: tuple[str, ...]
-    trained: bool = True
+    seeds: range = SEEDS
+
+    @property
+    def trained(self) -> bool:
+        return len(self.seeds) > 0
 
 
 PLAYERS = ("random", "hunt_target", "density", "density_rollout")
 COUNTING_PLAYERS = PLAYERS[2:]
 FLEETS = {
     "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS[:3]),
-    "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS),
+    "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS, ONE),
     "fleet_announced": Fleet(
-        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 10_000, ("density",), False
+        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 2_500, ("density",), range(0)
     ),
 }
 LOOKAHEAD = ("fleet", "fleet_announced")
@@ -85,7 +92,7 @@ def of_2048(figures: Figures) -> str:
             body.append((what, *_scores(played), mean(figures.seconds(name), 0)))
     searched = figures.reports("2048_long", "three_plies")
     took = over(searched, "wall_seconds", digits=0)
-    what = "the n-tuple network of 400,000 games, three plies, 100 games"
+    what = "the n-tuple network of 400,000 games, three plies, 60 games"
     body.append((what, *_scores(searched), took))
     head = ("1,000 games", "mean score", "highest", *(f"{n}, %" for n in TILES), "seconds")
     commands = figures.commands(*NAMES_2048, BEGUN["2048_3x3_finetuned"], *SMALL_2048)
@@ -214,10 +221,10 @@ def of_fleet(figures: Figures) -> str:
     for name, fleet in FLEETS.items():
         reports = [figures.report(f"{name}_{player}") for player in PLAYERS]
         turns = [over_games([report] if report else [], "moves") for report in reports]
-        network = over(figures.reports(name, "greedy"), "moves", "mean")
+        network = over_games(figures.reports(name, "greedy"), "moves")
         took = mean(figures.seconds(name), 0)
         body.append([fleet.title, network, *turns, f"{fleet.boards:,}", took])
-    head = ("5-4-3-3-2, turns", "network, three seeds", *PLAYERS, "boards", "seconds")
+    head = ("5-4-3-3-2, turns", "network", *PLAYERS, "boards", "seconds")
     commands = figures.commands(*(name for name, fleet in FLEETS.items() if fleet.trained))
     parts = [rows(head, body), lookahead(figures), FLEET, commands]
     return "### The fleet on 10×10\n\n" + "\n\n".join(parts)
@@ -300,7 +307,8 @@ EXACT = """Final networks in the first seat, where every game can be won, agains
 best exact score, all equally likely: they delay a loss as long as possible (`python
 scripts/connect4_exact.py RUN games=200`)."""
 
-FLEET = """Final networks, one evaluation per turn. `density` shoots where most layouts that agree
+FLEET = """Final networks, one evaluation per turn, three seeds with one shot and one with five.
+`density` shoots where most layouts that agree
 with all results have a ship, all of them counted. Where at most 10,000 are left, `density_rollout`
 takes the turn after which `density` needs the fewest turns; with several shots, it also spreads
 them. Both and the networks play the same boards, `random` and `hunt_target` 2,000 of them. In the

@@ -153,7 +153,7 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
         (
             "the same, five shots: `density`; `density_rollout`; network",
             f"{turns('fleet_salvo_density')}; {turns('fleet_salvo_density_rollout')}; "
-            f"{over(figures.reports('fleet_salvo', 'greedy'), 'moves', 'mean')}",
+            f"{over_games(figures.reports('fleet_salvo', 'greedy'), 'moves')}",
             "11.0",
             MISSING,
         ),

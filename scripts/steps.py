@@ -184,15 +184,17 @@ def write_section(page: Path, mark: str, text: str) -> None:
 
 
 def run_all(requested: list[Step], out: Path) -> bool:
-    """Run what is not done, long ones first, each after what it needs; whether all succeeded.
+    """Run what is not done, long steps first, each after what it needs; whether all succeeded.
 
     As many run side by side as there are cores for their threads.
     Steps are forked from this process, which has loaded everything and computes nothing itself.
     """
     for module in ("commands.evaluate", "commands.solve", "cli.display", "training.run"):
         importlib.import_module(f"rlgames.{module}")
+    # A step of several threads would wait for the others' cores, so it is early.
     waiting = sorted(
-        (step for step in requested if not step.done(out)), key=lambda step: -step.weight
+        (step for step in requested if not step.done(out)),
+        key=lambda step: (-step.threads, -step.weight),
     )
     finished = {step.name for step in requested if step.done(out)}
     print(f"{len(finished)} of {len(requested)} steps are done", flush=True)

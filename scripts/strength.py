@@ -1,7 +1,8 @@
 """Trains the strongest presets of every game and writes their part of docs/results.md.
 
-Steps as in reproduce.py: done once, as many side by side as there are cores. About three hours
-on two cores, if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer.
+Steps as in reproduce.py: done once, as many side by side as there are cores. About two and
+a half hours on two cores if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much
+longer.
 Usage:
 
     python scripts/strength.py [--out outputs/strength] [--only 2048 ramesh ...] [--table]
@@ -32,11 +33,14 @@ FIVE = range(5)
 WEIGHTS = {"ramesh_case5_rollout": 140.0, "ramesh_case2_finetuned": 60.0}
 FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "seed=1", "format=json")
 DUEL_OPPONENTS = ("random", "hunt_target", "density")
-FUSED = "learner.optimizer=fused_adam"
+NTUPLE_CONNECT4 = ("experiment=connect4_ntuple", "games=2000000")
+ALPHAZERO_CONNECT4 = (
+    *("experiment=connect4_alphazero", "games=200000", "learner.optimizer=fused_adam"),
+)
 SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
-SHORT_2048 = ("experiment=2048_ntuple", "games=100000", "eval_every=10000")
+SHORT_2048 = ("experiment=2048_ntuple", "games=80000", "eval_every=10000")
 LONG_2048 = ("experiment=2048_ntuple", "games=400000")
-LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=160000")
+LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=100000")
 OF_4X3 = ("experiment=2048_4x3_ntuple", "games=100000")
 TEACHER_OF_2048 = "teacher={2048_long/SEED}"
 
@@ -56,9 +60,9 @@ def tiles() -> list[Step]:
     """2048 on 4×4 and on smaller boards."""
     steps = [
         *train("2048", "game=2048", weight=90, seeds=ONE),
-        *train("2048_ntuple", *SHORT_2048, weight=320, threads=2),
+        *train("2048_ntuple", *SHORT_2048, weight=200, threads=2),
         *train("2048_long", *LONG_2048, weight=1500, seeds=ONE, threads=2),
-        *train("2048_ntuple_logits", *LOGITS_2048, weight=500, seeds=ONE),
+        *train("2048_ntuple_logits", *LOGITS_2048, weight=350, seeds=ONE),
         *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
         *begun("2048_3x3_finetuned", "games=200000", weight=800, seeds=ONE),
@@ -73,8 +77,8 @@ def tiles() -> list[Step]:
         steps += measure("played", name, *small, weight=20, seeds=ONE)
         plies = (*searched, "games=1000", "solve_seconds=0")
         steps += measure("three_plies", name, *plies, weight=60, seeds=ONE)
-    plies = (*searched, "games=100", "solve_seconds=0")
-    return steps + measure("three_plies", "2048_long", *plies, weight=700, seeds=ONE)
+    plies = (*searched, "games=60", "solve_seconds=0")
+    return steps + measure("three_plies", "2048_long", *plies, weight=450, seeds=ONE)
 
 
 def lines() -> list[Step]:
@@ -84,8 +88,8 @@ def lines() -> list[Step]:
         steps += train(name, f"experiment={name}", weight=50)
         steps += measure("played", name, "games=2000")
     steps += train("connect4", "game=connect4", weight=80)
-    steps += train("connect4_ntuple", "experiment=connect4_ntuple", weight=600)
-    steps += train("connect4_alphazero", "experiment=connect4_alphazero", FUSED, weight=1100)
+    steps += train("connect4_ntuple", *NTUPLE_CONNECT4, weight=400)
+    steps += train("connect4_alphazero", *ALPHAZERO_CONNECT4, weight=750)
     for name in ("connect4", "connect4_ntuple", "connect4_alphazero"):
         for opponent in ("random", "win_or_block"):
             against = (f"opponent={opponent}", "checkpoint=final", "games=10000")
@@ -130,9 +134,9 @@ def fleets() -> list[Step]:
     steps: list[Step] = []
     for name, fleet in FLEETS.items():
         if fleet.trained:
-            steps += train(name, f"experiment={name}", weight=400)
+            steps += train(name, f"experiment={name}", weight=400, seeds=fleet.seeds)
             final = ("checkpoint=final", f"games={fleet.boards}", "seed=1", "solve_seconds=0")
-            steps += measure("greedy", name, *final, weight=200)
+            steps += measure("greedy", name, *final, weight=150, seeds=fleet.seeds)
         for player in fleet.players:
             games = f"games={fleet.boards if player in COUNTING_PLAYERS else 2000}"
             command = ("eval", *FLEET, *fleet.words, f"player={player}", games)
@@ -140,7 +144,7 @@ def fleets() -> list[Step]:
                 Step(
                     f"{name}_{player}",
                     command,
-                    60 if fleet.boards < 5000 or player not in COUNTING_PLAYERS else 600,
+                    60 if fleet.boards < 5000 or player not in COUNTING_PLAYERS else 300,
                 )
             )
         if name in LOOKAHEAD:
@@ -156,9 +160,9 @@ def duel() -> list[Step]:
     for opponent in DUEL_OPPONENTS:
         words = (f"opponent={opponent}", "checkpoint=final", "games=2000", "solve_seconds=0")
         steps += measure(opponent, name, *words, weight=30)
-    settings = ("experiment=salvo_duel", "policy=belief_propagation", "games=100000", "lr=0.0003")
+    settings = ("experiment=salvo_duel", "policy=belief_propagation", "games=70000", "lr=0.0003")
     start = (f"opponent={agent}", f"init_from={agent}")
-    steps += train("salvo_duel_response", *settings, *start, weight=600, seeds=ONE)
+    steps += train("salvo_duel_response", *settings, *start, weight=420, seeds=ONE)
     words = (f"opponent={agent}", "checkpoint=final", "games=10000", "solve_seconds=0")
     return steps + measure("gain", "salvo_duel_response", *words, weight=60, seeds=ONE)
 
