@@ -1,7 +1,7 @@
 """Runs the presets of the five documents and writes their part of docs/results.md.
 
 Each step is one command of rlgames in a process of its own; as many run side by side as there are
-cores, and a step that is done is not done again. Usage:
+cores, and a step that is done is not done again unless its command has changed. Usage:
 
     python scripts/reproduce.py [--out outputs/reproduce] [--only landy hickman ...] [--table]
 """

@@ -62,15 +62,40 @@ class Step:
     def path(self, out: Path) -> Path:
         return out / (self.name if self.words[0] == "train" else self.name + ".json")
 
+    def log(self, out: Path) -> Path:
+        """What it printed, below its command."""
+        path = self.path(out)
+        return path.with_name(path.name + ".log")
+
+    def is_stale(self, out: Path) -> bool:
+        """Whether its log, if there is one, begins with another command."""
+        try:
+            with open(self.log(out), encoding="utf-8") as log:
+                return log.readline() != self.first_line
+        except OSError:
+            return False
+
+    @property
+    def first_line(self) -> str:
+        return json.dumps(self.words) + "\n"
+
+    def discard(self, out: Path) -> None:
+        """Delete what it left."""
+        shutil.rmtree(self.path(out), ignore_errors=True)
+        for path in (self.path(out), self.log(out)):
+            path.unlink(missing_ok=True)
+
     def done(self, out: Path) -> bool:
         path = self.path(out)
+        if self.is_stale(out):
+            return False
         if self.words[0] != "train":
             return path.exists()
         try:
-            steps = json.loads((path / "run.json").read_text(encoding="utf-8"))
+            run = json.loads((path / "run.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return bool(steps["status"] == "done")
+        return bool(run["status"] == "done")
 
     def command(self, out: Path) -> list[str]:
         words, path = [_filled(word, out) for word in self.words], str(self.path(out))
@@ -85,12 +110,13 @@ class Step:
 
     def run(self, out: Path) -> None:
         """In a process of its own: run the command and keep what it printed; exit with its code."""
-        path, start = self.path(out), time.perf_counter()
+        path, printed, start = self.path(out), self.log(out), time.perf_counter()
         path.parent.mkdir(parents=True, exist_ok=True)
         if self.words[0] == "train" and not self.is_interrupted(out):
             shutil.rmtree(path, ignore_errors=True)
-        printed = path.with_name(path.name + ".log")
         with open(printed, "w", encoding="utf-8") as log:
+            log.write(self.first_line)
+            log.flush()
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
             words = self.command(out)
@@ -101,10 +127,10 @@ class Step:
             sys.stdout.flush()
         if code == 0 and self.words[0] != "train":
             # The JSON is the last line: nothing else is kept.
-            steps = json.loads(printed.read_text(encoding="utf-8").splitlines()[-1])
-            steps["wall_seconds"] = time.perf_counter() - start
+            report = json.loads(printed.read_text(encoding="utf-8").splitlines()[-1])
+            report["wall_seconds"] = time.perf_counter() - start
             unfinished = path.with_suffix(".tmp")
-            unfinished.write_text(json.dumps(steps), encoding="utf-8")
+            unfinished.write_text(json.dumps(report), encoding="utf-8")
             unfinished.replace(path)
         sys.exit(code)
 
@@ -191,6 +217,7 @@ def run_all(requested: list[Step], out: Path) -> bool:
     """
     for module in ("commands.evaluate", "commands.solve", "cli.display", "training.run"):
         importlib.import_module(f"rlgames.{module}")
+    _discard_stale(requested, out)
     # A step of several threads would wait for the others' cores, so it is early.
     waiting = sorted(
         (step for step in requested if not step.done(out)),
@@ -228,3 +255,12 @@ def run_all(requested: list[Step], out: Path) -> bool:
     for step in waiting:
         print(f"left out: {step.name}", flush=True)
     return not failed and not waiting
+
+
+def _discard_stale(requested: list[Step], out: Path) -> None:
+    """Delete what other commands have left, and what was made from it."""
+    stale = {step.name for step in requested if step.is_stale(out)}
+    for step in requested:  # each stands after those that it needs
+        if step.name in stale or stale & set(step.needs):
+            stale.add(step.name)
+            step.discard(out)

@@ -106,6 +106,28 @@ def test_steps_run_side_by_side_as_far_as_their_threads_find_cores(tmp_path, mon
     assert at_once["a"] == at_once["b"] == {"a", "b"}
 
 
+def test_what_another_command_left_is_done_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", sys.__stdout__)  # the one that steps redirect to their logs
+
+    def planned(board):
+        train = Step("small/0", ("train", "game=tictactoe", f"board={board}", "games=1"))
+        play = ("eval", "{small/0}", "games=1", "opponent=random", "format=json")
+        other = ("eval", "game=tictactoe", "player=random", "games=1", "format=json")
+        return [train, Step("small/0.played", play), Step("other", other)]
+
+    assert steps.run_all(planned(3), tmp_path)
+    times = [step.path(tmp_path).stat().st_mtime_ns for step in planned(3)]
+    assert steps.run_all(planned(3), tmp_path)
+    assert times == [step.path(tmp_path).stat().st_mtime_ns for step in planned(3)]
+    train, played, other = planned(4)
+    assert [step.done(tmp_path) for step in (train, played, other)] == [False, True, True]
+    assert steps.run_all([train, played, other], tmp_path)
+    config = (train.path(tmp_path) / "config.yaml").read_text(encoding="utf-8")
+    assert "board: 4" in config
+    after = [step.path(tmp_path).stat().st_mtime_ns for step in (train, played, other)]
+    assert after[0] > times[0] and after[1] > times[1] and after[2] == times[2]
+
+
 @pytest.mark.parametrize("done", ["nothing", "one seed"])
 def test_tables_show_what_there_is(done, tmp_path):
     if done == "one seed":
@@ -139,10 +161,11 @@ def _plain(word):
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [STEPS, STRENGTH], ids=["reproduce", "strength"])
 def test_every_training_of_the_page_can_be_composed(steps):
-    names = {step.name for step in steps}
-    assert len(names) == len(steps)
+    names = set()
     for step in steps:
+        assert step.name not in names
         assert set(step.needs) <= names
+        names.add(step.name)
         if step.words[0] == "train" and step.name.endswith("/0"):
             words = [word for word in step.words[1:] if not word.startswith("teacher=")]
             load_config("train", [re.sub(r"[{}]|OUT/", "", word) for word in words])
