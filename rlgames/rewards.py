@@ -115,7 +115,7 @@ def discounted_returns(
 ) -> Tensor:
     """Float32 [M]: the discounted sum of reward, float32 [M], over the seat's moves from each.
 
-    value: float32 [M], in a game for two seats what takes the place of the sum for the seat to move
+    value: float32 [M], in a two-player game what takes the place of the sum for the seat to move
         and, negative, for the other seat's last move before; NaN where nothing does.
     """
     returns = torch.empty_like(reward)

@@ -219,7 +219,7 @@ def _duel(figures: Figures) -> str:
         for name in DUEL_OPPONENTS
     ]
     head = (
-        "true Salvo for two",
+        "two-player Salvo",
         *(f"won against `{name}`, %" for name in DUEL_OPPONENTS),
         "seconds",
     )

@@ -154,7 +154,7 @@ def fleets() -> list[Step]:
 
 
 def duel() -> list[Step]:
-    """Salvo for two, and a best response to the agent of the first seed."""
+    """Two-player Salvo, and a best response to the agent of the first seed."""
     name, agent = "salvo_duel_occupancy", "{salvo_duel_occupancy/0}"
     steps = train(name, f"experiment={name}", weight=200)
     for opponent in DUEL_OPPONENTS:

@@ -203,7 +203,7 @@ class SalvoBook(RuleBook):
 
 
 class DuelBook(RuleBook):
-    """Salvo for two: a turn has as many shots as its seat has ships afloat when it starts.
+    """Two-player Salvo: a turn has as many shots as its seat has ships afloat when it starts.
 
     fleets: for each seat the ships it owns, each a set of cells counted row by row from the
     top. The seat aims at one cell of the other's board after another; all shots of a turn

@@ -165,7 +165,7 @@ def _search_suffix(search: dict[str, Any] | None) -> str:
 
 
 def print_arena(report: dict[str, Any]) -> None:
-    """The cross table of `rlgames arena`, the strongest player first; for a game for one the
+    """The cross table of `rlgames arena`, the strongest player first; for a one-player game the
     differences on the same boards and dice."""
     if "figure" in report:
         _print_paired(report)

@@ -1,4 +1,4 @@
-"""`rlgames arena`: a round-robin tournament, or in a game for one a paired comparison."""
+"""`rlgames arena`: a round-robin tournament, or in a one-player game a paired comparison."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rlgames.runs.hub import agent_name
 
 
 def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
-    """The cross table and the ratings, or in a game for one the results on the same boards and
+    """The cross table and the ratings, or in a one-player game the results on the same boards and
     dice; contestants: as in competitors."""
     if len(contestants) < 2:
         raise ConfigError(
@@ -48,7 +48,7 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
 def _paired_fields(
     contestants: list[str], cfg: DictConfig, game: Game[Any], players: list[Player]
 ) -> dict[str, Any]:
-    """The figure of each player of a game for one, and the paired differences."""
+    """The figure of each player of a one-player game, and the paired differences."""
 
     def make_rng(stream: str) -> torch.Generator:
         return make_generator(cfg.seed, f"arena {stream}", cfg.device)
@@ -78,7 +78,7 @@ def _paired_fields(
 def _tournament_fields(
     contestants: list[str], cfg: DictConfig, game: Game[Any], players: list[Player]
 ) -> dict[str, Any]:
-    """The ratings and the cross table of a game for two."""
+    """The ratings and the cross table of a two-player game."""
 
     def rng_of_pair(first: str, second: str) -> torch.Generator:
         return make_generator(cfg.seed, pair_stream(first, second), cfg.device)

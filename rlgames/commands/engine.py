@@ -158,7 +158,7 @@ class Engine:
         return ""
 
     def _play(self, words: list[str]) -> str:
-        """`play COLOR MOVE`; in a game for one the color may be omitted."""
+        """`play COLOR MOVE`; in a one-player game the color may be omitted."""
         words = self._without_color(words, "play")
         if not words:
             raise CommandError("syntax error: play takes a color and a move")
@@ -205,7 +205,7 @@ class Engine:
         return "\n" + "\n".join([*filter(str.strip, board), status])
 
     def _final_score(self) -> str:
-        """B+1, W+1 or 0; in a game for one the score, or the number of turns."""
+        """B+1, W+1 or 0; in a one-player game the score, or the number of turns."""
         if not bool(self.state.done[0]):
             raise CommandError("cannot score: the game is not over")
         score = self.state.score[0].tolist()

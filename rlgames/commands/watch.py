@@ -47,7 +47,7 @@ class Replay:
 def watch_command(run: Path | None, overrides: list[str]) -> Replay:
     """Play games to watch.
 
-    Without an opponent= a player of a game for two plays itself; with one it sits in the first
+    Without an opponent= a player of a two-player game plays itself; with one it sits in the first
     seat of the first game, in the second of the next, and so on.
     """
     cfg = config_for_run("watch", run, overrides)

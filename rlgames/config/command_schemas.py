@@ -87,7 +87,7 @@ class EngineConfig(CheckpointConfig, DeviceConfig):
 
 @dataclass
 class ArenaConfig(FormatConfig, RunConfig):
-    games: int = key(1000, 1, 10**9, help="games per pair; in a game for one, per player")
+    games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
 
 
 @dataclass

@@ -19,7 +19,7 @@ MARK_KINDS = {
 
 FLEET_LEGEND = {"x": "hit", "o": "missed", "+": "aimed at", "#": "a ship"}
 TWO_SEAT_LEGEND = {"X": "seat 1", "O": "seat 2"}
-"""The legend of games with hidden fleets, and of other games for two."""
+"""The legend of games with hidden fleets, and of other two-player games."""
 
 TILE_COLORS: tuple[Color, ...] = (
     *((238, 228, 218), (237, 224, 200), (242, 177, 121), (245, 149, 99), (246, 124, 95)),

@@ -1,4 +1,4 @@
-"""Games for two as PettingZoo environments, in which the agents take turns.
+"""Two-player games as PettingZoo environments, in which the agents take turns.
 
 `env(game="tictactoe")`, with the game's own keys, has the wrappers of PettingZoo's classic games:
 an illegal action ends the game, and the reward of the agent that chose it is -1.
@@ -26,7 +26,7 @@ Observation = dict[str, Any]
 def env(render_mode: str | None = None, **keys: Any) -> Any:
     """The environment of a game, by its name and keys, in PettingZoo's wrappers.
 
-    Raises ConfigError for invalid keys and for games for one.
+    Raises ConfigError for invalid keys and for one-player games.
     """
     terminating = wrappers.TerminateIllegalWrapper(
         TwoPlayerEnv(render_mode, **keys), illegal_reward=-1

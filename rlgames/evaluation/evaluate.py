@@ -96,7 +96,7 @@ def evaluate(
 ) -> Evaluation:
     """Play games and compute their statistics; see ShardedGames for the use of several threads.
 
-    opponent: the player in the other seat of a game for two; each has either seat in half of the
+    opponent: the player in the other seat of a two-player game; each has either seat in half of the
     games. on_games: called with the recorded games.
     Two deterministic players can play one game in each seating of a game without chance: then
     these two are played, whatever the settings.
@@ -118,8 +118,8 @@ def evaluate(
 
 
 def random_play_mean(game: Game[Any]) -> float | None:
-    """The mean of random play in a game for one: turns from theory if known, else the score of
-    1,000 games. None if that takes too long, and in games for two."""
+    """The mean of random play in a one-player game: turns from theory if known, else the score of
+    1,000 games. None if that takes too long, and in two-player games."""
     if game.spec.goal == "turns":
         return game.expected_random_turns()
     if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:

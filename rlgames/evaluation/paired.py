@@ -1,4 +1,4 @@
-"""Players compared on the same boards and dice, in games for one.
+"""Players compared on the same boards and dice, in one-player games.
 
 What boards and dice do to all players alike cancels out of a difference between two of them. With
 a correlation r of their results, a paired comparison needs 1 - r times as many games as one of

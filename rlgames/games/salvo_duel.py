@@ -1,4 +1,4 @@
-"""Salvo for two: each side has a hidden fleet and fires as many shots as it has ships afloat.
+"""Two-player Salvo: each side has a hidden fleet and fires as many shots as it has ships afloat.
 
 The seats take turns. The cells of a salvo are chosen one after another and their results are shown
 together; then the other side fires. The number of ships that each side has afloat is public.

@@ -1,4 +1,4 @@
-"""Positions of Salvo for two and how they are written.
+"""Positions of two-player Salvo and how they are written.
 
 target board         own board
    A B C                A B C
@@ -53,7 +53,7 @@ class SalvoDuelState(State):
 
 
 class SalvoDuelNotation(FleetGame[SalvoDuelState]):
-    """The boards, the history and the names of actions of a game of Salvo for two."""
+    """The boards, the history and the names of actions of a game of two-player Salvo."""
 
     rows: int
     columns: int

@@ -82,7 +82,7 @@ def _extends_two(hit: Tensor) -> Tensor:
 
 
 def has_several_shots(game: Game[Any]) -> bool:
-    """Whether this is battleship or salvo for one with several shots per turn."""
+    """Whether this is battleship or one-player Salvo with several shots per turn."""
     return isinstance(game, Battleship) and game.shots > 1
 
 

@@ -276,7 +276,7 @@ def _combine(game: Game[Any], chunks: list[_Chunk]) -> RecordedGames:
 def _score_before(
     score_delta: torch.Tensor, index: torch.Tensor, length: torch.Tensor
 ) -> torch.Tensor:
-    """Float32 [M, 1]: the score before each move of games for one, from float64 [M]."""
+    """Float32 [M, 1]: the score before each move of one-player games, from float64 [M]."""
     total = torch.zeros(len(length), dtype=torch.float64).index_add_(0, index, score_delta)
     before = score_delta.cumsum(0) - score_delta - (total.cumsum(0) - total)[index]
     return before[:, None].float()

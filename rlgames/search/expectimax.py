@@ -51,7 +51,7 @@ class Expectimax(Player):
         policy = player.policy if isinstance(player, Agent) else None
         if game.spec.seats == 2 or game.spec.hidden or not game.spec.num_chance_inputs:
             raise ValueError(
-                "search=expectimax plays games for one seat with chance and without hidden "
+                "search=expectimax plays one-player games with chance and without hidden "
                 f"information, not {game.spec.name}"
             )
         if not isinstance(policy, ValueFunction) or not policy.score_scale:

@@ -14,7 +14,7 @@ from rlgames.games.game import Game, State
 class Utility:
     """The value of a line of play for seat 0.
 
-    value: "outcome" is +1, 0 or -1 for a win, draw or loss. Games for one seat have "turns",
+    value: "outcome" is +1, 0 or -1 for a win, draw or loss. One-player games have "turns",
     negative so that fewer is better, "score", the points since the root, and the measures of the
     final position by name. None is the goal of the game.
 

@@ -1,4 +1,4 @@
-"""Games of hidden fleets against the rule books: Salvo for two, and what Battleship shows."""
+"""Games of hidden fleets against the rule books: two-player Salvo, and what Battleship shows."""
 
 import itertools
 import random
@@ -84,7 +84,7 @@ def assert_equally_often(counts, total):
     assert abs(distance - freedom) <= 5 * (2 * freedom) ** 0.5
 
 
-# ---------------------------------------------------------------- Salvo for two: by the book
+# ---------------------------------------------------------------- Two-player Salvo: by the book
 
 
 def start(rows, columns, fleets):
@@ -245,7 +245,7 @@ def test_games_that_were_answered_alike_look_alike():
                 assert alike.setdefault(told[row], shown) == shown
 
 
-# ---------------------------------------------------------------- Salvo for two: by hand
+# ---------------------------------------------------------------- Two-player Salvo: by hand
 
 
 def fire(game, state, *cells):
@@ -328,7 +328,7 @@ def test_the_first_seat_can_win_before_the_other_has_fired():
     assert (int(state.turn), state.afloat.tolist()) == (1, [[3, 0]])
 
 
-# ---------------------------------------------------------------- Salvo for two: drawing fleets
+# ---------------------------------------------------------------- Two-player Salvo: drawing fleets
 
 
 def fleet_that_agrees(game, book, seat):

@@ -29,8 +29,8 @@ GAMES: dict[str, tuple[Any, int]] = {
     "battleship on a line": (Battleship(1, 10, [3]), 2),
     "salvo, sets of cells": (Battleship(4, 4, [4, 2], 2, "joint"), 8),
     "salvo, cell by cell": (Battleship(4, 4, [4, 2], 3, "sequential"), 8),
-    "salvo for two, both boards together": (SalvoDuel(4, 4, [3, 2]), 8),
-    "salvo for two on a rectangle": (SalvoDuel(2, 4, [2, 1]), 4),
+    "two-player Salvo, both boards together": (SalvoDuel(4, 4, [3, 2]), 8),
+    "two-player Salvo on a rectangle": (SalvoDuel(2, 4, [2, 1]), 4),
 }
 
 
