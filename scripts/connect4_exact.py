@@ -72,9 +72,9 @@ def best_columns(result: SearchResult) -> list[int]:
     return columns if all(result.bounds[column] == (best, best) for column in columns) else []
 
 
-def play(player: Player, game: KInARow, games: int, seed: int) -> list[int]:
+def play(player: Player, game: KInARow, replies: ExactReplies, games: int, seed: int) -> list[int]:
     """How many games the first seat wins, draws and loses."""
-    replies, dice = ExactReplies(), random.Random(seed)
+    dice = random.Random(seed)
     rng = make_generator(seed, "eval")
     live: list[list[int]] = [[] for _ in range(games)]
     counts = [0, 0, 0]
@@ -121,8 +121,9 @@ def main(words: Sequence[str]) -> int:
     names = [word for word in words if word not in overrides]
     cfg, game, players = competitors(names, ["game=connect4", *overrides])
     assert isinstance(game, KInARow)
+    replies = ExactReplies()
     with torch.inference_mode():
-        counts = [play(player, game, cfg.games, cfg.seed) for player in players]
+        counts = [play(player, game, replies, cfg.games, cfg.seed) for player in players]
     if cfg.format == "json":
         print(json.dumps(dict(zip(names, counts, strict=True))))
         return 0

@@ -4,7 +4,8 @@ Both play the same until few enough layouts agree with what they have seen to be
 on the mean number of turns over all layouts of the list is computed for each of the two, which is
 exact. So a few hundred boards tell them apart, where it would take a hundred thousand games.
 Several shots per turn are chosen without player.miss_weight. Prints the means and their difference
-with 95% intervals, or JSON with format=json. Keys are those of rlgames eval; on the standard fleet:
+with 95% intervals, or JSON with format=json. Keys are those of rlgames eval, without player= and
+with a number of games; on the standard fleet:
 
     python scripts/lookahead_gain.py board=10 "ships=[5,4,3,3,2]" shots=1 games=1000 seed=1
 """
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 
 from rlgames.config.compose import load_config
+from rlgames.core.errors import ConfigError
 from rlgames.core.intervals import mean_interval
 from rlgames.core.rng import make_generator
 from rlgames.factory.agents import build_player
@@ -50,7 +52,12 @@ def turns_of_both(player: DensityRollout, games: int, seed: int) -> np.ndarray:
 
 def main(words: Sequence[str]) -> int:
     """words: keys with their values."""
+    for word in words:
+        if word.startswith(("player=", "player.miss_weight=")):
+            raise ConfigError(f"{word} has no effect here", "both players play without miss_weight")
     cfg = load_config("eval", ["game=salvo", *words, *PLAYER])
+    if not str(cfg.games).isdecimal():
+        raise ConfigError(f"games={cfg.games} is not a number", "as in games=1000")
     player = build_player(cfg.player, cfg, build_game(cfg))
     assert isinstance(player, DensityRollout)
     with torch.inference_mode():

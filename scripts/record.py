@@ -32,6 +32,7 @@ class RecordedFigures(Figures):
 
     def __init__(self, out: Path, steps: Sequence[Step], record: dict[str, Any]) -> None:
         super().__init__(out, {step.name: step.words for step in steps})
+        self.steps = steps
         self.record = {
             name: entry
             for name, entry in record.items()
@@ -44,6 +45,10 @@ class RecordedFigures(Figures):
 
     def reports(self, run: str, measure: str) -> list[dict[str, Any]]:
         return [entry["report"] for entry in self._entries(f"{run}/*.{measure}")]
+
+    def metrics(self, run: str) -> list[list[dict[str, float]]]:
+        runs = fnmatch.filter((step.name for step in self.steps if step.done(self.out)), f"{run}/?")
+        return [read_metrics(self.out / name / "metrics.jsonl") for name in sorted(runs)]
 
     def seconds(self, run: str) -> list[float]:
         return [entry["seconds"] for entry in self._entries(f"{run}/?")]

@@ -24,7 +24,9 @@ def of_curves(steps: Figures) -> str:
         picture = RESULTS.parent / "pictures" / f"strength_{name}.png"
         if len(steps.metrics(name)) == len(runs):
             with chdir(steps.out):  # the legend has the paths of runs
-                cli_main.run("report", [*runs, f"curves={picture}", "width=column"])
+                code = cli_main.run("report", [*runs, f"curves={picture}", "width=column"])
+            if code != 0:
+                picture.unlink(missing_ok=True)
         if picture.exists():
             title = what[0].upper() + what[1:].replace("`", "")
             lines.append(f"`{name}`: {what}\n\n![{title}](pictures/{picture.name})")

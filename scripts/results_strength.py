@@ -11,7 +11,7 @@ from record import RECORD, RecordedFigures, update
 from results import MISSING, Figures, mean, over, over_games, reached, rows
 from results_battleship import CASES
 from results_curves import of_curves
-from results_targets import of_targets
+from results_targets import of_targets, value_losses
 from steps import ONE, SEEDS, Step
 
 NAMES_2048 = {
@@ -59,6 +59,11 @@ class Fleet:
     boards: int
     players: tuple[str, ...]
     seeds: range = SEEDS
+
+    @property
+    def games(self) -> tuple[str, str]:
+        """All boards at once, because players that draw numbers change those that come later."""
+        return f"games={self.boards}", f"batch={self.boards}"
 
     @property
     def trained(self) -> bool:
@@ -177,22 +182,18 @@ def exact_games(figures: Figures) -> str:
 
 def losses(figures: Figures) -> str:
     """The share of moves that lose value, by stage of the game."""
-    counts = figures.report("value_losses")
-    if counts is None:
+    groups = value_losses(figures)
+    if not groups:
         return MISSING
-    counts.pop("wall_seconds")
-    players = list(counts.values())
-    groups = [players[:1], players[1:2]]
-    groups += [players[n : n + len(SEEDS)] for n in range(2, len(players), len(SEEDS))]
     body = []
     for name, published in PUBLISHED.items():
         means = [
             mean([100 * counts[name][0] / counts[name][2] for counts in group], 1)
-            for group in groups
+            for group in groups.values()
         ]
-        _, could, count = players[0][name]
+        _, could, count = groups["random"][0][name]
         body.append((f"{name} ({count}, {could})", *means, *published))
-    head = ("positions (number, number with a losing move)", *LOSERS, *PEERS)
+    head = ("positions (number, number with a losing move)", *groups, *PEERS)
     return f"{rows(head, body)}\n\n{LOSSES}"
 
 
@@ -259,12 +260,6 @@ def of_duel(figures: Figures) -> str:
     return f"### Two-player Salvo\n\n{rows(head, body)}\n\n{said}\n\n{commands}"
 
 
-LOSERS = (
-    *("random", "win_or_block", "network", "network, 400 simulations"),
-    *("n-tuples", "n-tuples, 5 plies"),
-)
-"""The columns of players, in the order in which the script is given them."""
-
 PEERS = ("AlphaZero.jl", "minimax of depth 5")
 PUBLISHED = {
     "end easy": ("0", "1.7"),
@@ -298,10 +293,10 @@ Always shooting at the likeliest cell takes 12.176 turns."""
 
 LOSSES = """Moves that lose value, in % of the positions of each class, by final networks:
 `connect4_alphazero` and `connect4_ntuple`, three seeds each (`python scripts/value_losses.py RUN
-RUN+mcts search.simulations=400 search.leaf=value`). The positions are our own, from random moves,
-labeled by our solver and, early in the game, by bitbully (scripts/label_connect4.py), and selected
-nothing. The two columns on the right are published figures for 1,000 other positions of each
-class."""
+RUN+mcts search.simulations=400 search.leaf=value`; with n-tuples `RUN RUN+alphabeta`). The
+positions are our own, from random moves, labeled by our solver and, early in the game, by bitbully
+(scripts/label_connect4.py), and selected nothing. The two columns on the right are published
+figures for 1,000 other positions of each class."""
 
 EXACT = """Final networks in the first seat, where every game can be won, against replies with the
 best exact score, all equally likely: they delay a loss as long as possible (`python
@@ -311,7 +306,7 @@ FLEET = """Final networks, one evaluation per turn, three seeds with one shot an
 `density` shoots where most layouts that agree
 with all results have a ship, all of them counted. Where at most 10,000 are left, `density_rollout`
 takes the turn after which `density` needs the fewest turns; with several shots, it also spreads
-them. Both and the networks play the same boards, `random` and `hunt_target` 2,000 of them. In the
+them. Both and the networks play the same boards, `random` and `hunt_target` 2,000 others. In the
 second table, means over the listed layouts take the place of the rest of each game, which is exact
 (`python scripts/lookahead_gain.py`). These rules are too large for `rlgames solve`, which gives no
 lower bound either."""

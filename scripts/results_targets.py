@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from results import MISSING, Figures, mean, over, over_games, reached, rows
+from steps import SEEDS
 
 CASES = {1: 6.0, 2: 12.1182, 3: 3.5417, 4: 3.3750, 5: 5.05}
 
@@ -14,6 +17,20 @@ TECHDAYS = "[best of ten runs](https://github.com/MarkusThill/techdays26)"
 ALPHAZERO = "[AlphaZero.jl](https://github.com/jonathan-laurent/AlphaZero.jl)"
 MAYFLOWER = "[exact density](https://github.com/Canon-Regularis/mayflower)"
 """Where the published figures are from."""
+
+
+VALUE_LOSSES = ("value_losses", "value_losses_ntuple")
+"""The steps that count moves that lose value in Connect 4."""
+
+COUNTED = {
+    "random": 1,
+    "win_or_block": 1,
+    "network": len(SEEDS),
+    "network, 400 simulations": len(SEEDS),
+    "n-tuples": len(SEEDS),
+    "n-tuples, 5 plies": len(SEEDS),
+}
+"""The players that they are given, in this order, and how many of each."""
 
 
 def of_targets(figures: Figures) -> str:
@@ -90,25 +107,36 @@ def _of_connect4(figures: Figures) -> list[tuple[str, ...]]:
         ),
         (
             "Connect 4, AlphaZero, 30 minutes at most, network alone: moves that lose value, %",
-            _losses(figures, 2),
+            _losses(figures, "network"),
             "5.5, 5, 8.5, 2, 6, 11",
             MISSING,
         ),
         (
             "the same, 400 simulations",
-            _losses(figures, 5),
+            _losses(figures, "network, 400 simulations"),
             "0, 0, 0, 2, 2.8, 7.5",
             f"0, 0, 0, 2, 2.8, 7.5 ({ALPHAZERO})",
         ),
     ]
 
 
-def _losses(figures: Figures, first: int) -> str:
-    """The mean over three seeds, whose networks stand from `first` on among the players."""
-    report = figures.report("value_losses")
-    if report is None:
+def value_losses(figures: Figures) -> dict[str, list[dict[str, Any]]]:
+    """The counts of each of these players, by the positions' class; empty if a step is missing."""
+    reports = [report for name in VALUE_LOSSES if (report := figures.report(name))]
+    if len(reports) < len(VALUE_LOSSES):
+        return {}
+    every = [counts for report in reports for counts in report.values() if isinstance(counts, dict)]
+    groups = {}
+    for name, count in COUNTED.items():
+        groups[name], every = every[:count], every[count:]
+    return groups
+
+
+def _losses(figures: Figures, name: str) -> str:
+    """The mean over three seeds."""
+    players = value_losses(figures).get(name)
+    if players is None:
         return MISSING
-    players = [counts for counts in report.values() if isinstance(counts, dict)][first : first + 3]
     shares = [
         sum(100 * counts[name][0] / counts[name][2] for counts in players) / len(players)
         for name in players[0]

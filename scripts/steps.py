@@ -192,10 +192,7 @@ def main(
     chosen = parser.parse_args()
     failed = False
     if not chosen.table:
-        requested = [
-            step for step in every if not chosen.only or step.name.startswith(tuple(chosen.only))
-        ]
-        failed = not run_all(requested, chosen.out)
+        failed = not run_all(every, chosen.out, tuple(chosen.only))
     write_section(RESULTS, mark, section(chosen.out))
     return 3 if failed else 0
 
@@ -209,22 +206,31 @@ def write_section(page: Path, mark: str, text: str) -> None:
     page.write_text(before + begin + text + end + after, encoding="utf-8")
 
 
-def run_all(requested: list[Step], out: Path) -> bool:
+def run_all(every: list[Step], out: Path, only: tuple[str, ...] = ()) -> bool:
     """Run what is not done, long steps first, each after what it needs; whether all succeeded.
 
+    every: each after those that it needs. only: the beginnings of the names of those to run, all
+    if there are none. What another command has left is deleted, with all that was made from it.
     As many run side by side as there are cores for their threads.
     Steps are forked from this process, which has loaded everything and computes nothing itself.
     """
     for module in ("commands.evaluate", "commands.solve", "cli.display", "training.run"):
         importlib.import_module(f"rlgames.{module}")
-    _discard_stale(requested, out)
+    stale: set[str] = set()
+    for step in every:
+        if step.is_stale(out) or stale & set(step.needs):
+            stale.add(step.name)
+    requested = [step for step in every if not only or step.name.startswith(only)]
+    for step in requested:
+        if step.name in stale:
+            step.discard(out)
+    finished = {step.name for step in every if step.name not in stale and step.done(out)}
     # A step of several threads would wait for the others' cores, so it is early.
     waiting = sorted(
-        (step for step in requested if not step.done(out)),
+        (step for step in requested if step.name not in finished),
         key=lambda step: (-step.threads, -step.weight),
     )
-    finished = {step.name for step in requested if step.done(out)}
-    print(f"{len(finished)} of {len(requested)} steps are done", flush=True)
+    print(f"{len(requested) - len(waiting)} of {len(requested)} steps are done", flush=True)
     start, failed = time.perf_counter(), 0
     running: dict[int, tuple[ForkProcess, Step, float]] = {}
     cores = os.cpu_count() or 1
@@ -255,12 +261,3 @@ def run_all(requested: list[Step], out: Path) -> bool:
     for step in waiting:
         print(f"left out: {step.name}", flush=True)
     return not failed and not waiting
-
-
-def _discard_stale(requested: list[Step], out: Path) -> None:
-    """Delete what other commands have left, and what was made from it."""
-    stale = {step.name for step in requested if step.is_stale(out)}
-    for step in requested:  # each stands after those that it needs
-        if step.name in stale or stale & set(step.needs):
-            stale.add(step.name)
-            step.discard(out)

@@ -27,6 +27,7 @@ from results_strength import (
     TICTACTOE,
     section,
 )
+from results_targets import VALUE_LOSSES
 from steps import ONE, SEEDS, Step, main, measure, train
 
 FIVE = range(5)
@@ -37,7 +38,7 @@ NTUPLE_CONNECT4 = ("experiment=connect4_ntuple", "games=2000000")
 ALPHAZERO_CONNECT4 = (
     *("experiment=connect4_alphazero", "games=200000", "learner.optimizer=fused_adam"),
 )
-SEARCH = ("search=mcts", "search.simulations=400", "search.leaf=value")
+SEARCH = ("search.simulations=400", "search.leaf=value")
 SHORT_2048 = ("experiment=2048_ntuple", "games=80000", "eval_every=10000")
 LONG_2048 = ("experiment=2048_ntuple", "games=400000")
 LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=100000")
@@ -94,16 +95,14 @@ def lines() -> list[Step]:
         for opponent in ("random", "win_or_block"):
             against = (f"opponent={opponent}", "checkpoint=final", "games=10000")
             steps += measure(opponent, name, *against, weight=20)
-    networks = final_networks("connect4_alphazero")
-    n_tuples = final_networks("connect4_ntuple")
-    players = [
-        *("random", "win_or_block"),
-        *(*networks, *(name + "+mcts" for name in networks)),
-        *(*n_tuples, *(name + "+alphabeta" for name in n_tuples)),
-    ]
+    run = "connect4_alphazero"
+    networks = ("random", "win_or_block", *final_networks(run), *final_networks(run, "+mcts"))
+    run = "connect4_ntuple"
+    n_tuples = (*final_networks(run), *final_networks(run, "+alphabeta"))
     return [
         *steps,
-        Step("value_losses", ("value_losses", *players, *SEARCH, "format=json"), 300),
+        Step(VALUE_LOSSES[0], ("value_losses", *networks, *SEARCH, "format=json"), 300),
+        Step(VALUE_LOSSES[1], ("value_losses", *n_tuples, "search.plies=5", "format=json"), 60),
         *(exact_games(name, plies) for name, plies in EXACT_PLIES),
     ]
 
@@ -135,11 +134,11 @@ def fleets() -> list[Step]:
     for name, fleet in FLEETS.items():
         if fleet.trained:
             steps += train(name, f"experiment={name}", weight=400, seeds=fleet.seeds)
-            final = ("checkpoint=final", f"games={fleet.boards}", "seed=1", "solve_seconds=0")
+            final = ("checkpoint=final", *fleet.games, "seed=1", "solve_seconds=0")
             steps += measure("greedy", name, *final, weight=150, seeds=fleet.seeds)
         for player in fleet.players:
-            games = f"games={fleet.boards if player in COUNTING_PLAYERS else 2000}"
-            command = ("eval", *FLEET, *fleet.words, f"player={player}", games)
+            games = fleet.games if player in COUNTING_PLAYERS else ("games=2000",)
+            command = ("eval", *FLEET, *fleet.words, f"player={player}", *games)
             steps.append(
                 Step(
                     f"{name}_{player}",

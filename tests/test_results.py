@@ -30,6 +30,7 @@ from steps import Step  # noqa: E402
 
 STEPS = [*reproduce.battleship(), *reproduce.lines(), *dedieu_amar.steps()]
 STRENGTH = [*strength.tiles(), *strength.lines(), *strength.sea()]
+RUNS = ("teacher=", "opponent=")  # of other steps
 
 
 def lines(*values, every=100):
@@ -121,11 +122,17 @@ def test_what_another_command_left_is_done_again(tmp_path, monkeypatch):
     assert times == [step.path(tmp_path).stat().st_mtime_ns for step in planned(3)]
     train, played, other = planned(4)
     assert [step.done(tmp_path) for step in (train, played, other)] == [False, True, True]
+    assert not steps.run_all([train, played, other], tmp_path, ("small/0.",))  # needs the other
     assert steps.run_all([train, played, other], tmp_path)
     config = (train.path(tmp_path) / "config.yaml").read_text(encoding="utf-8")
     assert "board: 4" in config
     after = [step.path(tmp_path).stat().st_mtime_ns for step in (train, played, other)]
-    assert after[0] > times[0] and after[1] > times[1] and after[2] == times[2]
+    assert after[0] > times[0]
+    assert after[1] > times[1]
+    assert after[2] == times[2]
+    played.path(tmp_path).unlink()
+    assert steps.run_all([train, played, other], tmp_path, ("small/0.",))
+    assert played.done(tmp_path)
 
 
 @pytest.mark.parametrize("done", ["nothing", "one seed"])
@@ -161,13 +168,17 @@ def _plain(word):
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [STEPS, STRENGTH], ids=["reproduce", "strength"])
 def test_every_training_of_the_page_can_be_composed(steps):
-    names = set()
+    names: set[str] = set()
     for step in steps:
         assert step.name not in names
         assert set(step.needs) <= names
         names.add(step.name)
+        searches = {word.rpartition("+")[2] for word in step.words if "}" in word and "+" in word}
+        assert len(searches) < 2  # the keys of a search would be refused by the other
+        if step.words[0] == "eval" and "{" not in step.words[1]:
+            load_config("eval", list(step.words[1:]))
         if step.words[0] == "train" and step.name.endswith("/0"):
-            words = [word for word in step.words[1:] if not word.startswith("teacher=")]
+            words = [word for word in step.words[1:] if not word.startswith(RUNS)]
             load_config("train", [re.sub(r"[{}]|OUT/", "", word) for word in words])
 
 

@@ -123,7 +123,8 @@ def competitors(
 ) -> tuple[DictConfig, Game[Any], list[Player]]:
     """The config, the game and the players; contestants: names of players and paths of runs.
 
-    A word that ends in +mcts is the player before the plus sign, with that search.
+    A word that ends in +mcts is the player before the plus sign, with that search. Keys of the
+    searches hold for each of them. The config is that of the first search, if there is one.
     """
     overrides = plugins.load_plugins(overrides)
     names = [
@@ -137,14 +138,27 @@ def competitors(
                 f"no player is called {str(path)!r}, and there is no run there",
                 nearest(str(path), names),
             )
-    searches = {f"search={search}" for _, search in parts if search}
-    cfg = config_for_run("arena", runs[0] if runs else None, [*searches, *overrides])
+    if typed := next((word for word in overrides if word.startswith("search=")), None):
+        search = typed.removeprefix("search=")
+        raise ConfigError(
+            f"an arena does not use {typed}", f"write PLAYER+{search} for each player that searches"
+        )
+    searches = dict.fromkeys(search for _, search in parts if search) or [""]
+    configs = {
+        search: config_for_run(
+            "arena",
+            runs[0] if runs else None,
+            [*([f"search={search}"] if search else []), *overrides],
+        )
+        for search in searches
+    }
+    cfg = next(iter(configs.values()))
     device = build_device(cfg)
     game = build_game(cfg).to(device)
     if device.type == "cpu":
         check_evaluation_memory("games", cfg.games, game)
     players = [
-        build_player(_node(word, names), cfg, game, cfg.search if search else None)
+        build_player(_node(word, names), cfg, game, configs[search].search if search else None)
         for word, search in parts
     ]
     return cfg, game, players

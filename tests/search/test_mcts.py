@@ -12,7 +12,7 @@ from helpers import make_agent, make_small_game, rng
 from markers import one_in
 
 import rlgames as package
-from rlgames.commands.arena import arena_command
+from rlgames.commands.arena import arena_command, competitors
 from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
@@ -25,6 +25,7 @@ from rlgames.players.player import Agent, Player, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
+from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.search.mcts import Mcts, MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
@@ -485,6 +486,19 @@ def test_searching_players_meet_in_an_arena(tmp_path):
     elo = {player["name"]: player["elo"] for player in report["players"]}
     assert list(elo) == who
     assert elo["random"] < min(elo[name] for name in who[1:])
+
+
+def test_players_of_an_arena_have_each_their_own_search(tmp_path):
+    words = ["experiment=connect4_ntuple", "games=64", "batch=64", "eval_games=2", "log_every=64"]
+    run = package.train([*words, "solve_seconds=0", f"out={tmp_path}/first"])
+    for who in ([f"{run}+alphabeta", "random+mcts"], ["random+mcts", f"{run}+alphabeta"]):
+        players = dict(zip(who, competitors(who, [])[2], strict=True))
+        assert isinstance(players["random+mcts"], Mcts)
+        assert isinstance(players[f"{run}+alphabeta"], AlphaBetaSearch)
+    with pytest.raises(ConfigError, match="simulations"):
+        competitors(who, ["search.simulations=10"])
+    with pytest.raises(ConfigError, match="an arena does not use search=mcts"):
+        competitors(["random+mcts", "random"], ["game=tictactoe", "search=mcts"])
 
 
 @pytest.mark.slow
