@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ MAX_HITS = 64
 MAX_MEMO = 4096
 """Positions whose counts are kept."""
 
+MAX_FLEETS = 1 << 20
+"""Ships left of a fleet, with an estimate for each. Many equal ships with sinkings have more."""
+
 
 class LayoutCounter:
     """How many layouts that agree with hits and misses have a ship on each cell.
@@ -36,6 +40,8 @@ class LayoutCounter:
     Every layout counts once: ships of equal length are interchangeable. They are of one type,
     unless sinkings are announced: then each ship is a type, as one may have sunk and another not.
     A type is counted as often as such ships are in the same state.
+
+    can_count: whether the fleet is small enough; otherwise nothing is counted.
     """
 
     def __init__(self, rows: int, columns: int, ships: list[int], announces: bool = False) -> None:
@@ -44,6 +50,12 @@ class LayoutCounter:
         self._announces = announces
         tables = {length: placements(rows, columns, length) for length in self._fleet}
         self._tables = [tables[length].numpy().astype(bool) for length in self._lengths]
+        self._max_ships = [self._fleet[length] for length in self._lengths]
+        if announces:  # the first of several equal ships may stand for all of them
+            self._max_ships = [
+                self._lengths[at:].count(length) for at, length in enumerate(self._lengths)
+            ]
+        self.can_count = math.prod(count + 1 for count in self._max_ships) <= MAX_FLEETS
         self._memo: OrderedDict[bytes, Floats] = OrderedDict()
 
     def occupancy(
@@ -53,7 +65,8 @@ class LayoutCounter:
         [B]: how many layouts agree.
 
         max_steps: the most ways to look at to place all ships but two. NaN in rows where there are
-        more, and where no layout agrees. sinkings: given if sinkings are announced.
+        more, where no layout agrees, and in all rows if the fleet is too large. sinkings: given if
+        sinkings are announced.
         """
         limit = max_steps.to_bytes(8, "little")
         keys = [key + limit for key in position_keys(shot, hit, sinkings)]
@@ -76,6 +89,8 @@ class LayoutCounter:
         """As occupancy, without a memory of earlier positions; the numbers as [B, 1]."""
         from rlgames.kernels.fleet_occupancy import write_occupancy
 
+        if not self.can_count:
+            return np.full(shot.shape, np.nan), np.full((len(shot), 1), np.nan)
         row, hit_turn, sunk_turn, fleets = self._cases(len(shot), sinkings)
         fractions, totals = np.empty((len(row), shot.shape[1])), np.empty(len(row), np.int64)
         tables, position, stack, estimate, counts = self._kernel_arrays
@@ -181,10 +196,7 @@ class LayoutCounter:
             covered[rows], is_placement[rows] = table, True
             cells[rows, :length] = table.nonzero()[1].reshape(-1, length)
         meets = covered.astype(np.float32) @ covered.T.astype(np.float32) > 0
-        counts = [self._fleet[length] for length in self._lengths]
-        if self._announces:  # the first of several equal ships may stand for all of them
-            counts = [self._lengths[at:].count(each) for at, each in enumerate(self._lengths)]
-        max_ships, num_ships = np.array(counts), self._fleet.total()
+        max_ships, num_ships = np.array(self._max_ships), self._fleet.total()
         radix = np.concatenate([[1], np.cumprod(max_ships + 1)])
         return (
             FleetTables(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Thread
 from typing import TypeVar
 
 import numpy as np
@@ -28,22 +28,11 @@ def thread_seeds(pool: GamePool, threads: int) -> Array:
 def learn_in_threads(learn: Callable[..., R], columns: tuple[Array, ...], seeds: Array) -> list[R]:
     """Call learn once for each seed, in a thread of its own, with a part of the rows of each column
     and the seed; what each call returns."""
-    num_threads = len(seeds)
-    parts = zip(*(np.array_split(column, num_threads) for column in columns), strict=True)
-    results: dict[int, R] = {}
-
-    def run(number: int, part: tuple[Array, ...]) -> None:
-        results[number] = learn(*part, seeds[number])
-
-    if num_threads == 1:
-        run(0, columns)
-        return [results[0]]
-    threads = [Thread(target=run, args=item) for item in enumerate(parts)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [results[number] for number in range(num_threads)]
+    if len(seeds) == 1:
+        return [learn(*columns, seeds[0])]
+    parts = [np.array_split(column, len(seeds)) for column in columns]
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        return list(pool.map(learn, *parts, seeds))
 
 
 def learn_packed_games(

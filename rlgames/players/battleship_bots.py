@@ -108,6 +108,11 @@ class Density(BattleshipBot):
                 f"player.miss_weight={miss_weight:g} spreads the shots of a turn of battleship or "
                 "salvo with shots=2 or more; use player.miss_weight=0"
             )
+        if miss_weight and not steps and not self.game.posterior.exact:
+            raise ValueError(
+                f"player.miss_weight={miss_weight:g} needs layouts that are listed or counted, and "
+                "here they are sampled; use player.steps=1 or more, or player.miss_weight=0"
+            )
         self.miss_weight = miss_weight
         self.deterministic = self.game.posterior.exact
         # What was counted is kept, and how often it was; processes would not share it.

@@ -58,6 +58,11 @@ class DensityRollout(Density):
         self._shots, self._ship_cells = game.shots, game.ship_cells
         self._max_layouts, self._next_cells = layouts, next_cells
         self._counter = game.layout_counter("sunk" in game.show)
+        if not self._counter.can_count:
+            raise ValueError(
+                f"{self.name} cannot count the layouts of so large a fleet whose sinkings are "
+                "announced; use player=density"
+            )
         self._memo: OrderedDict[bytes, Bools] = OrderedDict()
         self._arrays: Any = None
 

@@ -110,9 +110,9 @@ class LineEvaluator:
 class LineSearch:
     """Simulations from live positions [T], which end at the first new node, valued by the head.
 
-    Settings.threads threads search as many parts of the trees; their number does not change the
-    result. tree: with roots that are expanded. root_value: float32 [T], estimates of them for the
-    seats to move. bounds: the lowest and the highest value for seat 0.
+    Settings.threads threads search as many parts of the trees; their number changes the result by
+    rounding at most. tree: with roots that are expanded. root_value: float32 [T], estimates of them
+    for the seats to move. bounds: the lowest and the highest value for seat 0.
     """
 
     def __init__(

@@ -107,7 +107,8 @@ class Rollouts(Search):
         q = ((mean - low) / (value - low).clamp(min=1e-9)).clamp(0, 0.999)
         share = ((mean == value) & is_legal).double()
         if self.settings.temperature:
-            share = torch.exp((mean - value) / self.settings.temperature) * is_legal
+            gap = (mean - value).clamp(max=0)  # what is not legal may be above, which overflows
+            share = torch.exp(gap / self.settings.temperature) * is_legal
         shape = (len(mean), self.game.spec.actions)
         visits, q, policy = (
             torch.zeros(shape, dtype=torch.float64, device=mean.device)

@@ -13,9 +13,9 @@ from rlgames.search.search import Search
 class SearchSelfPlay(Player):
     """Searches around an agent in training and returns the search's policies as targets.
 
-    The agent's sampling rule chooses the action, with the logarithms of the visit fractions as
-    scores: sampling=stochastic samples in proportion to the visits. A search by rule=gumbel, whose
-    noise explores, chooses the action itself.
+    The agent's sampling rule chooses the action, with the logarithms of the search's policy as
+    scores: with search=mcts, sampling=stochastic samples in proportion to the visits. A search by
+    rule=gumbel, whose noise explores, chooses the action itself.
 
     opening_epsilon: the probability of a uniformly random action instead, in the first
         opening_turns turns of a game; its target is still the search's policy. So games reach

@@ -25,18 +25,10 @@ def check_collector(cfg: DictConfig, agent: Agent, learner: Learner, split: Spli
         raise ConfigError(
             "demonstrations= is given, and not used", "add demos_per_batch=N or clone_epochs=N"
         )
-    if cfg.demos_per_batch and cfg.learner.get("backend") == "numba":
-        raise ConfigError(
-            f"demos_per_batch={cfg.demos_per_batch} needs the batched learner, and "
-            "learner.backend=numba plays and learns without it",
-            "leave learner.backend= out",
-        )
-    if cfg.opponent.name != "self" and cfg.learner.get("backend") == "numba":
-        raise ConfigError(
-            f"opponent={cfg.opponent.name} needs the batched learner, and learner.backend=numba "
-            "plays both seats itself",
-            "leave learner.backend= out",
-        )
+    if cfg.demos_per_batch:
+        _check_batched(cfg, f"demos_per_batch={cfg.demos_per_batch}")
+    if cfg.opponent.name != "self":
+        _check_batched(cfg, f"opponent={cfg.opponent.name}")
     if split is not None and cfg.demonstrations:
         raise ConfigError(
             "holdout= and demonstrations= cannot be combined",
@@ -46,6 +38,23 @@ def check_collector(cfg: DictConfig, agent: Agent, learner: Learner, split: Spli
         raise ConfigError(
             "holdout= and search= cannot be combined in training",
             "the search plays on held-out layouts; leave one of the two out",
+        )
+
+
+def _check_batched(cfg: DictConfig, setting: str) -> None:
+    """Raises ConfigError where a setting, given as typed, and the learner's compiled kernel are
+    asked for together."""
+    if cfg.learner.get("backend") == "numba":
+        raise ConfigError(
+            f"{setting} needs the batched learner, and learner.backend=numba plays and learns "
+            "without it",
+            "leave learner.backend= out",
+        )
+    if cfg.learner.get("threads", 1) > 1:
+        raise ConfigError(
+            f"{setting} needs the batched learner, which has one thread, not "
+            f"learner.threads={cfg.learner.threads}",
+            "use learner.threads=1",
         )
 
 

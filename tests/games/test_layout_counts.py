@@ -10,6 +10,7 @@ from rlgames.games.layout_counts import LayoutCounter
 from rlgames.games.layouts import enumerate_layouts
 from rlgames.games.sinkings import Sinkings, SinkingSlots
 from rlgames.players.battleship_bots import Density
+from rlgames.players.density_rollout import DensityRollout
 from rlgames.sampling import sample_uniform
 
 FLEETS = [
@@ -147,3 +148,14 @@ def test_density_counts_where_sinkings_are_announced():
     state = game.initial(2, torch.Generator().manual_seed(0))
     player.choose(state, torch.Generator().manual_seed(1))
     assert player.statistics() == {"exact_moves": 1.0}
+
+
+def test_many_equal_ships_with_announced_sinkings_are_sampled():
+    """Twelve ships, each sunk or not, leave 13! combinations of their numbers."""
+    game = Battleship(10, 10, [1] * 12, 1, show=["sunk"])
+    player = Density(game, 60, 10**6)
+    player.choose(game.initial(1, torch.Generator().manual_seed(0)), torch.Generator())
+    assert player.statistics() == {"exact_moves": 0.0}
+    with pytest.raises(ValueError, match="so large a fleet"):
+        DensityRollout(game, 60, 10**6)
+    assert LayoutCounter(10, 10, [1] * 12).can_count

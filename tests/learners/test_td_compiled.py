@@ -189,5 +189,6 @@ def test_what_it_cannot_do_goes_to_torch_or_is_refused_with_the_reason(word, rea
 
 def test_recorded_games_are_learned_from_in_batches_only(tmp_path):
     words = [f"demonstrations={tmp_path / 'games.jsonl'}", "demos_per_batch=4"]
-    with pytest.raises(ConfigError, match="needs the batched learner"):
-        build_components(load_config("train", [*SMALL, *words, "learner.backend=numba"]))
+    for demand in ("learner.backend=numba", "learner.threads=2"):
+        with pytest.raises(ConfigError, match="needs the batched learner"):
+            build_components(load_config("train", [*SMALL, *words, demand]))

@@ -192,5 +192,6 @@ def test_what_the_kernel_cannot_do_goes_to_torch_or_is_refused_with_the_reason(w
 def test_games_against_others_are_learned_from_in_batches():
     collector = build_components(load_config("train", [*SMALL, "opponent=random"])).collector
     assert not collector.learner_plays
-    with pytest.raises(ConfigError, match="plays both seats itself"):
-        build_components(load_config("train", [*SMALL, "opponent=random", "learner.backend=numba"]))
+    for demand in ("learner.backend=numba", "learner.threads=2"):
+        with pytest.raises(ConfigError, match="needs the batched learner"):
+            build_components(load_config("train", [*SMALL, "opponent=random", demand]))

@@ -164,6 +164,13 @@ def test_density_on_listed_layouts_shoots_at_the_likeliest_cell():
         assert int(count[action[row]]) == int(count.max())
 
 
+def test_density_does_not_spread_shots_where_layouts_are_sampled():
+    game = Battleship(10, 10, [5, 4, 3, 3, 2], 2, aim="sequential")
+    assert Density(game, 1, steps=1, miss_weight=0.4).miss_weight == 0.4
+    with pytest.raises(ValueError, match="here they are sampled"):
+        Density(game, 1, miss_weight=0.4)
+
+
 @pytest.mark.parametrize("aim", ["joint", "sequential"])
 def test_density_spreads_the_shots_of_a_turn(aim):
     """The second cell is chosen given that the first one is a miss, as far as weight says."""

@@ -220,6 +220,16 @@ def test_a_temperature_shares_the_policy_among_good_actions():
     assert torch.allclose(result.policy[0], (means / 0.5).softmax(0), atol=1e-6)
 
 
+def test_a_low_temperature_leaves_the_best_actions_where_some_are_not_legal():
+    player = untrained(LINE)
+    state = LINE.apply_action(LINE.initial(1, rng()), torch.tensor([0]))
+    settings = RolloutSettings(max_num_considered_actions=6, temperature=1e-3)
+    result = Rollouts(LINE, player, settings).search(LINE.public(state), rng())
+    assert float(result.policy[0].sum()) == pytest.approx(1)
+    assert float(result.policy[0, 0]) == 0
+    assert float(result.policy[0, int(result.action)]) > 0.3
+
+
 def test_a_random_player_is_sampled_even_where_worlds_are_listed():
     state = LINE.rewind(LINE.initial(1, rng()))
     state = replace(state, ships=torch.tensor([[0, 1, 1, 1, 0, 0]], dtype=torch.uint8))
