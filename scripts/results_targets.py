@@ -7,7 +7,8 @@ from typing import Any
 from results import MISSING, Figures, mean, over, over_games, reached, rows
 from steps import SEEDS
 
-CASES = {1: 6.0, 2: 12.1182, 3: 3.5417, 4: 3.3750, 5: 5.05}
+OPTIMA = {1: 6.0, 2: 12.1182, 3: 3.5417, 4: 3.3750, 5: 5.05}
+"""Mean turns of optimal play of Salvo, by case; `rlgames solve` computes them."""
 
 ZIAP = "[ziap/2048-tdl](https://github.com/ziap/2048-tdl), 1 M games"
 DEMO = "[TDL2048-Demo](https://github.com/moporgic/TDL2048-Demo), 100,000 games"
@@ -163,13 +164,13 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
         return f"{won(opponent, 0)}; {won(opponent, 1)}"
 
     gains = figures.reports("salvo_duel_response", "gain")
-    cases = "; ".join(above(f"ramesh_case{case}_tuned", CASES[case]) for case in (1, 3, 4))
+    cases = "; ".join(above(f"ramesh_case{case}_tuned", OPTIMA[case]) for case in (1, 3, 4))
     network = over(figures.reports("fleet", "greedy"), "moves", "mean")
     return [
         ("Salvo, cases 1, 3 and 4: above the optimum", cases, "0%", MISSING),
-        ("case 2", above("ramesh_case2_finetuned", CASES[2]), "0.1%", MISSING),
-        ("case 5", above("ramesh_case5_rollout", CASES[5]), "0.1%", MISSING),
-        ("case 5, by `game=salvo` alone", above("salvo", CASES[5]), "0.5%", MISSING),
+        ("case 2", above("ramesh_case2_finetuned", OPTIMA[2]), "0.1%", MISSING),
+        ("case 5", above("ramesh_case5_rollout", OPTIMA[5]), "0.1%", MISSING),
+        ("case 5, by `game=salvo` alone", above("salvo", OPTIMA[5]), "0.5%", MISSING),
         ("fleet on 10×10, `density`: turns", turns("fleet_density"), MISSING, "47.99 ± 0.22"),
         (
             "the same, `density_rollout` less `density`",

@@ -207,7 +207,7 @@ def write_section(page: Path, mark: str, text: str) -> None:
 
 
 def run_all(every: list[Step], out: Path, only: tuple[str, ...] = ()) -> bool:
-    """Run what is not done, long steps first, each after what it needs; whether all succeeded.
+    """Run what is not done, long chains first, each after what it needs; whether all succeeded.
 
     every: each after those that it needs. only: the beginnings of the names of those to run, all
     if there are none. What another command has left is deleted, with all that was made from it.
@@ -226,9 +226,10 @@ def run_all(every: list[Step], out: Path, only: tuple[str, ...] = ()) -> bool:
             step.discard(out)
     finished = {step.name for step in every if step.name not in stale and step.done(out)}
     # A step of several threads would wait for the others' cores, so it is early.
+    seconds = _seconds_to_end(every)
     waiting = sorted(
         (step for step in requested if step.name not in finished),
-        key=lambda step: (-step.threads, -step.weight),
+        key=lambda step: (-step.threads, -seconds[step.name]),
     )
     print(f"{len(requested) - len(waiting)} of {len(requested)} steps are done", flush=True)
     start, failed = time.perf_counter(), 0
@@ -261,3 +262,13 @@ def run_all(every: list[Step], out: Path, only: tuple[str, ...] = ()) -> bool:
     for step in waiting:
         print(f"left out: {step.name}", flush=True)
     return not failed and not waiting
+
+
+def _seconds_to_end(every: list[Step]) -> dict[str, float]:
+    """Of each step, with the longest chain of steps that need it, one after the other."""
+    chain: dict[str, float] = {}
+    for step in reversed(every):
+        chain[step.name] = step.weight + chain.get(step.name, 0.0)
+        for name in step.needs:
+            chain[name] = max(chain.get(name, 0.0), chain[step.name])
+    return chain

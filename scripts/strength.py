@@ -66,7 +66,7 @@ def tiles() -> list[Step]:
         *train("2048_ntuple_logits", *LOGITS_2048, weight=350, seeds=ONE),
         *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
-        *begun("2048_3x3_finetuned", "games=200000", weight=800, seeds=ONE),
+        *begun("2048_3x3_finetuned", "games=120000", weight=480, seeds=ONE),
         *train("2048_4x3_ntuple", *OF_4X3, weight=150, seeds=ONE, threads=2),
         Step(RANDOM_2048, ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]

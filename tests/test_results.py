@@ -107,6 +107,18 @@ def test_steps_run_side_by_side_as_far_as_their_threads_find_cores(tmp_path, mon
     assert at_once["a"] == at_once["b"] == {"a", "b"}
 
 
+def test_long_chains_begin_first(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    planned = [
+        Sleep("alone", ("eval",), 5.0),
+        Sleep("first", ("eval",), 1.0),
+        Sleep("second", ("eval", "{first}"), 9.0),
+    ]
+    assert steps.run_all(planned, tmp_path)
+    times = {step.name: json.loads(step.path(tmp_path).read_text()) for step in planned}
+    assert sorted(times, key=times.__getitem__) == ["first", "second", "alone"]
+
+
 def test_what_another_command_left_is_done_again(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)  # the one that steps redirect to their logs
 

@@ -30,8 +30,8 @@ class Layouts(NamedTuple):
 
 
 class Room(NamedTuple):
-    """frames: int64 [L + 1, 3], the first and last layout of a range and the hits to come. free:
-    uint64 [L + 1, 2], the cells not shot at. counts: int64 [128]. order: int64 [cells to try]."""
+    """frames: int64 [L + 2, 3], the first and last layout of a range and the hits to come. free:
+    uint64 [L + 2, 2], the cells not shot at. counts: int64 [128]. order: int64 [cells to try]."""
 
     frames: Ints
     free: Words
@@ -276,10 +276,10 @@ def choose_turn(layouts: Layouts, room: Room, top: np.int64, shots: int, turn: W
 
 
 @compiled
-def value_rollouts(layouts: Layouts, room: Room, count: int, shots: int, turn: Words) -> np.int64:
+def value_rollouts(layouts: Layouts, room: Room, shots: int, turn: Words) -> np.int64:
     """The sum over the layouts of the frame at the bottom of the turns that are left if every turn
     is chosen by choose_turn."""
-    total, top = np.int64(0), np.int64(count)
+    total, top = np.int64(0), np.int64(1)
     while top > 0:
         top -= 1
         start, end, to_hit = frame_at(room, top)

@@ -99,7 +99,7 @@ class DensityRollout(Density):
         layouts, room, turn = self._arrays
         density = play_greedily(layouts, room, np.int64(0), np.int64(1), self._shots, UNLIMITED)
         self._list_layouts(*board)  # the first kernel has moved the layouts
-        own = value_rollouts(layouts, room, 1, self._shots, turn)
+        own = value_rollouts(layouts, room, self._shots, turn)
         return density / count, own / count
 
     def _best_turn(self, shot: Bools, hit: Bools, sinkings: Sinkings | None) -> Bools:
