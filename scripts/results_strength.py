@@ -277,9 +277,9 @@ Written by `make strength` (scripts/strength.py) from [the figures](strength.jso
 {dates}. Greedy play of the checkpoint that evaluations during training selected, one network
 evaluation or one ply, unless noted; games that selected nothing, or every layout. ± is a 95%
 interval over training seeds where there are three or more, and over games otherwise. Seconds are
-wall-clock time of one training run: with two threads for the n-tuple networks of 2048
-(`2048_ntuple` and `2048_4x3_ntuple`), and otherwise with one and another run beside it, on two
-cores. SEED is 0 unless a table shows several seeds."""
+wall-clock time of one training run on two cores: with two threads for `2048_ntuple` and
+`2048_4x3_ntuple`, otherwise with one thread beside another run. SEED is 0 unless a table shows
+several seeds."""
 
 SECONDS = """Seconds are training time; in the row of three plies, they are the time of its games.
 The fine-tuned network of 3×3 starts from the weights of `2048_3x3_ntuple`, whose seconds are
@@ -303,13 +303,13 @@ best exact score, all equally likely: they delay a loss as long as possible (`py
 scripts/connect4_exact.py RUN games=200`)."""
 
 FLEET = """Final networks, one evaluation per turn, three seeds with one shot and one with five.
-`density` shoots where most layouts that agree
-with all results have a ship, all of them counted. Where at most 10,000 are left, `density_rollout`
-takes the turn after which `density` needs the fewest turns; with several shots, it also spreads
-them. Both and the networks play the same boards, `random` and `hunt_target` 2,000 others. In the
-second table, means over the listed layouts take the place of the rest of each game, which is exact
-(`python scripts/lookahead_gain.py`). These rules are too large for `rlgames solve`, which gives no
-lower bound either."""
+`density` shoots where most layouts that agree with all results have a ship, all of them counted.
+Where at most 10,000 are left, `density_rollout` takes the turn after which `density` needs the
+fewest turns; with several shots, it also spreads them. Both and the networks play the same
+boards, `random` and `hunt_target` 2,000 others. In the second table, means over the listed
+layouts take the place of the rest of each game, which is exact (`python
+scripts/lookahead_gain.py`). These rules are too large for `rlgames solve`, which gives no lower
+bound either."""
 
 DUEL = """Final networks, three seeds, 2,000 games each; trained for {seconds} s from finished
 games. Exploitability is not computed for games with hidden fleets. A best response, trained by PPO
