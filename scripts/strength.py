@@ -43,6 +43,7 @@ SHORT_2048 = ("experiment=2048_ntuple", "games=80000", "eval_every=10000")
 LONG_2048 = ("experiment=2048_ntuple", "games=400000")
 LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=100000")
 OF_4X3 = ("experiment=2048_4x3_ntuple", "games=100000")
+EVERY_3X3 = "policy.table_size=32000000"  # room for every board
 TEACHER_OF_2048 = "teacher={2048_long/SEED}"
 
 
@@ -65,8 +66,8 @@ def tiles() -> list[Step]:
         *train("2048_long", *LONG_2048, weight=1500, seeds=ONE, threads=2),
         *train("2048_ntuple_logits", *LOGITS_2048, weight=350, seeds=ONE),
         *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
-        *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", weight=60, seeds=ONE),
-        *begun("2048_3x3_finetuned", "games=120000", weight=480, seeds=ONE),
+        *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", EVERY_3X3, weight=60, seeds=ONE),
+        *begun("2048_3x3_finetuned", "games=240000", EVERY_3X3, weight=800, seeds=ONE),
         *train("2048_4x3_ntuple", *OF_4X3, weight=150, seeds=ONE, threads=2),
         Step(RANDOM_2048, ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
