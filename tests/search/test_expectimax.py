@@ -98,7 +98,7 @@ def test_unsuitable_players_and_games_are_refused():
     with pytest.raises(ValueError, match="reward=score"):
         Expectimax(game, agent_of(game, score_scale=0.0), ExpectimaxSettings())
     other = agent_of(KInARow(3, 3, 3, False, "tictactoe"))
-    with pytest.raises(ValueError, match="one seat with chance"):
+    with pytest.raises(ValueError, match="one-player games with chance"):
         Expectimax(other.game, other, ExpectimaxSettings())
 
 
