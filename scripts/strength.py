@@ -64,11 +64,11 @@ def tiles() -> list[Step]:
         *train("2048", "game=2048", weight=90, seeds=ONE),
         *train("2048_ntuple", *SHORT_2048, weight=200, threads=2),
         *train("2048_long", *LONG_2048, weight=1500, seeds=ONE, threads=2),
-        *train("2048_ntuple_logits", *LOGITS_2048, weight=350, seeds=ONE),
-        *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=300, seeds=ONE),
+        *train("2048_ntuple_logits", *LOGITS_2048, weight=270, seeds=ONE),
+        *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=390, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", EVERY_3X3, weight=60, seeds=ONE),
         *begun("2048_3x3_finetuned", "games=240000", EVERY_3X3, weight=800, seeds=ONE),
-        *train("2048_4x3_ntuple", *OF_4X3, weight=150, seeds=ONE, threads=2),
+        *train("2048_4x3_ntuple", *OF_4X3, weight=40, seeds=ONE, threads=2),
         Step(RANDOM_2048, ("eval", "game=2048", "player=random", "games=1000", "format=json")),
     ]
     for name in NAMES_2048:
@@ -80,7 +80,7 @@ def tiles() -> list[Step]:
         plies = (*searched, "games=1000", "solve_seconds=0")
         steps += measure("three_plies", name, *plies, weight=60, seeds=ONE)
     plies = (*searched, "games=60", "solve_seconds=0")
-    return steps + measure("three_plies", "2048_long", *plies, weight=450, seeds=ONE)
+    return steps + measure("three_plies", "2048_long", *plies, weight=170, seeds=ONE)
 
 
 def lines() -> list[Step]:
@@ -91,7 +91,7 @@ def lines() -> list[Step]:
         steps += measure("played", name, "games=2000")
     steps += train("connect4", "game=connect4", weight=80)
     steps += train("connect4_ntuple", *NTUPLE_CONNECT4, weight=400)
-    steps += train("connect4_alphazero", *ALPHAZERO_CONNECT4, weight=750)
+    steps += train("connect4_alphazero", *ALPHAZERO_CONNECT4, weight=1000)
     for name in ("connect4", "connect4_ntuple", "connect4_alphazero"):
         for opponent in ("random", "win_or_block"):
             against = (f"opponent={opponent}", "checkpoint=final", "games=10000")
@@ -102,8 +102,8 @@ def lines() -> list[Step]:
     n_tuples = (*final_networks(run), *final_networks(run, "+alphabeta"))
     return [
         *steps,
-        Step(VALUE_LOSSES[0], ("value_losses", *networks, *SEARCH, "format=json"), 300),
-        Step(VALUE_LOSSES[1], ("value_losses", *n_tuples, "search.plies=5", "format=json"), 60),
+        Step(VALUE_LOSSES[0], ("value_losses", *networks, *SEARCH, "format=json"), 60),
+        Step(VALUE_LOSSES[1], ("value_losses", *n_tuples, "search.plies=5", "format=json"), 20),
         *(exact_games(name, plies) for name, plies in EXACT_PLIES),
     ]
 
@@ -113,7 +113,7 @@ def exact_games(run: str, plies: int) -> Step:
     players = final_networks(run, "" if plies == 1 else "+alphabeta")
     depth = () if plies == 1 else (f"search.plies={plies}",)
     words = ("connect4_exact", *players, "games=200", *depth, "format=json")
-    return Step(f"{run}_exact_{plies}", words, 100)
+    return Step(f"{run}_exact_{plies}", words, 30)
 
 
 def sea() -> list[Step]:
@@ -162,7 +162,7 @@ def duel() -> list[Step]:
         steps += measure(opponent, name, *words, weight=30)
     settings = ("experiment=salvo_duel", "policy=belief_propagation", "games=70000", "lr=0.0003")
     start = (f"opponent={agent}", f"init_from={agent}")
-    steps += train("salvo_duel_response", *settings, *start, weight=420, seeds=ONE)
+    steps += train("salvo_duel_response", *settings, *start, weight=250, seeds=ONE)
     words = (f"opponent={agent}", "checkpoint=final", "games=10000", "solve_seconds=0")
     return steps + measure("gain", "salvo_duel_response", *words, weight=60, seeds=ONE)
 
