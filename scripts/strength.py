@@ -1,8 +1,7 @@
 """Trains the strongest presets of every game and writes their part of docs/results.md.
 
-Steps as in reproduce.py: done once, as many side by side as there are cores. About two and
-a half hours on two cores if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much
-longer.
+Steps as in reproduce.py: done once, as many side by side as there are cores. About two and a half
+hours on two cores if bitbully is installed (AGPL-3; see connect4_exact.py), otherwise much longer.
 Usage:
 
     python scripts/strength.py [--out outputs/strength] [--only 2048 ramesh ...] [--table]
@@ -140,13 +139,7 @@ def fleets() -> list[Step]:
         for player in fleet.players:
             games = fleet.games if player in COUNTING_PLAYERS else ("games=2000",)
             command = ("eval", *FLEET, *fleet.words, f"player={player}", *games)
-            steps.append(
-                Step(
-                    f"{name}_{player}",
-                    command,
-                    60 if fleet.boards < 5000 or player not in COUNTING_PLAYERS else 300,
-                )
-            )
+            steps.append(Step(f"{name}_{player}", command, 100))
         if name in LOOKAHEAD:
             words = (*FLEET[1:], *fleet.words, "games=1000")
             steps.append(Step(f"{name}_lookahead", ("lookahead_gain", *words), 200))

@@ -166,7 +166,7 @@ def _search_suffix(search: dict[str, Any] | None) -> str:
 
 def print_arena(report: dict[str, Any]) -> None:
     """The cross table of `rlgames arena`, the strongest player first; for a one-player game the
-    differences on the same boards and dice."""
+    differences on the same boards and random numbers."""
     if "figure" in report:
         _print_paired(report)
         return
@@ -218,7 +218,7 @@ def _print_paired(report: dict[str, Any]) -> None:
         correlation = pair["correlation"]
         r = "" if correlation is None else f", r = {correlation:.2f}"
         rows.append((f"{first} - {second}", _mean(difference, is_exact) + r))
-    _print_table("differences on the same boards and dice, r: correlation", rows)
+    _print_table("differences on the same boards and random numbers, r: correlation", rows)
 
 
 def _negated(estimate: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from rlgames.runs.hub import agent_name
 
 def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
     """The cross table and the ratings, or in a one-player game the results on the same boards and
-    dice; contestants: as in competitors."""
+    random numbers; contestants: as in competitors."""
     if len(contestants) < 2:
         raise ConfigError(
             "an arena needs at least two players", "as in: rlgames arena RUN random exact"

@@ -1,8 +1,8 @@
-"""Players compared on the same boards and dice, in one-player games.
+"""Players compared on the same boards and random numbers, in one-player games.
 
-What boards and dice do to all players alike cancels out of a difference between two of them. With
-a correlation r of their results, a paired comparison needs 1 - r times as many games as one of
-separate games (if both vary alike).
+What boards and random numbers do to all players alike cancels out of a difference between two of
+them. With a correlation r of their results, a paired comparison needs 1 - r times as many games as
+one of separate games (if both vary alike).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def compare_paired(
     make_rng: Callable[[str], torch.Generator],
 ) -> PairedResult:
     """Each player plays the same games: the same boards and, after equally many moves, the same
-    dice. Deterministic players of a game whose boards can be listed play each board once.
+    random numbers. Deterministic players of a game whose boards can be listed play each board once.
 
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """

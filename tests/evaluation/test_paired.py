@@ -1,4 +1,4 @@
-"""Paired comparisons: every player meets the same boards and dice."""
+"""Paired comparisons: every player meets the same boards and random numbers."""
 
 import json
 
