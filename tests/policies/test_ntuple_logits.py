@@ -55,7 +55,7 @@ def test_an_entry_holds_the_logits_of_the_view_that_reads_it():
     assert logits.tolist() == [[1.0, 1000.0, 100.0, 10.0]]  # mirrored
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4)])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4), (1, 4), (4, 1)])
 def test_kernels_compute_the_same_logits(rows, columns):
     from rlgames.kernels.ntuple_logits import STRIDE, sum_logits
     from rlgames.kernels.ntuple_values import find_entries
