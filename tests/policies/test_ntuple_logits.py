@@ -19,7 +19,8 @@ TUPLES = [[0, 1, 2], [1, 2, 4, 5]]
 
 
 def filled(game, num_cell_values=6, value=True):
-    policy = NtupleLogits(game, TUPLES, num_cell_values, value)
+    tuples = TUPLES if min(game.rows, game.columns) > 1 else [[0, 1], [1, 2, 3]]
+    policy = NtupleLogits(game, tuples, num_cell_values, value)
     policy.entries.copy_(torch.rand(policy.entries.shape, generator=rng(1)))
     return policy
 
