@@ -101,6 +101,8 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
 
 def _checked(overrides: list[str] | None) -> list[str]:
     """Overrides as a list. Raises TypeError for anything but a list of texts."""
+    from rlgames.config.command import plain_word
+
     example = "as in ['game=salvo', 'games=1000']"
     if isinstance(overrides, str):
         raise TypeError(f"overrides is the text {overrides!r}; pass a list of texts, {example}")
@@ -109,7 +111,7 @@ def _checked(overrides: list[str] | None) -> list[str]:
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return words
+    return [plain_word(word) for word in words]
 
 
 def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:

@@ -24,7 +24,8 @@ def of_curves(steps: Figures) -> str:
         picture = RESULTS.parent / "pictures" / f"strength_{name}.png"
         if len(steps.metrics(name)) == len(runs):
             with chdir(steps.out):  # the legend has the paths of runs
-                code = cli_main.run("report", [*runs, f"curves={picture}", "width=column"])
+                words = (f"curves={picture}", "width=column", "references=false")
+                code = cli_main.run("report", [*runs, *words])
             if code != 0:
                 picture.unlink(missing_ok=True)
         if picture.exists():

@@ -312,8 +312,9 @@ scripts/lookahead_gain.py`). These rules are too large for `rlgames solve`, whic
 bound either."""
 
 DUEL = """Final networks, three seeds, 2,000 games each; trained for {seconds} s from finished
-games. Exploitability is not computed for games with hidden fleets. A best response, trained by PPO
-against the frozen network of seed 0 from that network's weights, wins {gain}% of 10,000 games."""
+games. Exploitability is not computed for games with hidden fleets. An approximate best response,
+trained by PPO against the frozen network of seed 0 from that network's weights, wins {gain}% of
+10,000 games."""
 
 PARTS = (
     *(of_targets, of_2048, of_tictactoe, of_connect4, of_salvo, of_fleet, of_duel),

@@ -201,7 +201,7 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
         ),
         ("the same against `density`", both_seats("density"), "50%", MISSING),
         (
-            "the same, a best response wins",
+            "the same, an approximate best response wins",
             f"{over(gains, 'win', 'rate', digits=1, times=100)}%",
             "55% at most",
             MISSING,

@@ -3,9 +3,11 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from agents import AGENTS
 from processes import fresh_session, session
 
@@ -62,6 +64,22 @@ def test_it_is_named_where_a_run_is_named(typed):
     done = typed("eval", "tictactoo")
     assert done.returncode == 2
     assert load_agent(shipped_agent("tictactoe")).game.spec.name == "tictactoe"
+
+
+def test_loading_an_agent_leaves_the_number_of_threads_alone():
+    torch.set_num_threads(2)
+    try:
+        load_agent(shipped_agent("tictactoe"))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_an_agent_of_a_device_that_is_missing_plays_on_the_cpu(tmp_path):
+    saved = Checkpoint.read(shipped_agent("tictactoe"))
+    replace(saved, config=saved.config | {"device": "cuda:7"}).write(tmp_path / "agent.safetensors")
+    agent = load_agent(tmp_path / "agent.safetensors")
+    assert {tensor.device.type for tensor in agent.policy.state_dict().values()} == {"cpu"}
 
 
 def test_play_connect4_at_once(tmp_path):

@@ -10,6 +10,7 @@ import sys
 from rlgames.cli.flags import HELP_FLAGS, parse_flags
 from rlgames.cli.help import command_help, overview
 from rlgames.cli.words import arguments
+from rlgames.config.command import plain_word
 from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.plugins import load_plugins
 from rlgames.core.errors import (
@@ -59,6 +60,7 @@ def answer(words: list[str]) -> int:
         return 0
     try:
         _check_utf8(words)
+        words = [plain_word(word) for word in words]
         return run(words[0], words[1:])
     except BrokenPipeError:
         raise

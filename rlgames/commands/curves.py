@@ -39,7 +39,7 @@ class CurveOptions:
 
     metric: empty for the default. window: average a training metric over this many games; None:
     draw it as logged. compare: the setting that tells agents apart, each of which is one curve;
-    None: one curve for each row.
+    None: one curve for each row. references: with random play and the optimum.
     """
 
     metric: Sequence[str] = ()
@@ -50,6 +50,7 @@ class CurveOptions:
     width: str | float = "page"
     style: str = "color"
     compare: str | None = None
+    references: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class _Drawing:
             lines = self._panel_lines(metric, sources, group)
             title = f"{len(games)} games" if len(group) > 1 else titles[group[0]]
             x_label = X_AXES[self.options.x][1]
-            references = self._references(metric, group)
+            references = self._references(metric, group) if self.options.references else {}
             panels.append(Panel(title, x_label, _y_label(metric), lines, references))
         return panels
 
@@ -245,8 +246,10 @@ def _y_label(metric: str) -> str:
 
 
 def _label(row: Row, keys: Sequence[str]) -> str:
-    """The settings that distinguish a row."""
+    """The settings that distinguish a row; if there are none, where its runs are."""
     settings = row.first.settings
     words = [f"{key}={json_text(settings[key])}" for key in keys if key in settings]
-    name = printable(" ".join(words).replace('"', "") or str(row.first.path))
+    folders = {run.path.parent if len(row.runs) > 1 else run.path for run in row.runs}
+    place = folders.pop() if len(folders) == 1 else row.first.path
+    name = printable(" ".join(words).replace('"', "") or str(place))
     return name if len(name) <= 90 else name[:89] + "…"

@@ -78,8 +78,10 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
             "eval needs a run, or a player and a game",
             "as in: rlgames eval player=random game=salvo",
         )
+    if cfg.trace and cfg.format != "table":
+        raise ConfigError(f"trace={cfg.trace} prints games, which JSON does not hold", "omit one")
     match = _match(cfg, run)
-    if cfg.trace and cfg.format == "table":
+    if cfg.trace:
         _print_trace(match)
     recorder = _recorder(match) if cfg.record else None
     # Inference mode makes each call faster: random play takes 7 to 20 % less time.

@@ -59,6 +59,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     agent = load_agent(run, checkpoint=cfg.checkpoint)
     game, policy = agent.game.to("cpu"), agent.policy.to("cpu")
     trained = trained_config(run)
+    torch.set_num_threads(trained.threads)
     if not isinstance(policy, Network):
         parts = f"policy={trained.policy.name} learner={trained.learner.name}"
         raise ConfigError(
@@ -66,8 +67,9 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
             "mlp, conv, axial, belief_propagation, embedding and staged are networks, of all "
             "learners but td_lambda",
         )
-    folder = run if run.is_dir() else run.parent
-    path = Path(cfg.out) if cfg.out else folder / "policy.onnx"
+    path = Path(cfg.out) if cfg.out else _default_path(run)
+    if path.suffix.lower() != ".onnx":  # it might be a checkpoint, which would be lost
+        raise ConfigError(f"out={path} is no ONNX file", "write out=policy.onnx")
     outputs = ["scores", *(["value"] if policy.has_value else [])]
     metadata = {
         "rlgames": __version__,
@@ -93,6 +95,12 @@ def print_export(exported: Exported) -> None:
         f"differs from torch by at most {exported.difference:.1e} "
         f"over {exported.positions} positions"
     )
+
+
+def _default_path(run: Path) -> Path:
+    """In a run, or in the current directory for a file: agents that come with rlgames lie among
+    its own files."""
+    return run / "policy.onnx" if run.is_dir() else Path(f"{run.stem}.onnx")
 
 
 def _positions(game: Game[Any], policy: Network) -> Tensor:

@@ -24,7 +24,7 @@ from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
-from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 
 CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
@@ -97,11 +97,23 @@ def _check_folder(folder: Path) -> None:
     """Raises ConfigError for a folder with other files, which might be overwritten."""
     if not os.path.lexists(folder):
         return
-    if not folder.is_dir() or (any(folder.iterdir()) and hub.published_model(folder) is None):
+    if not folder.is_dir() or (any(folder.iterdir()) and not _is_published(folder)):
         raise ConfigError(f"{folder} holds something else", "name another out=")
     for name in (hub.MODEL, CONFIG, CURVE, ANIMATION, CARD):
         if os.path.lexists(folder / name):
             storage.check_file(folder, name)
+
+
+def _is_published(folder: Path) -> bool:
+    """Whether a folder holds an agent of rlgames; other projects have a model.safetensors, too."""
+    model = hub.published_model(folder)
+    if model is None:
+        return False
+    try:
+        Checkpoint.read(model)
+    except BadCheckpoint:
+        return False
+    return True
 
 
 def _shared_config(config: dict[str, Any]) -> dict[str, Any]:

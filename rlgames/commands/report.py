@@ -25,7 +25,7 @@ REFERENCES = ("random", "optimal", "held_out_optimal")
 COMPARISON_KEYS = ("profile", "power", "difference")
 """Keys that say more about compare=."""
 
-CURVE_KEYS = ("metric", "window", "x", "aggregate", "band")
+CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references")
 FIGURE_KEYS = ("width", "style")
 """Keys that say how learning curves, and all figures, are drawn."""
 
@@ -106,7 +106,11 @@ def _check_figure_keys(cfg: DictConfig) -> None:
     if unused and cfg.curves is None:
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     unused = [name for name in FIGURE_KEYS if cfg[name] is not None]
-    if unused and cfg.curves is None and cfg.profile is None:
+    if not unused or cfg.curves is not None:
+        return
+    from rlgames.commands.profiles import TABLES
+
+    if cfg.profile is None or cfg.profile.lower().endswith(TABLES):
         raise ConfigError(f"{unused[0]}= is for figures", "add curves=FILE.png")
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from rlgames.config import plugins
 from rlgames.config.command_schemas import CONFIGS, TRAIN
 from rlgames.config.compose import load_config
+from rlgames.config.overrides import parse_overrides
 from rlgames.config.registry import LIST_GROUPS
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
@@ -80,21 +81,45 @@ def drop_training_overrides(command: str, overrides: list[str], trained: DictCon
     """
     remaining, wrong = [], []
     for text in overrides:
-        name, _, value = text.partition("=")
+        name = text.partition("=")[0]
         top = name.split(".")[0]
         is_game_key = name in trained.game and "game" not in CONFIGS[command].group_names
         if not is_game_key and (top not in TRAIN.key_names or top in CONFIGS[command].key_names):
             remaining.append(text)
             continue
-        node = trained.game.get(name) if is_game_key else OmegaConf.select(trained, name)
-        if top in LIST_GROUPS:
-            continue  # where it was logged says nothing about the agent
-        current = node.get("name") if isinstance(node, DictConfig) else node
-        if str(current) != value:
+        node = trained.game if is_game_key else trained
+        if not _repeats(text, node, name):
+            current = _plain(OmegaConf.select(node, name), name)
             wrong.append(f"{text} differs from the trained {name}={sanitized(current, 100)}")
     if wrong:
         raise ConfigError(", ".join(wrong), "a run keeps its training settings; omit it")
     return remaining
+
+
+def _repeats(text: str, trained: DictConfig, name: str) -> bool:
+    """Whether an override has the trained value, however that is written."""
+    parent, _, key = name.rpartition(".")
+    node = OmegaConf.select(trained, parent) if parent else trained
+    if not isinstance(node, DictConfig) or key not in node:
+        return False
+    current = _plain(node[key], name)
+    typed = text.partition("=")[2]
+    if str(current) == typed:
+        return True
+    value = parse_overrides([text])[0].value()
+    if name in LIST_GROUPS:
+        value = [value] if isinstance(value, str) else value or []
+    # True is 1 for Python.
+    return bool(value == current) and isinstance(value, bool) == isinstance(current, bool)
+
+
+def _plain(node: Any, name: str) -> Any:
+    """A setting as a value: of a group its option, of a group of LIST_GROUPS a list of them."""
+    if name in LIST_GROUPS:
+        return [*(node or ())]
+    if isinstance(node, DictConfig):
+        return node.get("name")
+    return OmegaConf.to_container(node) if isinstance(node, ListConfig) else node
 
 
 def game_and_player(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config import catalogue
 from rlgames.config.catalogue import as_typed, conf_dir, quoted
-from rlgames.config.checks import to_plain
+from rlgames.config.checks import to_plain, wrong_interpolation
 from rlgames.config.compose import is_sweep, load_composition, load_config, load_shared
 from rlgames.config.hydra_job import HydraJob
 from rlgames.config.hydra_keys import file_settings, is_hydra_word, job_words
@@ -53,7 +55,7 @@ def sweep_command(words: list[str], keys: LaunchConfig, watch: Watch) -> int:
     settings = [*file_settings(shared.composed, shared.bases)] if shared.bases else []
     launcher = _launcher_words(shared.composed, typed)
     rest = [*_params(shared.composed), *rest]
-    out = [str(parse_overrides([word])[0].value()) for word in rest if word.startswith("out=")]
+    out = _directory([word for word in rest if word.startswith("out=")], shared.composed)
     rest = [word for word in rest if not word.startswith("out=")]
     sweep = Sweep(Path("outputs") / "sweeps" / "…", words, launcher)
     if "hparams_search" in cfg:
@@ -78,13 +80,28 @@ def sweep_command(words: list[str], keys: LaunchConfig, watch: Watch) -> int:
             directory = jobs[-1].job_directory(number)
             sweep.jobs.append(Job(overrides, to_plain(composition.config), directory))
         _check_different(sweep)
-    named = chosen_directory(out[-1] if out else None, jobs[0].sweep_directory, "hydra.sweep.dir")
+    named = chosen_directory(out, jobs[0].sweep_directory, "hydra.sweep.dir")
     parent = Path("outputs") / "sweeps"
     sweep.directory = Path(named) if named else parent / "…"
     if keys.dry_run:
         return _print_plan(sweep)
     _create(sweep, named is not None, keys.exist_ok)
     return _run(sweep, [*rest, *job_words(typed, settings)], watch)
+
+
+def _directory(words: list[str], composed: DictConfig) -> str | None:
+    """What the last out= names, with its interpolations resolved; None without one, and for null.
+
+    Raises ConfigError for an interpolation that cannot be resolved.
+    """
+    if not words:
+        return None
+    composed = copy.deepcopy(composed)
+    try:
+        OmegaConf.update(composed, "out", parse_overrides(words[-1:])[0].value())
+        return None if composed.out is None else str(composed.out)
+    except OmegaConfBaseException as error:
+        raise wrong_interpolation(error) from None
 
 
 def _create(sweep: Sweep, is_named: bool, exist_ok: bool) -> None:

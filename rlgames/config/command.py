@@ -13,6 +13,13 @@ Runs = Literal["none", "optional", "required", "many"]
 SWEEP_FLAGS = ("-m", "--multirun")
 
 
+def plain_word(word: str) -> str:
+    """++key=value as key=value, which it means here. Hydra's own keys are left alone, and so is
+    plugins=, which is refused in this form."""
+    is_plain = not word.startswith(("++hydra", "++plugins"))
+    return word.removeprefix("++") if is_plain and "=" in word else word
+
+
 @dataclass(frozen=True)
 class Group:
     """A config group of a command, with its default option.

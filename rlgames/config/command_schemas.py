@@ -92,7 +92,11 @@ class ArenaConfig(FormatConfig, RunConfig):
 
 @dataclass
 class ExportConfig(CheckpointConfig):
-    out: str | None = key(None, is_text=True, help="ONNX file; null: policy.onnx in the run")
+    out: str | None = key(
+        None,
+        is_text=True,
+        help="ONNX file; null: policy.onnx in the run, or NAME.onnx for a file or an agent",
+    )
 
 
 @dataclass

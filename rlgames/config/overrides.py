@@ -32,16 +32,14 @@ MAX_DEPTH = 32
 def hydra_words(overrides: list[str], command: str = "train") -> list[str]:
     """The words in the form that Hydra reads.
 
-    Numbers that name an option are quoted (game=2048); a player may be the path of a run. ++key=
-    means key= here, and group=null means ~group. Hydra's own keys are left alone.
+    Numbers that name an option are quoted (game=2048); a player may be the path of a run.
+    group=null means ~group. Hydra's own keys are left alone.
     """
     words: list[str] = []
-    for typed in overrides:
-        if is_hydra_word(typed):
-            words.append(typed)
+    for word in overrides:
+        if is_hydra_word(word):
+            words.append(word)
             continue
-        # Modules are imported by plugins= alone, so ++plugins= is refused.
-        word = typed if typed.startswith("++plugins") else typed.removeprefix("++")
         name, equals, value = word.partition("=")
         if name[:1] == "~" or (value == "null" and name in _nullable_groups(command)):
             words.append(_removal(word, command))

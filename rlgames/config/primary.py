@@ -27,7 +27,8 @@ from rlgames.core.errors import ConfigError, nearest_directory
 from rlgames.core.untrusted import is_plain_yaml, sanitized
 
 MAX_CONFIG_BYTES = 1 << 20
-RESOLVER = re.compile(r"\$\{[^{}]*:")
+RESOLVER = re.compile(r"\$\{[^{}]*(:|\$\{)")
+"""Also a name in braces within a name, which may make up the name of a resolver."""
 
 
 @dataclass(frozen=True)

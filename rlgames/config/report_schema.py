@@ -34,6 +34,9 @@ class ReportConfig(FormatConfig):
         of=("ci", "sd", "minmax", "bootstrap", "none"),
         help="band around curves of several seeds; null: ci",
     )
+    references: bool | None = key(
+        None, help="random play and the optimum as dashed lines in curves=; null: true"
+    )
     width: str | int | float | None = key(
         None, 1, 40, help="inches, column (3.25) or page (6.75); null: page"
     )

@@ -56,6 +56,14 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def find_device_or_cpu(name: str) -> torch.device:
+    """A device by its name, the CPU where it is not there: what a run was trained on elsewhere."""
+    try:
+        return find_device(name)
+    except ConfigError:
+        return torch.device("cpu")
+
+
 def _make_deterministic() -> None:
     """Equal results in each run, where CUDA has an algorithm for that."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)

@@ -14,6 +14,10 @@ from rlgames.runs.files import finite_or_none
 Curve = tuple[Floats, Floats]
 """x, rising, and y, float64 [N] each."""
 
+MARGIN = 0.01
+"""The fraction of the x axis by which a seed counts beyond its range: batches that several threads
+finish end at slightly different numbers of games, where a mean over fewer seeds would jump."""
+
 X_AXES = {
     "games": ("", "games played"),
     "moves": ("time/moves", "moves made"),
@@ -57,23 +61,28 @@ def over_seeds(
     """The aggregate, [N], at each place where a seed has a point, and its band, None for one seed.
 
     games: for each game the curve of each seed, which is straight between its points. A seed counts
-    only within its range of x. is_shared: only places that all seeds have count.
+    only within its range of x, give or take MARGIN. is_shared: only places that all seeds have
+    count.
     """
     every = [curve for curves in games for curve in curves]
     x = np.unique(np.concatenate([places for places, _ in every]))
     if is_shared:
         first, last = max(places[0] for places, _ in every), min(places[-1] for places, _ in every)
         x = x[(x >= first) & (x <= last)]
-    values = [
-        np.array([np.interp(x, *curve, left=np.nan, right=np.nan) for curve in curves])
-        for curves in games
-    ]
+    margin = MARGIN * np.ptp(x) if len(x) else 0.0
+    values = [np.array([_at(x, curve, margin) for curve in curves]) for curves in games]
     middle, low, high = np.empty(len(x)), np.empty(len(x)), np.empty(len(x))
     for place in range(len(x)):
         scores = [game[~np.isnan(game[:, place]), place] for game in values]
         middle[place], low[place], high[place] = _with_band(scores, aggregate, band)
     has_band = band != "none" and any(len(curves) > 1 for curves in games)
     return x, middle, (low, high) if has_band else None
+
+
+def _at(x: Floats, curve: Curve, margin: float) -> Floats:
+    """The values, [N], of a curve at x; NaN beyond its ends by more than a margin."""
+    is_known = (x >= curve[0][0] - margin) & (x <= curve[0][-1] + margin)
+    return np.where(is_known, np.interp(x, *curve), np.nan)
 
 
 def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float, float]:

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from rlgames.config.checks import from_plain, sanitize_errors
 from rlgames.config.registry import REGISTRY, load_part
-from rlgames.core.devices import available_devices
+from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.factory.components import (
@@ -108,15 +108,14 @@ def trained_config(run: Path) -> DictConfig:
 
 @sanitize_errors()
 def load_agent(run: Path, cfg: DictConfig | None = None, checkpoint: str | None = None) -> Agent:
-    """A run's policy, with the sampling rule of cfg or greedy; checkpoint: as in checkpoint_path.
+    """A run's policy, with the sampling rule and on the device of cfg; without cfg greedy, and on
+    the device of its training or, where that is missing, the CPU. checkpoint: see checkpoint_path.
 
     Raises ConfigError or BadCheckpoint for a file that does not hold an agent.
     """
     saved = Checkpoint.read(checkpoint_path(run, checkpoint))
     trained = from_plain(saved.config)
-    if cfg is None and trained.device.partition(":")[0] not in available_devices():
-        trained.device = "cpu"
-    device = build_device(trained if cfg is None else cfg)
+    device = find_device_or_cpu(trained.device) if cfg is None else build_device(cfg)
     game = build_game(trained).to(device)
     rng = make_generator(0, "init")
     policy = build_policy(trained, game, rng, saved.num_parameters)

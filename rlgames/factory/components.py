@@ -17,6 +17,7 @@ from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
+    check_fits_in_memory,
     check_number_of_weights,
     check_replay_memory,
     check_weight_memory,
@@ -31,6 +32,7 @@ from rlgames.policies.policy import Network, Policy, ValueFunction
 from rlgames.rewards import Reward
 from rlgames.runs.loggers.logger import Logger
 from rlgames.sampling import Argmax, Sampling
+from rlgames.search.mcts import Mcts
 from rlgames.search.search import Search
 from rlgames.search.self_play import SearchSelfPlay
 
@@ -258,6 +260,10 @@ def build_search(
         search: Player = load_part("search", node.name)(game, player, **settings)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    if isinstance(search, Mcts):
+        what, size = f"search.simulations={node.simulations}", search.bytes_per_simulation
+        hint = "search.simulations={} fits"
+        check_fits_in_memory(what, "for a tree", node.simulations, size, hint)
     return search
 
 
@@ -290,7 +296,7 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
     value = reward.scored
     if value == "score_delta":
         value = "outcome" if has_two_seats else "score"
-    is_symmetric = reward.win == -reward.loss and not any(reward.draws)
+    is_symmetric = reward.win == -reward.loss > 0 and not any(reward.draws)
     start = game.example_state()
     if value not in ("outcome", "turns", "score", *game.measures(start)):
         raise unclear

@@ -226,7 +226,9 @@ class KInARow(Game[KInARowState]):
 
     @property
     def exact_solver(self) -> ExactSolver | None:
-        return "alpha_beta" if self.gravity else super().exact_solver
+        # Its kernel knows the rules of k in a row, not those of a game derived from it.
+        is_known = self.gravity and type(self) is KInARow
+        return "alpha_beta" if is_known else super().exact_solver
 
     def is_valid(self, state: KInARowState) -> Tensor:
         layout = self.layout

@@ -11,9 +11,11 @@ import numpy as np
 from torch import Tensor
 
 from rlgames.core.schedule import Schedule
+from rlgames.games.k_in_a_row import KInARow
 from rlgames.learners.learner import LearnerContext, NonFiniteError
 from rlgames.learners.packed_games import learn_packed_games
 from rlgames.learners.td_minimax import learns_replies
+from rlgames.policies.packed_lines import TOO_LARGE
 from rlgames.policies.packed_ntuple import ON_CPU, Array, PackedNtuple, reason_not_packed
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
@@ -26,6 +28,8 @@ def reason_not_compiled(
     """Why CompiledTd cannot learn this, as part of a sentence; "" if it can."""
     if learns_replies(context.policy):
         reason = ON_CPU if context.policy.values.device.type != "cpu" else ""
+        if isinstance(context.game, KInARow) and context.game.has_rows:
+            reason = TOO_LARGE
     else:
         reason = reason_not_packed(context.game, context.policy)
     if reason:

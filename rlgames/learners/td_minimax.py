@@ -38,11 +38,14 @@ def check_backup(context: LearnerContext, backup: str | None) -> str:
             f"learner.backup={backup} does not fit n-tuples in a game of two seats; "
             "use learner.backup=minimax"
         )
-    if backup == "minimax" and context.reward.payoffs is None:
+    payoffs = context.reward.payoffs
+    if backup == "minimax" and payoffs is None:
         raise ValueError(
             "learner.backup=minimax needs rewards of both seats that sum to zero; reward=outcome "
             "fits, with reward.loss=-reward.win and two opposite numbers as reward.draws"
         )
+    if backup == "minimax" and payoffs is not None and payoffs[0] <= 0:
+        raise ValueError("learner.backup=minimax needs reward.win above 0")
     return backup
 
 

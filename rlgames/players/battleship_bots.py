@@ -86,6 +86,11 @@ def has_several_shots(game: Game[Any]) -> bool:
     return isinstance(game, Battleship) and game.shots > 1
 
 
+def can_count(game: Game[Any]) -> bool:
+    """Whether this is battleship or one-player Salvo with a fleet whose layouts can be counted."""
+    return isinstance(game, Battleship) and game.layout_counter("sunk" in game.show).can_count
+
+
 class Density(BattleshipBot):
     """Shoots at the cell that most of the layouts that are still possible occupy.
 
@@ -108,11 +113,18 @@ class Density(BattleshipBot):
                 f"player.miss_weight={miss_weight:g} spreads the shots of a turn of battleship or "
                 "salvo with shots=2 or more; use player.miss_weight=0"
             )
-        if miss_weight and not steps and not self.game.posterior.exact:
-            raise ValueError(
-                f"player.miss_weight={miss_weight:g} needs layouts that are listed or counted, and "
-                "here they are sampled; use player.steps=1 or more, or player.miss_weight=0"
-            )
+        if miss_weight and not self.game.posterior.exact:
+            needs = f"player.miss_weight={miss_weight:g} needs layouts that are listed or counted"
+            if not steps:
+                raise ValueError(
+                    f"{needs}, and here they are sampled; use player.steps=1 or more, or "
+                    "player.miss_weight=0"
+                )
+            if not can_count(game):
+                raise ValueError(
+                    f"{needs}, and so large a fleet whose sinkings are announced cannot be; use "
+                    "player.miss_weight=0"
+                )
         self.miss_weight = miss_weight
         self.deterministic = self.game.posterior.exact
         # What was counted is kept, and how often it was; processes would not share it.

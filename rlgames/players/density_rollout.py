@@ -13,7 +13,7 @@ from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game
 from rlgames.games.layout_counts import MAX_MEMO, WORD, Bools, position_keys
 from rlgames.games.sinkings import Sinkings
-from rlgames.players.battleship_bots import Density, has_several_shots
+from rlgames.players.battleship_bots import Density, can_count, has_several_shots
 
 MISS_WEIGHT = 0.4
 """With several shots per turn; 0.3 to 1 gain about as much."""
@@ -42,9 +42,6 @@ class DensityRollout(Density):
         layouts: int = 10_000,
         next_cells: int = 3,
     ) -> None:
-        if miss_weight is None:
-            miss_weight = MISS_WEIGHT if has_several_shots(game) else 0.0
-        super().__init__(game, samples, steps, miss_weight)
         if not isinstance(game, Battleship):
             raise ValueError(f"{self.name} plays battleship and salvo, not {game.spec.name}")
         if game.num_cells > MAX_CELLS:
@@ -55,14 +52,17 @@ class DensityRollout(Density):
             raise ValueError(
                 f"{self.name} has to count layouts; use player.steps=1 or more, or player=density"
             )
-        self._shots, self._ship_cells = game.shots, game.ship_cells
-        self._max_layouts, self._next_cells = layouts, next_cells
-        self._counter = game.layout_counter("sunk" in game.show)
-        if not self._counter.can_count:
+        if not can_count(game):
             raise ValueError(
                 f"{self.name} cannot count the layouts of so large a fleet whose sinkings are "
                 "announced; use player=density"
             )
+        if miss_weight is None:
+            miss_weight = MISS_WEIGHT if has_several_shots(game) else 0.0
+        super().__init__(game, samples, steps, miss_weight)
+        self._shots, self._ship_cells = game.shots, game.ship_cells
+        self._max_layouts, self._next_cells = layouts, next_cells
+        self._counter = game.layout_counter("sunk" in game.show)
         self._memo: OrderedDict[bytes, Bools] = OrderedDict()
         self._arrays: Any = None
 

@@ -14,6 +14,9 @@ OPEN = 3
 DEFAULT_NUM_TUPLES, MAX_LENGTH = 70, 8
 """The number and the length of default tuples (Thill, Koch and Konen 2012)."""
 
+MAX_SINGLE = MAX_LENGTH + 1
+"""A board of at most this many cells is a single tuple by default."""
+
 
 def cell_values(game: KInARow, num_cell_values: int, table_size: int | None) -> int:
     """The number of values of a cell. Raises ValueError for settings that only 2048 has."""
@@ -42,7 +45,7 @@ def random_walks(game: KInARow, num_tuples: int | None = None) -> list[list[int]
     """Random walks over neighboring cells, the same at each call, as many as num_tuples, or
     DEFAULT_NUM_TUPLES; or all cells of a board with at most nine. Small boards may have fewer."""
     num_cells = game.rows * game.columns
-    if num_cells <= MAX_LENGTH + 1:
+    if num_cells <= MAX_SINGLE:
         return [list(range(num_cells))]
     symmetries, generator = game.symmetries(), random.Random(0)
     tuples: dict[frozenset[int], list[int]] = {}

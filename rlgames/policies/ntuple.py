@@ -76,10 +76,20 @@ class Ntuple(AfterstateValues):
                 f"{game.spec.name}"
             )
         self.has_lines = isinstance(game, KInARow)
+        if self.has_lines and type(game) is not KInARow:
+            raise ValueError(
+                f"policy=ntuple knows how k in a row is won, not the rules of {game.spec.name}; "
+                "use a network, or policy=table"
+            )
         if num_tuples is not None and not (self.has_lines and tuples is None):
             raise ValueError(
                 f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
                 "policy.tuples=; leave it out"
+            )
+        if num_tuples is not None and game.rows * game.columns <= line_tuples.MAX_SINGLE:
+            raise ValueError(
+                f"policy.num_tuples={num_tuples} has no effect on a board of at most "
+                f"{line_tuples.MAX_SINGLE} cells, which are one tuple; leave it out"
             )
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)

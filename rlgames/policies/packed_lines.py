@@ -14,6 +14,9 @@ Array = np.ndarray[Any, Any]
 
 MAX_BITS = 64
 
+TOO_LARGE = "a board this large does not fit in 62 bits"
+"""Why kernels do not play on it, as part of a sentence."""
+
 
 def make_rules(game: KInARow) -> Any:
     """The rules as kernels take them, of the class Rules of kernels/random_lines.py."""

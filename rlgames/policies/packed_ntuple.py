@@ -32,6 +32,8 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
     if not isinstance(game, Game2048) or not isinstance(policy, Ntuple | NtupleLogits):
         return "it needs policy=ntuple"
+    if type(game) is not Game2048:
+        return f"it knows the rules of 2048, not those of {game.spec.name}"
     if max(game.rows, game.columns) > MAX_LENGTH:
         return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.num_cell_values > MAX_CELL_VALUES:
@@ -98,7 +100,8 @@ class PackedNtuple(PackedBoards):
 class PackedLogits(PackedBoards):
     """An n-tuple policy whose game and number of cell values fit (reason_not_packed).
 
-    stride: numbers per entry. network: see kernels/ntuple_values.py; every view is a lookup.
+    stride: numbers per entry. network: see kernels/ntuple_values.py; each different view is a
+    lookup.
     symmetries: the number of the game's symmetry that each view shows. permutations: uint64 [views,
     4], the action in a view of each action of the board.
     """
@@ -108,10 +111,12 @@ class PackedLogits(PackedBoards):
 
         super().__init__(game)
         views = [view.reshape(-1).tolist() for view in _views(self.game)]
-        lookups = [[[number] for number in range(len(views))]] * len(policy.tuples)
+        # On a board of one row or column, half of them show what the others do.
+        numbers = [number for number, view in enumerate(views) if view not in views[:number]]
+        lookups = [[[number] for number in numbers]] * len(policy.tuples)
         self.network = CompiledNetwork(_network(self.game, policy, stride, lookups))
         symmetries = game.symmetries().tolist()
-        self.symmetries = [symmetries.index(view) for view in views]
+        self.symmetries = [symmetries.index(views[number]) for number in numbers]
         inverse_actions = game.action_symmetries().argsort(1)
         self.permutations: Array = inverse_actions[self.symmetries].numpy().astype(np.uint64)
 

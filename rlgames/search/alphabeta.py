@@ -12,7 +12,7 @@ from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Player
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.packed_lines import make_network, make_rules, make_settings
+from rlgames.policies.packed_lines import TOO_LARGE, make_network, make_rules, make_settings
 
 
 class AlphaBetaSearch(Player):
@@ -37,6 +37,10 @@ class AlphaBetaSearch(Player):
             )
         if not isinstance(policy, Ntuple):
             raise ValueError("search=alphabeta needs a run with policy=ntuple")
+        if game.has_rows:
+            raise ValueError(
+                f"search=alphabeta does not play on {game.rows}x{game.columns}: {TOO_LARGE}"
+            )
         self.game, self.policy, self.plies = game, policy, plies
         self._network, self._rules = make_network(game, policy, 1), make_rules(game)
 

@@ -59,17 +59,16 @@ class LineEvaluator:
     def prepare(self, nodes: int, parts: int) -> list[Evaluator]:
         """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
         them. Each has a cache of its own, because several threads must not write the same one."""
-        from rlgames.kernels.evaluation_cache import FREE, make_cache
+        from rlgames.kernels.evaluation_cache import make_cache
         from rlgames.kernels.line_nodes import PLANES, Evaluator
 
         actions, versions = self.game.spec.actions, self._versions_now()
         max_slots = _power_of_two(MAX_CACHE_BYTES // (parts * actions * 4))
         slots = min(1 << (2 * nodes).bit_length(), max_slots)
-        if len(self._caches) < parts or len(self._caches[0].own) < slots:
+        has_room = len(self._caches) >= parts and len(self._caches[0].own) >= slots
+        # With new weights the sizes are new, too: a resumed run has to forget what this one would.
+        if not has_room or versions != self._versions:
             self._caches = [make_cache(slots, actions) for _ in range(parts)]
-        elif versions != self._versions:
-            for cache in self._caches:
-                cache.occupied[:] = FREE
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
         self._versions = versions

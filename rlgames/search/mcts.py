@@ -97,6 +97,8 @@ class Mcts(Search):
     actions and their outcomes. In games with hidden information the policy plays the other seat,
     because the choices of a tree that does not know what that seat knows would be wrong.
     Raises ValueError if player, game and settings do not fit together.
+
+    bytes_per_simulation: of a tree, without positions.
     """
 
     def __init__(self, game: Game[Any], player: Player, settings: MctsSettings) -> None:
@@ -124,6 +126,8 @@ class Mcts(Search):
         self._max_rollout = math.inf if settings.rollout is None else settings.rollout
         plies = settings.depth if settings.fixed_depth and settings.depth else 1
         self._max_nodes = 1 + settings.simulations * plies
+        # Four floats per action, what else a node has, and its slots in the table of children.
+        self.bytes_per_simulation = plies * (16 * game.spec.actions + 32 + 64)
         self._sums_gains = settings.leaf == "value" and self.utility.value == "score"
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0

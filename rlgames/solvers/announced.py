@@ -160,7 +160,8 @@ class AnnouncedSolution:
             # After this turn every layout still has (left - its hits) ÷ shots turns to go, or more.
             if count + (count * left - hits) / self._shots >= best:
                 break
-            if shot or turn == self._representative[turn]:
+            # Held-out layouts may have ships on fewer cells than a turn has shots.
+            if shot or turn == self._representative.get(turn, turn):
                 value = self._turn_value(layouts, shot, turn, best)
                 if value < best:
                     best, best_turn = value, turn

@@ -1,1 +1,1 @@
-"""Sweeps and hyper-parameter searches, a process per job."""
+"""Sweeps and hyperparameter searches, a process per job."""

@@ -1,4 +1,4 @@
-"""A hyper-parameter search: a sweep whose jobs Optuna proposes, a batch at a time.
+"""A hyperparameter search: a sweep whose jobs Optuna proposes, a batch at a time.
 
 Optuna's study is a file in the sweep's directory; trial n is job n. The value of a trial is read
 from the files of its job, so a resumed search proposes the same trials.
@@ -22,6 +22,7 @@ from rlgames.core.rng import SEARCH_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.factory.agents import load_agent, trained_config
+from rlgames.factory.components import build_device
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.files import read_run
 from rlgames.sweeps import launchers
@@ -70,6 +71,7 @@ def evaluate_again(run: Path, job: int, objective: str, selection: float) -> Win
     agent = load_agent(run, checkpoint=checkpoint)
     cfg = trained_config(run)
     cfg.device = next((str(tensor.device) for tensor in agent.policy.state_dict().values()), "cpu")
+    build_device(cfg)  # for its number of threads
     evaluator = Evaluator(cfg, agent.game, split_layouts(agent.game, cfg.holdout, cfg.seed))
     evaluator.set_policy(agent.policy)
     with torch.inference_mode():

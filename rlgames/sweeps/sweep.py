@@ -62,7 +62,7 @@ class Sweep:
     """A sweep and its manifest.
 
     words: as they were typed. launcher: those for Hydra's launcher. jobs: in order.
-    search: the settings of a hyper-parameter search (see hparam_search), None without one.
+    search: the settings of a hyperparameter search (see hparam_search), None without one.
     """
 
     directory: Path

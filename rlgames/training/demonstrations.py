@@ -52,7 +52,12 @@ class Demonstrations:
             trajectories = trajectories.by_player(record.players.index(cfg.demonstrator))
         trajectories = replace(trajectories, player=torch.zeros_like(trajectories.player))
         final_states = FinalStates(state.to(rng.device), record.final_states.num_moves)
-        return cls(trajectories.to(rng.device), final_states, rng)
+        every = cls(trajectories.to(rng.device), final_states, rng)
+        num_moves = torch.bincount(every.trajectories.game, minlength=every.trajectories.num_games)
+        if bool(num_moves.all()):
+            return every
+        # Games without a move of the demonstrator teach nothing.
+        return cls(*every._select(num_moves.nonzero()[:, 0]), rng)
 
     def sample(self, count: int) -> tuple[Trajectories, FinalStates]:
         """Random games; none is repeated before all of them were sampled."""

@@ -140,6 +140,8 @@ class TrainingLoop:
         components = self.components
         collector = components.collector
         examples = collector.with_demonstrations(trajectories.by_player(0), final_states)
+        if not len(examples[0]) and distributed.world_size() == 1:
+            return collector.engine.metrics()  # the opponent won before the agent moved
         metrics = components.learner.update(*examples, components.agent.progress)
         return metrics | collector.engine.metrics()
 

@@ -122,6 +122,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
         (["profile=a.png"], "compare"),
         (["compare=learner"], "differ in lr"),
         (["compare=config", "profile=a.gif"], "png"),
+        (["compare=learner", "profile=a.csv", "width=column"], "width= is for figures"),
     ):
         done = typed("report", "runs", *words)
         assert done.returncode == 2

@@ -167,6 +167,32 @@ def test_seeds_count_within_their_own_games():
     assert (list(x), list(y)) == ([1, 2, 3], [2, 4, 6])
     assert band[1][2] - y[2] == pytest.approx(student_t(1) * math.sqrt(8 / 2))
     assert list(over_seeds([[one, other]], "mean", "ci", is_shared=True)[0]) == [2, 3]
+    later = np.array([5.0, 6.0]), np.array([5.0, 8.0])
+    assert len(over_seeds([[one, later]], "mean", "ci", is_shared=True)[0]) == 0
+
+
+def test_seeds_that_end_almost_together_all_count_to_the_end():
+    """As after learning in several threads, whose last batch may be longer."""
+    one = np.array([100.0, 10_000.0]), np.array([2.0, 4.0])
+    other = np.array([110.0, 10_050.0]), np.array([5.0, 8.0])
+    x, y, _ = over_seeds([[one, other]], "mean", "ci")
+    assert list(x) == [100, 110, 10_000, 10_050]
+    assert (y[0], y[-1]) == (3.5, 6)
+
+
+def test_references_can_be_left_out(sweep, drawn):
+    (axes,), legend = drawn("sweep", "references=false")
+    assert names(legend) == ["lr=0.1", "lr=0.2"]
+    assert axes.get_ylim()[0] == pytest.approx(4.75 - 0.05 * (8 - 4.75))
+
+
+def test_seeds_without_other_differences_are_named_by_their_folder(sweep, drawn):
+    write(sweep.parent / "one" / "0", SALVO, (5.0,))
+    write(sweep.parent / "one" / "1", SALVO, (6.0,), seed=1)
+    _, legend = drawn("one")
+    assert names(legend)[0] == "one"
+    _, legend = drawn("one/1")
+    assert names(legend)[0] == "one/1"
 
 
 def test_sample_efficiency_pools_games_between_random_play_and_the_optimum(sweep, drawn):

@@ -85,6 +85,21 @@ def test_the_command_writes_to_the_given_path(typed, small, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a file (é).onnx"]
 
 
+def test_nothing_but_onnx_files_is_overwritten(typed, small):
+    checkpoint = small / "checkpoints" / "latest.safetensors"
+    before = checkpoint.read_bytes()
+    done = typed("export", str(small), f"out={checkpoint}")
+    assert done.returncode == 2
+    assert "is no ONNX file" in done.stderr
+    assert checkpoint.read_bytes() == before
+
+
+def test_an_agent_is_exported_to_the_current_directory(typed, tmp_path):
+    done = typed("export", "hex")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["hex.onnx"]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

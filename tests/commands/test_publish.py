@@ -12,6 +12,7 @@ import yaml
 from helpers import SMALL_TRAINING
 from hub_stub import COMMIT, serve
 from PIL import Image
+from safetensors.torch import save_file
 
 import rlgames as package
 from rlgames.commands.model_card import Agent, _code, figure_rows, model_card
@@ -143,6 +144,15 @@ def test_other_files_are_not_overwritten(run, tmp_path):
     with pytest.raises(ConfigError, match="holds something else"):
         publish_command(run, [*BRIEF, f"out={tmp_path}"])
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_a_model_of_another_project_is_not_overwritten(run, tmp_path):
+    save_file({"weight": torch.ones(2)}, tmp_path / hub.MODEL)
+    before = (tmp_path / hub.MODEL).read_bytes()
+    with pytest.raises(ConfigError, match="holds something else"):
+        publish_command(run, [*BRIEF, f"out={tmp_path}"])
+    assert [path.name for path in tmp_path.iterdir()] == [hub.MODEL]
+    assert (tmp_path / hub.MODEL).read_bytes() == before
 
 
 def test_a_link_in_a_folder_is_not_followed(folder, tmp_path):

@@ -64,6 +64,8 @@ def test_seats_and_marks_are_explained(run, typed):
     assert f"turn 2, seat 2, {run}+mcts: " in ahead
     traced = typed("eval", str(run), "games=2", "trace=1", "solve_seconds=0").stdout
     assert "turn 2, seat 2, random: " in traced
+    silent = typed("eval", str(run), "games=2", "trace=1", "format=json")
+    assert (silent.returncode, "trace=1 prints games" in silent.stdout) == (2, True)
     assert "X: seat 1, O: seat 2\n" in traced
     shots = typed("watch", "player=random", "game=battleship", "ships=[3]").stdout
     assert "x: hit, o: missed\n" in shots

@@ -413,6 +413,10 @@ def test_a_run_trains_from_a_runs_config_to_the_same_result(run, tmp_path):
         4,
         [
             ("game: {name: salvo, board: '${oc.env:HOME}'}", "holds the resolver"),
+            (
+                "game: {name: salvo}\ndemonstrator: env\ninit_from: '${oc.${demonstrator}:HOME}'",
+                "holds the resolver",
+            ),
             ("game: {name: salvo}\nplugins: [os]", "needs plugins=['os']"),
             ("game: {name: salvo}\nlr: &a [*a]", "no aliases"),
             ("game: {name: salvo}\nhydra: {run: {dir: x}}", "no key is called 'hydra' here"),

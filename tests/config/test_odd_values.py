@@ -225,6 +225,9 @@ HUGE = {
     "train game=tictactoe policy=conv policy.channels=[4096,4095]": "167,895,039 weights",
     "train game=tictactoe learner=dqn policy.layers=[4096,4096]": "sampling=epsilon_greedy fits",
     "arena random exact game=tictactoe games=1000000000": "games=1000000000 may need",
+    "eval player=random game=2048 search=dedieu_amar search.depth=1000000000": (
+        "search.simulations=100 may need"
+    ),
     "eval player=random game=tictactoe games=9223372036854775808": "may need",
     "eval player=random game=tictactoe games='²'": "not a number of games",
 }

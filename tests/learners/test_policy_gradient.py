@@ -17,6 +17,7 @@ from rlgames.learners.gradient import RmspropPerMatrix, descend, make_optimizer
 from rlgames.players.player import Random
 from rlgames.rewards import Reward, discounted_returns, generalized_advantage
 from rlgames.rollouts.play import GamePool, collect_games
+from rlgames.runs.files import read_run
 from rlgames.sampling import distance_to_certainty
 
 GAMES: dict[str, tuple[Any, str]] = {
@@ -252,3 +253,11 @@ def test_symmetries_generalize_to_boards_not_played():
     start = game.initial(1, rng())
     p = agent.policy.scores(game, start)[0].detach().softmax(1)[0]
     assert min(p[corner] for corner in (0, 2, 6, 8)) > 2 * max(p[edge] for edge in (1, 3, 5, 7))
+
+
+def test_batches_in_which_the_agent_never_moves_teach_nothing(tmp_path):
+    """On one cell the first seat wins with its first move."""
+    words = ["game=tictactoe", "board=1", "line=1", "opponent=random", "experiment=null"]
+    more = ["batch=1", "games=4", "eval_games=2", "solve_seconds=0", f"out={tmp_path}/run"]
+    run = rlgames.train([*words, "reward=outcome", *more])
+    assert read_run(run)["status"] == "done"

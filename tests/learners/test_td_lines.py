@@ -195,3 +195,14 @@ def test_games_against_others_are_learned_from_in_batches():
     for demand in ("learner.backend=numba", "learner.threads=2"):
         with pytest.raises(ConfigError, match="needs the batched learner"):
             build_components(load_config("train", [*SMALL, "opponent=random", demand]))
+
+
+def test_large_boards_are_learned_without_the_kernel():
+    words = ["game=gomoku", "board=9", "reward=outcome", "policy=ntuple", "learner=td", "lr=0.5"]
+    words += ["policy.tuples=[[0,1,2,3,4]]", "sampling=epsilon_greedy", "experiment=null"]
+    game, player, learner = make_agent(*words)
+    pool = GamePool(game, [player], 4, rng(), batch=4)
+    assert not learner.learns_while_playing
+    assert learner.update(*pool.collect(), 0.0)
+    with pytest.raises(ConfigError, match="does not fit in 62 bits"):
+        make_agent(*words, "learner.backend=numba")

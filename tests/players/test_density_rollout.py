@@ -153,10 +153,10 @@ def test_other_games_are_refused(game, message):
 def test_keys_without_effect_are_refused():
     with pytest.raises(ValueError, match="has to count layouts"):
         DensityRollout(GAMES["board"], 60, steps=0)
-    for player in (Density, DensityRollout):
-        for game in (GAMES["board"], SalvoDuel(4, 4, [2])):
-            with pytest.raises(ValueError, match="spreads the shots"):
-                player(game, 60, STEPS, miss_weight=0.4)
+    board, duel = GAMES["board"], SalvoDuel(4, 4, [2])
+    for player, game in ((Density, board), (Density, duel), (DensityRollout, board)):
+        with pytest.raises(ValueError, match="spreads the shots"):
+            player(game, 60, STEPS, miss_weight=0.4)
 
 
 UNCOMPILED = """

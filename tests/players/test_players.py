@@ -169,6 +169,10 @@ def test_density_does_not_spread_shots_where_layouts_are_sampled():
     assert Density(game, 1, steps=1, miss_weight=0.4).miss_weight == 0.4
     with pytest.raises(ValueError, match="here they are sampled"):
         Density(game, 1, miss_weight=0.4)
+    many_ships = Battleship(10, 10, [2] * 12, 2, aim="sequential", show=["sunk"])
+    with pytest.raises(ValueError, match="so large a fleet"):
+        Density(many_ships, 1, steps=1, miss_weight=0.4)
+    assert Density(many_ships, 1, steps=1).miss_weight == 0
 
 
 @pytest.mark.parametrize("aim", ["joint", "sequential"])

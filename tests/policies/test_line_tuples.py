@@ -128,7 +128,9 @@ def test_random_walks_are_distinct_walks_and_the_same_at_each_call():
         (["policy.table_size=100"], "hashes tuples of 2048"),
         (["policy.tuples=[[0,42]]"], "from 0 to 41"),
         (["policy.num_tuples=9", "policy.tuples=[[0,1]]"], "num_tuples=9 counts the random"),
+        (["rows=3", "columns=3", "line=3", "policy.num_tuples=5"], "has no effect on a board"),
         (["learner.backup=sampled"], "use learner.backup=minimax"),
+        (["reward.win=-1", "reward.loss=1"], "needs reward.win above 0"),
         (["reward.loss=-0.5"], "sum to zero"),
         (["reward.draws=[1,0]"], "sum to zero"),
         (["policy=table", "rows=3", "columns=3", "line=3", "learner.backup=minimax"], "ntuple"),
@@ -140,3 +142,14 @@ def test_what_does_not_fit_is_refused(words, error):
     game = build_game(cfg)
     with pytest.raises(ConfigError, match=error):
         build_learner(cfg, game, build_policy(cfg, game, rng()), build_sampling(cfg), rng())
+
+
+class Derived(KInARow):
+    """Whose rules nobody knows."""
+
+
+def test_what_knows_the_rules_does_not_take_a_derived_game_for_its_base():
+    with pytest.raises(ValueError, match="not the rules of other"):
+        Ntuple(Derived(3, 3, 3, False, "other"), 0.0, [[0, 1]], 3, 0.0)
+    assert Derived(4, 4, 4, True, "other").exact_solver != "alpha_beta"
+    assert KInARow(4, 4, 4, True).exact_solver == "alpha_beta"

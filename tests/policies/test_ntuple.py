@@ -16,6 +16,7 @@ from rlgames.games.game_2048 import Game2048
 from rlgames.learners.td import SharedValues
 from rlgames.players.player import Agent, Random
 from rlgames.policies.ntuple import Ntuple, default_tuples
+from rlgames.policies.packed_ntuple import reason_not_packed
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, collect_games, play_games
 from rlgames.sampling import Argmax
 from rlgames.training.components import build_components
@@ -412,3 +413,13 @@ def test_expected_backup_rejects_final_rewards():
     cfg = load_config("train", [*words, "learner.backup=expected"])
     with pytest.raises(ConfigError, match="backup=expected"):
         build_components(cfg)
+
+
+def test_kernels_do_not_play_games_derived_from_2048():
+    class Derived(Game2048):
+        """Whose rules no kernel knows."""
+
+    for make, reason in ((Game2048, ""), (Derived, "it knows the rules of 2048, not those of")):
+        game = make(3, 3)
+        assert reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0)).startswith(reason)
+        assert bool(reason_not_packed(game, Ntuple(game, 1.0, [[0, 1]], 6, 0.0))) == bool(reason)

@@ -19,7 +19,8 @@ TUPLES = [[0, 1, 2], [1, 2, 4, 5]]
 
 
 def filled(game, num_cell_values=6, value=True):
-    policy = NtupleLogits(game, TUPLES, num_cell_values, value)
+    tuples = TUPLES if min(game.rows, game.columns) > 1 else [[0, 1], [1, 2, 3]]
+    policy = NtupleLogits(game, tuples, num_cell_values, value)
     policy.entries.copy_(torch.rand(policy.entries.shape, generator=rng(1)))
     return policy
 
@@ -55,7 +56,7 @@ def test_an_entry_holds_the_logits_of_the_view_that_reads_it():
     assert logits.tolist() == [[1.0, 1000.0, 100.0, 10.0]]  # mirrored
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4)])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (2, 4), (4, 4), (1, 4), (4, 1)])
 def test_kernels_compute_the_same_logits(rows, columns):
     from rlgames.kernels.ntuple_logits import STRIDE, sum_logits
     from rlgames.kernels.ntuple_values import find_entries

@@ -3,6 +3,7 @@
 Its jobs are forks here, as is the sweep itself where it is killed; the slow tests start launchers.
 """
 
+import datetime
 import importlib.util
 import json
 import os
@@ -127,6 +128,20 @@ def test_a_dry_run_lists_and_writes_nothing(typed, tmp_path):
     assert lines[1] == "1: not started: game=salvo ships=[2] board=4 shots=2 policy=mlp"
     assert lines[-1].startswith("4 of 4 jobs would run")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("out", "directory"),
+    [
+        ("out=null", "outputs/sweeps"),
+        ("out=study_${now:%Y}", f"study_{datetime.date.today():%Y}"),
+        ("++out=study", "study"),
+    ],
+)
+def test_the_directory_of_a_sweep_is_that_of_a_run(out, directory, typed):
+    said = typed("train", "-m", "game=salvo", "seed=0,1", out, "dry_run=true")
+    assert said.returncode == 0, said.stderr
+    assert f"in {directory}" in said.stdout.splitlines()[-1]
 
 
 @pytest.mark.slow

@@ -263,6 +263,10 @@ REFUSED = {
     "board=4": "board=4 differs from the trained board=3",
     "policy.layers=[9]": "policy.layers=[9] differs from the trained policy.layers=[8]",
     "lr=0.5": "lr=0.5 differs from the trained lr=0.002",
+    "logger=csv": "logger=csv differs from the trained logger=['tensorboard']",
+    "logger=nonsense": "nonsense",
+    "logger.csv.name=x": "logger.csv.name=x differs",
+    "policy.nothing=null": "policy.nothing=null differs",
     "games=8": "games=8 is too few: 16 games are already played; the run has games=40",
     "device=cuda:9": "device=cuda:9 is not here; use device=",
     "sed=1": "no key is called 'sed' here",
@@ -281,6 +285,9 @@ def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
     assert "board=4 differs" in result.stderr
     assert "policy=conv differs" in result.stderr
     assert "there is no run at" in typed("resume", "none").stderr
+    again = ["policy.layers=[ 8 ]", "lr=2e-3", "best_by=null", "logger=[tensorboard]"]
+    result = typed("resume", "run", *again, f"out={tmp_path}/run", "reward.draws=[0,0]")
+    assert result.returncode == 0, result.stderr
     assert "resume needs a run" in typed("resume").stderr
 
 

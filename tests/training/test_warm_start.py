@@ -204,6 +204,19 @@ def test_only_the_demonstrators_moves_are_learned(tmp_path):
         assert set(found.seat.tolist()) == {0, 1}
 
 
+def test_games_without_a_move_of_the_demonstrator_are_left_out(tmp_path):
+    game, rules = make_game_and_rules("game=battleship", "board=6")
+    for number, name in enumerate(("one", "other")):
+        played = collect_games(game, [Random(game)], 5, rng(number))
+        records.append(tmp_path / "games", game, rules, [name], *played)
+    cfg = load("game=battleship", "board=6", "demonstrator=other")
+    demonstrations = Demonstrations.read(tmp_path / "games", game, cfg, rng())
+    assert demonstrations.trajectories.num_games == 5
+    sampled, final_states = demonstrations.sample(7)
+    assert torch.bincount(sampled.game, minlength=7).all()
+    assert len(final_states.score) == 7
+
+
 # ---------------------------------------------------------------- runs
 
 TINY = ["solve_seconds=0", "eval_games=50"]

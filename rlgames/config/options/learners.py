@@ -1,4 +1,4 @@
-"""The learners and their hyper-parameters."""
+"""The learners and their hyperparameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches: over moves, and over hyper-parameters."""
+"""Searches: over moves, and over hyperparameters."""
 
 from __future__ import annotations
 
