@@ -95,7 +95,7 @@ class ExportConfig(CheckpointConfig):
     out: str | None = key(
         None,
         is_text=True,
-        help="ONNX file; null: policy.onnx in the run, or NAME.onnx for a file or an agent",
+        help="ONNX file; null: policy.onnx in the run; of an agent: NAME.onnx",
     )
 
 

@@ -18,6 +18,15 @@ MAX_SINGLE = MAX_LENGTH + 1
 """A board of at most this many cells is a single tuple by default."""
 
 
+def check_rules(game: KInARow) -> None:
+    """Raises ValueError for a game derived from k in a row, which may be won in another way."""
+    if type(game) is not KInARow:
+        raise ValueError(
+            f"policy=ntuple knows how k in a row is won, not the rules of {game.spec.name}; "
+            "use a network, or policy=table"
+        )
+
+
 def cell_values(game: KInARow, num_cell_values: int, table_size: int | None) -> int:
     """The number of values of a cell. Raises ValueError for settings that only 2048 has."""
     if num_cell_values < OPEN:

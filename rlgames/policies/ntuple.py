@@ -76,21 +76,9 @@ class Ntuple(AfterstateValues):
                 f"{game.spec.name}"
             )
         self.has_lines = isinstance(game, KInARow)
-        if self.has_lines and type(game) is not KInARow:
-            raise ValueError(
-                f"policy=ntuple knows how k in a row is won, not the rules of {game.spec.name}; "
-                "use a network, or policy=table"
-            )
-        if num_tuples is not None and not (self.has_lines and tuples is None):
-            raise ValueError(
-                f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
-                "policy.tuples=; leave it out"
-            )
-        if num_tuples is not None and game.rows * game.columns <= line_tuples.MAX_SINGLE:
-            raise ValueError(
-                f"policy.num_tuples={num_tuples} has no effect on a board of at most "
-                f"{line_tuples.MAX_SINGLE} cells, which are one tuple; leave it out"
-            )
+        if isinstance(game, KInARow):
+            line_tuples.check_rules(game)
+        _check_num_tuples(game, num_tuples, self.has_lines and tuples is None)
         symmetries, num_cells = game.symmetries(), game.rows * game.columns
         self.num_cell_values = min(num_cell_values, game.spec.num_cell_values)
         if isinstance(game, KInARow):
@@ -283,6 +271,22 @@ def default_tuples(rows: int, columns: int, symmetries: Tensor) -> list[list[int
                     canonical = min(tuple(sorted(image)) for image in symmetries[:, cells].tolist())
                     tuples.setdefault(canonical, cells.tolist())
     return list(tuples.values()) or [list(range(rows * columns))]
+
+
+def _check_num_tuples(game: Game2048 | KInARow, num_tuples: int | None, counts: bool) -> None:
+    """Raises ValueError where a number of random walks has no effect. counts: there are walks."""
+    if num_tuples is None:
+        return
+    if not counts:
+        raise ValueError(
+            f"policy.num_tuples={num_tuples} counts the random walks of k in a row without "
+            "policy.tuples=; leave it out"
+        )
+    if game.rows * game.columns <= line_tuples.MAX_SINGLE:
+        raise ValueError(
+            f"policy.num_tuples={num_tuples} has no effect on a board of at most "
+            f"{line_tuples.MAX_SINGLE} cells, which are one tuple; leave it out"
+        )
 
 
 def check_tuples(
