@@ -6,6 +6,7 @@ from results import Figures
 from steps import RESULTS, SEEDS
 
 from rlgames.cli import main as cli_main
+from rlgames.core.text import json_text
 
 CURVES = {
     "2048_ntuple": "score in 2048 of n-tuple networks, one ply",
@@ -14,6 +15,9 @@ CURVES = {
     "fleet": "turns of the network on 10×10",
 }
 """The trainings of three seeds whose learning curves are drawn, and what they show."""
+
+BESIDE_RANDOM = "fleet"
+"""Drawn beside random play: its intervals are wider than what it still gains."""
 
 
 def of_curves(steps: Figures) -> str:
@@ -24,7 +28,8 @@ def of_curves(steps: Figures) -> str:
         picture = RESULTS.parent / "pictures" / f"strength_{name}.png"
         if len(steps.metrics(name)) == len(runs):
             with chdir(steps.out):  # the legend has the paths of runs
-                words = (f"curves={picture}", "width=column", "references=false")
+                references = f"references={json_text(name == BESIDE_RANDOM)}"
+                words = (f"curves={picture}", "width=column", references)
                 code = cli_main.run("report", [*runs, *words])
             if code != 0:
                 picture.unlink(missing_ok=True)
