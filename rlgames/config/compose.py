@@ -237,7 +237,7 @@ def _drop_settings_of_other_options(
         typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
         if not has_preset or not typed_in or group == "game" or config.get(group) is None:
             continue
-        selected = config[group].name
+        selected = config[group].get("name")  # a file may lack it
         preset = _compose(command, [*experiment, *game], primary).get(group)
         if preset is None or preset.name != selected:
             group_words = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
@@ -301,6 +301,8 @@ def create_hydra(more: Sequence[Path] = ()) -> Hydra:
 
 def _first_line(error: Exception) -> ConfigError:
     lines = str(error).strip().splitlines()
+    if lines and lines[0].endswith(":"):  # what follows says why
+        lines[0] = " ".join(lines[:2])
     return ConfigError(lines[0] if lines else f"Hydra cannot compose it: {type(error).__name__}")
 
 

@@ -206,6 +206,7 @@ FITTING = {
     "learner=behavior_cloning": ["game=2048", "board=3", "teacher=corner"],
     "learner=alphazero": ["game=tictactoe", "search=mcts", "search.simulations=8"],
     "search=mcts": ["game=tictactoe", "learner=alphazero", "search.simulations=8"],
+    "search=rollout": ["learner=alphazero", "board=3", "ships=[2]", "shots=1"],
     "policy=staged": ["game=2048", "board=3"],
     "policy=axial": ["shots=1"],
     "policy=belief_propagation": ["shots=1"],
