@@ -4,12 +4,16 @@ BIN := .venv/bin
 PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test test-engines test-slow test-long format format-check lint types coverage check \
+.PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
 	bench bench-peers reproduce strength intervals growth storm pictures site dist clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
 	$(BIN)/rlgames eval "$$(ls -td outputs/salvo/*/ | head -n 1)" trace=1
+
+# What is generated from the schemas: conf/, docs/configs.md, tables in docs/games and docs/learners.
+conf: .venv/installed
+	$(BIN)/python scripts/configs.py
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal

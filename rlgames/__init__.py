@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlgames.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from rlgames.players.player import Agent
-
-__version__ = "0.2.0"
 
 
 def register(group: str, name: str, make: Callable[..., Any], schema: type) -> None:
@@ -44,16 +44,21 @@ def train(overrides: list[str] | None = None) -> Path:
     the progress and the learning curve. Raises ConfigError for bad input.
     """
     from rlgames.cli.notebook import NotebookProgress, is_notebook
-    from rlgames.config.launch import load_launch, split_launch
+    from rlgames.commands.launch import load_training
+    from rlgames.config.compose import split
+    from rlgames.config.training import LaunchConfig
+    from rlgames.core.devices import threads_restored
     from rlgames.core.errors import ConfigError
     from rlgames.training.run import train as run
 
-    keys, words = split_launch(_checked(overrides))
-    if keys.dry_run:
+    words = _checked(overrides)
+    launch, _ = split(LaunchConfig, words)
+    if launch.dry_run:
         raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
-    launch = load_launch(words, keys.exist_ok)
-    progress = NotebookProgress(launch.config.games) if is_notebook() else None
-    trained = run(launch.config, progress, launch.hydra, launch.exist_ok)
+    training = load_training(words)
+    progress = NotebookProgress(training.config.games) if is_notebook() else None
+    with threads_restored():
+        trained = run(training.config, progress, training.files, launch.exist_ok)
     assert trained is not None
     return trained.directory
 
@@ -73,8 +78,10 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does; returns the fields that it prints as JSON."""
     from rlgames.commands.evaluate import evaluate_command
+    from rlgames.core.devices import threads_restored
 
-    return evaluate_command(None if run is None else Path(run), _checked(overrides))
+    with threads_restored():
+        return evaluate_command(None if run is None else Path(run), _checked(overrides))
 
 
 def report(directories: str | Path | list[str | Path], overrides: list[str] | None = None) -> Any:
@@ -101,8 +108,6 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
 
 def _checked(overrides: list[str] | None) -> list[str]:
     """Overrides as a list. Raises TypeError for anything but a list of texts."""
-    from rlgames.config.command import plain_word
-
     example = "as in ['game=salvo', 'games=1000']"
     if isinstance(overrides, str):
         raise TypeError(f"overrides is the text {overrides!r}; pass a list of texts, {example}")
@@ -111,7 +116,7 @@ def _checked(overrides: list[str] | None) -> list[str]:
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return [plain_word(word) for word in words]
+    return words
 
 
 def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
@@ -121,7 +126,6 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     Raises ConfigError for a policy that is not a network, and without the extra onnx.
     """
     from rlgames.commands.export import export_command
-    from rlgames.config.catalogue import quoted
 
-    overrides = [] if path is None else [f"out={quoted(str(path))}"]
+    overrides = [] if path is None else [f"out={path}"]
     return export_command(Path(run), overrides).path

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import rlgames
 from rlgames.core.untrusted import sanitized
-from rlgames.runs.shipped import FOLDER
+from rlgames.runs.names import AGENTS as FOLDER
 
 CONNECT4_CORNERS = {
     (0, 1, 2, 3, 7, 8, 9, 10): [row + column for row in (0, 7, 14, 21, 28) for column in (0, 1)],

@@ -16,8 +16,9 @@ from torch.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 
-from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import to_plain
 from rlgames.core.signals import Interrupts
 from rlgames.training.actor import SelfPlayActor, Weights
 from rlgames.training.components import Components, build_components
@@ -61,7 +62,7 @@ class Side:
     def __init__(self, num_actors: int, interrupts: Interrupts) -> None:
         words = ["engine=ray", f"engine.actors={num_actors}"] if num_actors else []
         words += [f"engine.games_per_task={GAMES_PER_TASK}"] if num_actors else []
-        self.components: Components = build_components(load_config("train", [*WORDS, *words]))
+        self.components: Components = build_components(load_config(TrainConfig, [*WORDS, *words]))
         self.engine, self.rng = self.components.collector.engine, torch.Generator()
         self.engine.start(0, interrupts)
         self.cpu_ms: list[float] = []
@@ -153,7 +154,7 @@ def _parts_table(parts: Components) -> str:
     other in this process; and bytes."""
     seconds: dict[str, float] = {}
     arrays = {name: tensor.numpy() for name, tensor in parts.agent.policy.state_dict().items()}
-    actor = SelfPlayActor(to_plain(load_config("train", [*WORDS])), os.getcwd(), [])
+    actor = SelfPlayActor(to_plain(load_config(TrainConfig, [*WORDS])), os.getcwd(), [])
     actor.play(Weights(1, 0.0, arrays), GAMES_PER_TASK, 0, "warm up")
     weights = Weights(2, 0.0, arrays)
     with _timed(seconds, "publishing weights"):

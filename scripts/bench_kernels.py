@@ -15,10 +15,11 @@ from bench_tools import in_turn, progress, ratio, rows, short
 from bench_train import speed
 from label_connect4 import COLUMNS, FILE, LINE, ROWS, Board, boards_of, random_position
 
+from rlgames.commands.configs import EvalConfig, SolveConfig
 from rlgames.config.compose import load_config
+from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_game
 from rlgames.kernels.jit import jit
-from rlgames.players.battleship_bots import Density
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.solvers.optimum import find_optimum
 
@@ -125,7 +126,7 @@ def belief(rounds: int) -> str:
     for name, words in CASES.items():
         seconds = []
         for _ in range(rounds):
-            game = build_game(load_config("solve", ["game=salvo", *words]))
+            game = build_game(load_config(SolveConfig, ["game=salvo", *words]).game)
             optimum = find_optimum(game, 1200.0, 12.0)
             assert optimum is not None
             seconds.append(optimum.seconds)
@@ -140,15 +141,16 @@ DENSITY_GAMES = 10
 def density(rounds: int) -> str:
     """Exact counts of layouts, by shot of a game on 10×10 with ships of 5, 4, 3, 3 and 2."""
     words = ["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1", "player=density"]
-    cfg = load_config("eval", words)
+    cfg = load_config(EvalConfig, words)
     first: list[float] = []
     until_hit: list[float] = []
     after: list[float] = []
     for seed in (0, *range(DENSITY_GAMES)):
         if seed == 0:  # the first game compiles
             first, until_hit, after = [], [], []
-        game: Any = build_game(cfg)
-        player = Density(game, cfg.player.samples, cfg.player.steps)
+        game: Any = build_game(cfg.game)
+        assert cfg.player is not None
+        player = build_player(cfg.player, game, cfg.game)
         rng = torch.Generator().manual_seed(seed)
         state, had_hit = game.initial(1, rng), False
         while not bool(state.done):

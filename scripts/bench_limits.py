@@ -21,6 +21,7 @@ from bench_train import CASE1, trained
 from torch.profiler import ProfilerActivity, profile
 
 import rlgames
+from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate
 from rlgames.factory.components import build_game
@@ -122,7 +123,7 @@ class Counted:
 
 
 def rules_of(words: list[str]) -> Game[Any]:
-    return build_game(load_config("eval", [*words, "player=random"]))
+    return build_game(load_config(EvalConfig, [*words, "player=random"]).game)
 
 
 def least_bytes(game: Game[Any]) -> int:

@@ -6,7 +6,6 @@ the end, when no new games are begun and fewer and fewer are left.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -23,10 +22,6 @@ BATCHES = (64, 1024, 4096, 16384)
 GPU_BATCHES = (1024, 16384, 131072, 524288)
 SETTINGS: tuple[list[str], ...] = (["threads=1"], ["threads=2"])
 """What is tried on our side; the fastest is measured."""
-
-COMPILED = {"connect4": 16384}
-"""The games that compile=true is tried with, too, and from which batch on. Elsewhere it does not
-pay, and each measurement would compile again."""
 
 KERNEL_GAMES = {"tictactoe": 40_000, "connect4": 40_000, "2048": 4_000}
 """From this number of games on, random play is compiled."""
@@ -87,8 +82,6 @@ def _words(name: str, batch: int, games: int) -> list[str]:
 def at_best(name: str, batch: int, device: str = "cpu") -> Ours:
     """With the fastest of SETTINGS, and as many games as take about SECONDS."""
     settings = [*SETTINGS] if device == "cpu" else [["threads=1"]]
-    if device == "cpu" and batch >= COMPILED.get(name, math.inf):
-        settings += [[*words, "compile=true"] for words in SETTINGS]
     games = KERNEL_GAMES.get(name, batch) if device == "cpu" else batch
     for _ in range(3):  # the first time compiles
         results = rlgames.evaluate(None, [*_words(name, batch, games), f"device={device}"])

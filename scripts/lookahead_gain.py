@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 from rlgames.core.intervals import mean_interval
@@ -55,10 +56,11 @@ def main(words: Sequence[str]) -> int:
     for word in words:
         if word.startswith(("player=", "player.miss_weight=")):
             raise ConfigError(f"{word} has no effect here", "both players play without miss_weight")
-    cfg = load_config("eval", ["game=salvo", *words, *PLAYER])
+    cfg = load_config(EvalConfig, ["game=salvo", *words, *PLAYER])
     if not str(cfg.games).isdecimal():
         raise ConfigError(f"games={cfg.games} is not a number", "as in games=1000")
-    player = build_player(cfg.player, cfg, build_game(cfg))
+    assert cfg.player is not None
+    player = build_player(cfg.player, build_game(cfg.game), cfg.game)
     assert isinstance(player, DensityRollout)
     with torch.inference_mode():
         turns = turns_of_both(player, int(cfg.games), cfg.seed)

@@ -27,7 +27,7 @@ JSON_FIELDS = {
 
 TIMES = ("seconds", "moves_per_s")
 
-UNEQUAL = ("seconds", "phases", "num_events")
+UNEQUAL = ("seconds", "phases", "num_event_bytes")
 """Times and counts of a checkpoint that differ between two runs of one config."""
 
 

@@ -10,7 +10,7 @@ import torch
 from processes import Process
 
 from rlgames.cli import main
-from rlgames.config import catalogue, registry
+from rlgames.config import registry
 
 os.environ["OMP_NUM_THREADS"] = "1"
 # A fork of a process whose threads have begun would wait for them for ever.
@@ -60,7 +60,7 @@ from rlgames.games.k_in_a_row import KInARow
 from rlgames.config.schema import key
 
 
-@dataclass
+@dataclass(frozen=True)
 class StripConfig:
     """stones on a strip of cells
 
@@ -87,7 +87,6 @@ def own_parts(tmp_path, monkeypatch):
     }.items():
         (tmp_path / "folder" / path).parent.mkdir(parents=True)
         (tmp_path / "folder" / path).write_text(text)
-    monkeypatch.setattr(catalogue, "FOLDERS", [*catalogue.FOLDERS])
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield ["plugins=[striped]", f"--config-dir={tmp_path}/folder"]
     registry.REGISTRY["game"].pop("strip", None)

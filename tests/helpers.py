@@ -1,5 +1,6 @@
 """What many tests build: random generators, small games, policies with their learners, text."""
 
+import dataclasses
 import io
 import os
 import subprocess
@@ -9,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 from rich.console import Console, RenderableType
 
-from rlgames.config.checks import to_plain
+from rlgames.commands.configs import SolveConfig
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.factory import components
 from rlgames.games.game import Game
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.player import Agent
 
 SMALL_RULES = {
@@ -40,17 +41,31 @@ def rng(seed: int = 0) -> torch.Generator:
 
 def make_game(*overrides: str) -> Any:
     """The game of a config, such as `game=2048 board=3`."""
-    return components.build_game(load_config("solve", list(overrides)))
+    return components.build_game(load_config(SolveConfig, overrides).game)
 
 
 def make_game_and_rules(*overrides: str) -> tuple[Any, dict[str, Any]]:
     """The same, with the config's rules as records of games store them."""
-    cfg = load_config("solve", list(overrides))
-    return components.build_game(cfg), to_plain(cfg)["game"]
+    rules = load_config(SolveConfig, overrides).game
+    return components.build_game(rules), dataclasses.asdict(rules)
 
 
 def make_small_game(name: str) -> Any:
     return make_game(f"game={name}", *SMALL_RULES.get(name, []))
+
+
+def make_policy(cfg: TrainConfig, game: Game[Any], seed: int = 3) -> Any:
+    """The policy of a training config, for this game; seed: of its weights."""
+    reward = components.build_reward(cfg.reward, game)
+    return components.build_policy(cfg.policy, cfg.learner, reward, game, rng(seed))
+
+
+def learner_of(cfg: TrainConfig, game: Game[Any], policy: Any, seed: int = 0) -> Learner:
+    """The learner of a training config, for this game and policy."""
+    sampling = components.build_sampling(cfg.sampling)
+    reward = components.build_reward(cfg.reward, game)
+    context = LearnerContext(game, policy, sampling, reward, rng(seed))
+    return components.build_learner(cfg.learner, context, cfg.lr)
 
 
 def make_learner(
@@ -60,25 +75,23 @@ def make_learner(
 
     seeds: of the policy's weights and of the learner.
     """
-    agent, learner = _agent_and_learner(load_config("train", list(overrides)), game, seeds)
+    agent, learner = agent_and_learner(load_config(TrainConfig, overrides), game, seeds)
     return agent.policy, learner
 
 
 def make_agent(*overrides: str, seeds: tuple[int, int] = (3, 4)) -> tuple[Any, Any, Any]:
     """The game of a training config, its agent and its learner."""
-    cfg = load_config("train", list(overrides))
-    game = components.build_game(cfg)
-    return game, *_agent_and_learner(cfg, game, seeds)
+    cfg = load_config(TrainConfig, overrides)
+    game = components.build_game(cfg.game)
+    return game, *agent_and_learner(cfg, game, seeds)
 
 
-def _agent_and_learner(
-    cfg: DictConfig, game: Game[Any], seeds: tuple[int, int]
+def agent_and_learner(
+    cfg: TrainConfig, game: Game[Any], seeds: tuple[int, int] = (3, 4)
 ) -> tuple[Agent, Learner]:
-    policy, sampling = (
-        components.build_policy(cfg, game, rng(seeds[0])),
-        components.build_sampling(cfg),
-    )
-    learner = components.build_learner(cfg, game, policy, sampling, rng(seeds[1]))
+    """The agent and the learner of a training config, for this game; seeds: as of make_learner."""
+    policy, sampling = make_policy(cfg, game, seeds[0]), components.build_sampling(cfg.sampling)
+    learner = learner_of(cfg, game, policy, seeds[1])
     records = learner.needs_behavior_log_prob and not sampling.is_softmax
     return Agent(game, policy, sampling, records_log_prob=records), learner
 

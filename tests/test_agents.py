@@ -11,12 +11,15 @@ import torch
 from agents import AGENTS
 from processes import fresh_session, session
 
-from rlgames.config.catalogue import options
-from rlgames.config.checks import from_plain, to_plain
+from rlgames.commands.configs import PlayConfig
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.runs.shipped import FOLDER, shipped_agent, shipped_agents
+from rlgames.runs.names import AGENTS as FOLDER
+from rlgames.runs.names import shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
@@ -24,7 +27,7 @@ RECIPE += ["games", "batch", "lr", "seed"]
 
 
 def test_there_is_one_for_each_game_and_all_are_small():
-    games = {name for name in options("game") if name != "strip"}
+    games = {name for name in OptionFiles().names("game") if name != "strip"}
     assert {*shipped_agents()} == {*AGENTS} == games
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 3_000_000
 
@@ -33,7 +36,7 @@ def test_there_is_one_for_each_game_and_all_are_small():
 def test_its_command_makes_it(game):
     checkpoint = Checkpoint.read(shipped_agent(game))
     trained = to_plain(from_plain(checkpoint.config))
-    typed = to_plain(load_config("train", AGENTS[game]))
+    typed = to_plain(load_config(TrainConfig, AGENTS[game]))
     assert [trained.get(name) for name in RECIPE] == [typed.get(name) for name in RECIPE]
     assert not checkpoint.state
 
@@ -46,10 +49,13 @@ def test_the_page_has_the_commands():
 
 
 def test_it_gives_hints_where_the_rules_are_its_own():
-    for game in ("2048", "connect4"):
-        assert load_shipped_agent(load_config("play", [f"game={game}"])) is not None
-    for words in (["game=2048", "board=3"], ["game=connect4", "rows=5"]):
-        assert load_shipped_agent(load_config("play", words)) is None
+    def agent(*words):
+        return load_shipped_agent(load_config(PlayConfig, words).game, torch.device("cpu"))
+
+    assert agent("game=2048") is not None
+    assert agent("game=connect4") is not None
+    assert agent("game=2048", "board=3") is None
+    assert agent("game=connect4", "rows=5") is None
 
 
 def test_it_is_named_where_a_run_is_named(typed):

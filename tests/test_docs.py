@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 from processes import Forked, Process
 
-from rlgames.cli.words import quote_text
-from rlgames.config.command_schemas import COMMANDS
+from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
+from rlgames.config.schema import names_of
 from rlgames.sweeps import jobs
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +72,7 @@ def run_document(document, folder, shortened):
 def fitting(command, words):
     """Those of the words that keep training short which a command takes."""
     if command == "eval":
-        keys = COMMANDS["eval"].config.key_names
+        keys = names_of(COMMANDS["eval"].config)
         return [word for word in words if word.partition("=")[0] in keys]
     return words if command in ("train", "resume") else []
 
@@ -164,4 +164,4 @@ def test_shown_commands_exist_and_compose(document):
                 word.startswith(("-", "plugins=", "config=", "dry_run=")) for word in words
             )
             if words[1] in ("train", "solve") and not is_more:
-                load_config(words[1], [quote_text(word) for word in words[2:]])
+                load_config(COMMANDS[words[1]].config, words[2:])

@@ -1,7 +1,6 @@
 """The pages of docs/games/ and docs/learners/ agree with the code and with the measured results."""
 
 import importlib
-import importlib.util
 import re
 from functools import cache
 from pathlib import Path
@@ -9,12 +8,14 @@ from pathlib import Path
 import pytest
 from helpers import make_game, rng
 
-from rlgames.config import catalogue
+from rlgames.config.files import OptionFiles
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import choices_of
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 FOLDERS = {"game": DOCS / "games", "learner": DOCS / "learners"}
-OPTIONS = [(group, name) for group in FOLDERS for name in catalogue.options(group)]
+OPTIONS = [(group, name) for group in FOLDERS for name in REGISTRY[group]]
 PAGES = [FOLDERS[group] / f"{name}.md" for group, name in OPTIONS]
 EVERY = [*PAGES, *(folder / "README.md" for folder in FOLDERS.values())]
 
@@ -46,40 +47,16 @@ def figures(text):
     return set(re.findall(r"\d+\.\d+|\d{4,}", plain))
 
 
-@cache
-def generator():
-    """The script that fills the tables of the pages."""
-    place = importlib.util.spec_from_file_location("configs", ROOT / "scripts" / "configs.py")
-    module = importlib.util.module_from_spec(place)
-    place.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize(("group", "name"), OPTIONS)
 def test_every_game_and_learner_has_a_page_that_its_index_links(group, name):
     path = FOLDERS[group] / f"{name}.md"
     assert path.is_file()
+    assert "<!-- keys -->\n|" in text_of(path)
+    assert "<!-- presets -->\n|" in text_of(path)
     assert f"[`{name}`]({name}.md)" in text_of(FOLDERS[group] / "README.md")
 
 
-@pytest.mark.parametrize(("group", "name"), OPTIONS)
-def test_every_key_is_listed_with_its_default(group, name):
-    keys = text_of(FOLDERS[group] / f"{name}.md").partition("<!-- keys -->")[2]
-    rows = table_rows(keys.partition("<!-- end of keys -->")[0])[2:]
-    listed = [[cell.strip("`") for cell in row[:2]] for row in rows]
-    assert listed == [[key.name, key.default] for key in catalogue.keys_of(group, name)]
-
-
-def test_generated_tables_are_up_to_date():
-    pages = dict(generator().option_pages())
-    assert {*pages} == {*PAGES}
-    for path, text in pages.items():
-        assert "<!-- keys -->\n|" in text
-        assert "<!-- presets -->\n|" in text
-        assert text_of(path) == text, "run scripts/configs.py"
-
-
-@pytest.mark.parametrize("name", catalogue.options("game"))
+@pytest.mark.parametrize("name", REGISTRY["game"])
 def test_the_facts_of_a_game_are_those_of_its_default_rules(name):
     facts, game = facts_of(FOLDERS["game"] / f"{name}.md"), make_game(f"game={name}")
     spec = game.spec
@@ -100,14 +77,14 @@ def test_the_facts_of_a_game_are_those_of_its_default_rules(name):
 @pytest.mark.parametrize("name", ["battleship", "salvo", "2048"])
 def test_the_encodings_of_a_game_have_as_many_planes_as_its_page_says(name):
     rows = table_rows(text_of(FOLDERS["game"] / f"{name}.md").partition("## Observation")[2])
-    choices = next(k.choices for k in catalogue.keys_of("game", name) if k.name == "encoding")
+    choices = choices_of(REGISTRY["game"][name].schema, "encoding")
     planes = {row[0].strip("`"): row[1] for row in rows}
     for encoding in choices:
         game = make_game(f"game={name}", f"encoding={encoding}")
         assert int(planes[encoding].split()[0]) == game.spec.observation[0]
 
 
-@pytest.mark.parametrize("name", catalogue.options("game"))
+@pytest.mark.parametrize("name", REGISTRY["game"])
 def test_the_environment_of_a_game_is_registered_under_the_id_on_its_page(name):
     gymnasium = pytest.importorskip("gymnasium")
     importlib.import_module("rlgames.envs")
@@ -116,7 +93,7 @@ def test_the_environment_of_a_game_is_registered_under_the_id_on_its_page(name):
     assert env.observation_space.shape == make_game(f"game={name}").spec.observation
 
 
-@pytest.mark.parametrize("name", catalogue.options("learner"))
+@pytest.mark.parametrize("name", REGISTRY["learner"])
 def test_the_facts_of_a_learner_are_those_of_its_class(name):
     facts = facts_of(FOLDERS["learner"] / f"{name}.md")
     module, _, kind = facts["class"].strip("`").rpartition(".")
@@ -128,10 +105,10 @@ def test_the_facts_of_a_learner_are_those_of_its_class(name):
     assert facts["several processes (`torchrun`)"] == yes[learner.supports_distributed]
     assert facts["self-play on Ray (`engine=ray`)"] == yes[learner.supports_actors]
     policies = {word.strip("` ") for word in facts["policies"].split(",")}
-    assert policies <= {*catalogue.options("policy")}
+    assert policies <= {*REGISTRY["policy"]}
 
 
-@pytest.mark.parametrize("name", catalogue.options("learner"))
+@pytest.mark.parametrize("name", REGISTRY["learner"])
 def test_the_metrics_of_a_learner_are_explained(name):
     section = text_of(FOLDERS["learner"] / f"{name}.md").partition("\n## Metrics\n")[2]
     names = re.findall(r"`([\w/*]+)`", section.partition("\n## ")[0])
@@ -146,7 +123,7 @@ def test_presets_are_known_and_their_figures_measured(path):
     measured = figures(text_of(DOCS / "results.md"))
     for row in results_of(path):
         for preset in re.findall(r"`(\w+)`", row[0]):
-            assert preset in catalogue.options("experiment"), preset
+            assert preset in OptionFiles().names("experiment"), preset
         assert figures(" | ".join(row[1:])) <= measured, row
 
 

@@ -6,11 +6,15 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rlgames
+from rlgames.cli.table import COMMANDS
+from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
@@ -188,17 +192,19 @@ def test_every_training_of_the_page_can_be_composed(steps):
         searches = {word.rpartition("+")[2] for word in step.words if "}" in word and "+" in word}
         assert len(searches) < 2  # the keys of a search would be refused by the other
         if step.words[0] == "eval" and "{" not in step.words[1]:
-            load_config("eval", list(step.words[1:]))
+            load_config(EvalConfig, list(step.words[1:]))
         if step.words[0] == "train" and step.name.endswith("/0"):
             words = [word for word in step.words[1:] if not word.startswith(RUNS)]
-            load_config("train", [re.sub(r"[{}]|OUT/", "", word) for word in words])
+            load_config(TrainConfig, [re.sub(r"[{}]|OUT/", "", word) for word in words])
 
 
 @pytest.mark.parametrize(("what", "words"), results_page.FIGURES)
 def test_every_plot_of_the_documents_has_a_command(what, words):
     command, *rest = words.split()
     directories = [word for word in rest if "=" not in word]
-    cfg = load_config(command, [word for word in rest if word not in directories])
+    cfg: Any = load_config(
+        COMMANDS[command].config, [word for word in rest if word not in directories]
+    )
     trained = {step.name.split("/")[0] for step in STEPS if step.words[0] == "train"}
     if command == "report":
         assert all(re.fullmatch(r"train/\w+", metric) for metric in cfg.metric)

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from helpers import rng
+from helpers import make_policy, rng
 
 import rlgames
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game, build_policy, build_sampling
+from rlgames.config.training import TrainConfig
+from rlgames.factory.components import build_game, build_sampling
 from rlgames.players.player import Agent, Random
 from rlgames.sampling import Argmax, EpsilonGreedy
 from rlgames.solvers.exploitability import exploitability
@@ -40,12 +41,12 @@ def test_only_the_first_of_equal_actions_is_deterministic():
 
 
 def test_an_untrained_table_with_random_ties_is_as_exploitable_as_random_play():
-    cfg = load_config("train", ["experiment=hickman"])
-    game = build_game(cfg)
-    rule = build_sampling(cfg)
+    cfg = load_config(TrainConfig, ["experiment=hickman"])
+    game = build_game(cfg.game)
+    rule = build_sampling(cfg.sampling)
     assert isinstance(rule, EpsilonGreedy)
     assert rule.greedy.is_random
-    graph, policy = Graph(game, 60, 1 << 30), build_policy(cfg, game, rng())
+    graph, policy = Graph(game, 60, 1 << 30), make_policy(cfg, game, 0)
     players = {name: Agent(game, policy, Argmax(name)) for name in ("first", "random")}
     _, shuffled = exploitability(graph, players["random"].probabilities)
     _, ordered = exploitability(graph, players["first"].probabilities)

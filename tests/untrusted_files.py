@@ -9,8 +9,9 @@ import traceback
 
 from safetensors.torch import save_file
 
-from rlgames.config.catalogue import quoted
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.words import quoted
 from rlgames.runs.checkpoint import FORMAT, Checkpoint, _digest
 from rlgames.training.run import train
 
@@ -44,7 +45,7 @@ MORE = {
 def trained(name, path):
     """Train one of RUNS; returns its directory."""
     words = [*RUNS[name], *QUICK, *MORE.get(name, []), f"out={quoted(str(path))}"]
-    train(load_config("train", words))
+    train(load_config(TrainConfig, words))
     return path
 
 

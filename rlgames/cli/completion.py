@@ -12,19 +12,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlgames.config.catalogue import (
-    Key,
-    chosen_options,
-    group_keys,
-    groups_of,
-    keys_of,
-    keys_of_command,
-    options,
-)
-from rlgames.config.command import SWEEP_FLAGS, Command
-from rlgames.config.command_schemas import COMMANDS, LAUNCHERS, TEXT_KEYS
-from rlgames.config.plugins import load_plugins
-from rlgames.config.registry import LIST_GROUPS, SHARED_GROUPS, TRAINING_ONLY_PLAYERS
+from rlgames.cli.help import Page
+from rlgames.cli.table import COMMANDS, SWEEP_FLAGS, Command
+from rlgames.config.files import OptionFiles
+from rlgames.config.folders import split_folders
+from rlgames.config.keys import Key, option_names
+from rlgames.config.plugins import import_plugins
+from rlgames.config.registry import LAUNCHERS
+from rlgames.config.schema import Group, key_fields
 from rlgames.core.errors import ConfigError, nearest
 
 SCRIPTS = {
@@ -143,43 +138,54 @@ def _words(words: list[str], prefix: str) -> Iterator[str]:
         yield from _files(prefix)
         return
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(ConfigError):
-        typed = load_plugins(typed)
+        import_plugins(typed)
     name, equals, value = prefix.partition("=")
     if equals:
         yield from (f"{name}={word}" for word in _values(command, typed, name, value))
         return
+    page = _page(command, typed)
     if command.runs != "none":
         yield from _runs(prefix)
     if command.takes_players:
-        absent = ("run", "human", *TRAINING_ONLY_PLAYERS)
-        yield from (f"{player} " for player in options("player") if player not in absent)
-    names = {key.name for key in _keys(command, typed)} - {word.partition("=")[0] for word in typed}
+        absent = ("run", "human")
+        players = option_names(Group("player", None, ""), page.files)
+        yield from (f"{player} " for player in players if player not in absent)
+    names = {*_keys(page, typed)} - {word.partition("=")[0] for word in typed}
     # Keys of options are many: they are offered once one is begun.
     yield from (f"{name}=" for name in sorted(names) if prefix or "." not in name)
     yield from ("--help ", "--config-dir ", *([] if command.sweep is None else ["-m "]))
 
 
-def _keys(command: Command, words: list[str]) -> Iterator[Key]:
+def _page(command: Command, words: list[str]) -> Page:
+    folders: tuple[Path, ...] = ()
+    with contextlib.suppress(ConfigError):
+        folders, _ = split_folders(words)
+    return Page(command, OptionFiles(folders))
+
+
+def _keys(page: Page, words: list[str]) -> dict[str, Key]:
     """What can be typed as key=value after a command and the words before."""
-    yield from group_keys(command.name)
-    yield from keys_of_command(command.name)
-    for group, option in chosen_options(command.name, words).items():
-        yield from keys_of(group, option)
-    if command.launch is not None:
-        yield from keys_of_command(command.launch.name)
-    if command.sweep is not None and {*SWEEP_FLAGS} & {*words}:
-        yield from keys_of_command(command.sweep.name)
-        yield Key("hydra/launcher", "basic", "", tuple(LAUNCHERS), "launcher of the jobs")
+    keys = page.known(words)
+    if {*SWEEP_FLAGS} & {*words}:
+        launchers = Key("hydra/launcher", "basic", "", tuple(LAUNCHERS), "launcher of the jobs")
+        return keys | {launchers.name: launchers}
+    return {
+        name: key for name, key in keys.items() if name.partition(".")[0] not in page.sweep_names
+    }
 
 
 def _values(command: Command, words: list[str], name: str, value: str) -> Iterator[str]:
     """The values of a key, where one is begun."""
-    key = next((key for key in _keys(command, words) if key.name == name), None)
+    page = _page(command, words)
+    key, group = _keys(page, words).get(name), page.groups.get(name)
     if key is None:
         return
-    if name in TEXT_KEYS:
+    schemas = [each for each in (command.config, command.launch) if each is not None]
+    if any(
+        key_fields(each)[name].metadata["is_text"] for each in schemas if name in key_fields(each)
+    ):
         yield from _files(value)
-    is_list = name in LIST_GROUPS and value.startswith("[")
+    is_list = group is not None and group.is_list and value.startswith("[")
     if name == "plugins" or key.kind.startswith("a list of") or is_list:
         items = [path.stem for path in Path().glob("*.py")] if name == "plugins" else key.choices
         match = re.match(r"\[(?:[^\]]*,)?", value)
@@ -188,8 +194,7 @@ def _values(command: Command, words: list[str], name: str, value: str) -> Iterat
         return
     match = re.match(r"(?:.*,)?", value) if {*SWEEP_FLAGS} & {*words} else None
     head = match[0] if match else ""
-    is_group = any(name == group.name for group in groups_of(command.name))
-    is_player = is_group and SHARED_GROUPS.get(name, name) == "player"
+    is_player = group is not None and group.folder == "player"
     if is_player:
         yield from _runs(value)
     yield from (f"{head}{choice} " for choice in key.choices if not (is_player and choice == "run"))

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
-from rlgames.config.registry import options_of
+from rlgames.config.registry import REGISTRY
 from rlgames.core.text import json_text, printable
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.training.eval_metrics import EvaluationResult
@@ -58,7 +58,7 @@ def print_result(result: TrainingResult) -> None:
 def print_next_commands(run: Path, modules: list[str], loggers: Iterable[str]) -> None:
     """The commands that people type next for a run that needs these plugins."""
     commands = [command_for_run(name, run, modules) for name in ("eval", "play")]
-    viewers = [options_of("logger")[name].viewer for name in loggers]
+    viewers = [REGISTRY["logger"][name].viewer for name in loggers]
     for viewer in filter(None, viewers):
         commands.append(shlex.join(str(run) if word == "RUN" else word for word in viewer))
     for number, command in enumerate(commands):

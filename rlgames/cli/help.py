@@ -1,6 +1,6 @@
 """The text of --help: all commands; one command with its groups and keys; options and keys.
 
-It is derived from the command records, the schemas and the comments of the YAML files.
+It is derived from the table of commands and the schemas.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from rlgames.config.catalogue import (
+from rlgames.cli.table import Command
+from rlgames.config.files import OptionFiles
+from rlgames.config.folders import split_folders
+from rlgames.config.keys import (
     Key,
     chosen_options,
-    description,
-    experiment_overrides,
+    command_groups,
     group_keys,
-    groups_of,
-    keys_of,
-    keys_of_command,
+    known_keys,
+    option_keys,
     option_names,
-    options,
+    preset_name,
+    schema_keys,
+    typed_values,
 )
-from rlgames.config.command import Command
-from rlgames.config.command_schemas import LAUNCHERS
-from rlgames.config.registry import LIST_GROUPS, REGISTRY, SHARED_GROUPS
+from rlgames.config.registry import LAUNCHERS, REGISTRY
+from rlgames.config.schema import as_typed, names_of
 from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.core.text import columns
 
@@ -47,115 +49,139 @@ def overview(commands: Mapping[str, Command]) -> str:
 
 
 def command_help(command: Command, words: Sequence[str]) -> str:
-    """The help of a whole command or, where words name options and keys, of these.
+    """The help of a whole command or, if words name options and keys, of these.
 
     Raises ConfigError for a word that names nothing, unless the command takes runs.
     """
+    folders, words = split_folders(words)
+    page = Page(command, OptionFiles(folders))
     typed = [word for word in words if word[:1] != "-" and word[:8] != "plugins="]
     takes_runs = command.runs != "none"
-    named = [word for word in typed if "=" in word or not takes_runs or word in _names(command)]
-    sections = _explained(command, named) if named else _whole(command)
+    named = [word for word in typed if "=" in word or not takes_runs or word in page.known()]
+    sections = page.explained(named) if named else page.whole()
     return "\n\n".join("\n".join(lines) for lines in sections)
 
 
-def _whole(command: Command) -> list[list[str]]:
-    sections = [[f"rlgames {command.name}: {command.help}", f"  {command.example}"]]
-    keys = _top(command)
-    closing = [f"rlgames {command.name} --help {keys[0].name}: the values of a key"]
-    if groups_of(command.name):
-        sections.append(["groups and their options", *_groups(command)])
-        closing[0] += "; --help game=salvo: the keys of an option"
-    closing.append("--config-dir DIR adds options (DIR/<group>/*.yaml); --cfg job shows the config")
-    sections.append(["keys", *(line for key in keys for line in _key(key))])
-    if command.sweep is not None:
-        closing.append(f"rlgames {command.name} -m key=a,b sweeps over values; launchers of jobs:")
-        closing.append(f"  hydra/launcher={', '.join(LAUNCHERS)}")
-    return [*sections, closing]
+class Page:
+    """What can be typed after a command, and its help."""
 
+    def __init__(self, command: Command, files: OptionFiles) -> None:
+        assert command.config is not None
+        self.command, self.files, self.schema = command, files, command.config
+        self.groups, self.sweep_names = command_groups(self.schema), set[str]()
+        if command.sweep is not None:
+            self.groups |= command_groups(command.sweep)
+            self.sweep_names = {*names_of(command.sweep)} - {*names_of(self.schema)}
 
-def _top(command: Command) -> list[Key]:
-    """The keys of a command that belong to no group, with those of its start and of -m."""
-    keys = keys_of_command(command.name)
-    for config in (command.launch, command.sweep):
-        keys = keys + ([] if config is None else keys_of_command(config.name))
-    return [*{key.name: key for key in reversed(keys)}.values()][::-1]
-
-
-def _groups(command: Command) -> list[str]:
-    """The groups with their options; groups that share their options are listed together."""
-    lines: list[str] = []
-    groups = group_keys(command.name)
-    for folder in dict.fromkeys(SHARED_GROUPS.get(group.name, group.name) for group in groups):
-        alike = [group for group in groups if SHARED_GROUPS.get(group.name, group.name) == folder]
-        lines += [line for group in alike for line in _key(group)]
-        if folder in REGISTRY:
-            lines += _options(folder, {name for group in alike for name in group.choices})
-    return lines
-
-
-def _options(folder: str, names: Collection[str]) -> list[str]:
-    rows = (_row(f"    {name}", description(folder, name)) for name in sorted(names))
-    return [line for row in rows for line in row]
-
-
-def _names(command: Command, words: Sequence[str] = ()) -> dict[str, Key]:
-    """What can be typed where words choose the options, with the values that a preset sets."""
-    chosen = chosen_options(command.name, list(words))
-    keys = [key for group, option in chosen.items() for key in keys_of(group, option)]
-    known = {key.name: key for key in [*group_keys(command.name), *_top(command), *keys]}
-    preset = chosen.get("experiment", "null")
-    options_of_preset = chosen_options(command.name, [f"experiment={preset}"])
-    for name, value in experiment_overrides(preset).items() if words else ():
-        group = name.partition(".")[0]  # an option that replaces the preset's has its own values
-        is_set = "." not in name or options_of_preset.get(group) == chosen.get(group)
-        if name in known and is_set and value != known[name].default:
-            about = f"{known[name].description} (set by experiment={preset})"
-            known[name] = replace(known[name], default=value, description=about)
-    return known
-
-
-def _explained(command: Command, words: Sequence[str]) -> list[list[str]]:
-    """A section for each group or option that the words name, and one for the other keys."""
-    sections: list[list[str]] = []
-    keys: list[str] = []
-    known = _names(command, words)
-    groups = [group.name for group in groups_of(command.name)]
-    for word in words:
-        name, equals, value = word.partition("=")
-        if name not in known:
-            raise unknown_key(name, list(known))
-        if name in groups and equals and value != "null":
-            whole, parts = value.strip("'\""), value.split(",")
-            if name in LIST_GROUPS:
-                parts = option_names(value)
-            several = parts if {*parts} <= {*known[name].choices} else [whole]
-            sections += [_option(command, name, option, known[name]) for option in several]
-        elif name in groups:
-            listed = _options(SHARED_GROUPS.get(name, name), known[name].choices)
-            sections.append([*_key(known[name]), *listed])
-        else:
-            keys += _in_full(known[name])
-    return [*sections, keys] if keys else sections
-
-
-def _option(command: Command, group: str, option: str, known: Key) -> list[str]:
-    """An option with its keys, an experiment with what it sets."""
-    folder = SHARED_GROUPS.get(group, group)
-    if option not in known.choices:
-        if folder != "player" or not os.path.exists(option):  # a run, otherwise
-            raise unknown_option(group, option, known.choices)
-        option = "run"
-    lines = [f"{group}={option}: {description(folder, option)}"]
-    if folder == "experiment":
-        words = [f"{name}={value}" for name, value in experiment_overrides(option).items()]
-        return lines + textwrap.wrap(
-            " ".join(words), _width(), initial_indent="  ", subsequent_indent="  "
+    def whole(self) -> list[list[str]]:
+        """Every group and key."""
+        command = self.command
+        sections = [[f"rlgames {command.name}: {command.help}", f"  {command.example}"]]
+        keys = self._top()
+        closing = [f"rlgames {command.name} --help {keys[0].name}: the values of a key"]
+        if self.groups:
+            sections.append(["groups and their options", *self._listed_groups()])
+            closing[0] += "; --help game=salvo: the keys of an option"
+        closing.append(
+            "--config-dir DIR adds options (DIR/<group>/*.yaml); --cfg job shows the config"
         )
-    lines += [line for key in keys_of(group, option) for line in _in_full(key)]
-    presets = command.config and command.config.presets
-    if presets and group == "game" and option in options(presets.name):
-        lines.append(f"  uses {presets.name}={option} unless another preset or null is named")
-    return lines
+        sections.append(["keys", *(line for key in keys for line in _key(key))])
+        if command.sweep is not None:
+            closing.append(
+                f"rlgames {command.name} -m key=a,b sweeps over values; launchers of jobs:"
+            )
+            closing.append(f"  hydra/launcher={', '.join(LAUNCHERS)}")
+        return [*sections, closing]
+
+    def known(self, words: Sequence[str] = ()) -> dict[str, Key]:
+        """What can be typed if words choose the options, with the values that a preset sets."""
+        used = preset_name(self.schema, words, self.files)
+        chosen = chosen_options(self.schema, words, self.files, used)
+        sweep = [] if self.command.sweep is None else group_keys(self.command.sweep, self.files)
+        known = dict(known_keys(self.schema, chosen, self.files))
+        known |= {key.name: key for key in [*sweep, *self._top()]}
+        for name, group in self.groups.items():
+            option = typed_values(words).get(name)
+            if name not in command_groups(self.schema) and option:
+                keys = option_keys(name, group, option, self.files)
+                known |= {key.name: key for key in keys}
+        if used is None or not words:
+            return known
+        preset = self.files.preset(used)
+        for key, value in preset.settings.items():
+            owner = key.rpartition(".")[0]
+            # An option that replaces the preset's has its own values.
+            has_own = owner in self.groups and chosen.get(owner) != preset.options.get(
+                owner, self.groups[owner].default
+            )
+            if key in known and not has_own and value != known[key].default:
+                about = f"{known[key].help} (set by experiment={used})"
+                known[key] = replace(known[key], default=value, help=about)
+        return known
+
+    def explained(self, words: Sequence[str]) -> list[list[str]]:
+        """A section for each group or option that the words name, and one for the other keys."""
+        sections: list[list[str]] = []
+        keys: list[str] = []
+        known = self.known(words)
+        for word in words:
+            name, equals, value = word.partition("=")
+            if name not in known:
+                raise unknown_key(name, list(known))
+            if name in self.groups and equals and value != "null":
+                whole, parts = value.strip("'\""), [part.strip("[] ") for part in value.split(",")]
+                several = parts if {*parts} <= {*known[name].choices} else [whole]
+                sections += [self._option(name, option, known[name]) for option in several]
+            elif name in self.groups:
+                listed = self._options(self.groups[name].folder, known[name].choices)
+                sections.append([*_key(known[name]), *listed])
+            else:
+                keys += _in_full(known[name])
+        return [*sections, keys] if keys else sections
+
+    def _top(self) -> list[Key]:
+        """The keys of a command that belong to no group, with those of its start and of -m."""
+        schemas = [self.schema, self.command.launch, self.command.sweep]
+        keys = [key for schema in schemas if schema is not None for key in schema_keys(schema)]
+        return [*{key.name: key for key in reversed(keys)}.values()][::-1]
+
+    def _listed_groups(self) -> list[str]:
+        """The groups with their options; groups that share their options are listed together."""
+        lines: list[str] = []
+        choices = {name: option_names(group, self.files) for name, group in self.groups.items()}
+        for folder in dict.fromkeys(group.folder for group in self.groups.values()):
+            alike = [name for name, group in self.groups.items() if group.folder == folder]
+            for name in alike:
+                default = as_typed(self.groups[name].default)
+                lines += _row(f"  {name}={default}", self.groups[name].help)
+            if folder in REGISTRY:
+                lines += self._options(folder, {each for name in alike for each in choices[name]})
+        return lines
+
+    def _options(self, folder: str, names: Collection[str]) -> list[str]:
+        rows = (_row(f"    {name}", self.files.help(folder, name)) for name in sorted(names))
+        return [line for row in rows for line in row]
+
+    def _option(self, name: str, option: str, known: Key) -> list[str]:
+        """An option with its keys, an experiment with what it sets."""
+        group = self.groups[name]
+        if option not in known.choices:
+            if group.folder != "player" or not os.path.exists(option):  # a run, otherwise
+                raise unknown_option(name, group.folder, option, known.choices)
+            option = "run"
+        lines = [f"{name}={option}: {self.files.help(group.folder, option)}"]
+        if name == "experiment":
+            preset = self.files.preset(option)
+            words = [f"{key}={value}" for key, value in (preset.options | preset.settings).items()]
+            return lines + textwrap.wrap(
+                " ".join(words), _width(), initial_indent="  ", subsequent_indent="  "
+            )
+        for key in option_keys(name, group, option, self.files):
+            lines += _in_full(key)
+        is_preset = name == "game" and self.files.path("experiment", option)
+        if is_preset and "experiment" in self.groups:
+            lines.append(f"  uses experiment={option} unless another preset or null is named")
+        return lines
 
 
 def _in_full(key: Key) -> list[str]:
@@ -164,7 +190,7 @@ def _in_full(key: Key) -> list[str]:
 
 
 def _key(key: Key) -> list[str]:
-    return _row(f"  {key.name}={key.default}", key.description)
+    return _row(f"  {key.name}={key.default}", key.help)
 
 
 def _row(left: str, text: str) -> list[str]:

@@ -13,10 +13,8 @@ from pathlib import Path
 
 from rlgames.cli.training import resume_command, train_config
 from rlgames.config import plugins
-from rlgames.config.checks import from_plain
-from rlgames.config.compose import load_shared
-from rlgames.config.hydra_job import HydraJob
-from rlgames.config.hydra_keys import is_hydra_word
+from rlgames.config.compose import hydra_files
+from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, own_place, report_error
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
@@ -25,11 +23,11 @@ from rlgames.sweeps.sweep import Sweep
 
 
 def main() -> None:
-    """The words are the sweep's directory, the number of the job, plugins= and Hydra's own."""
+    """The words are the sweep's directory, the number of the job, and plugins=."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
-    words = plugins.load_plugins(words)
-    sys.exit(_run(Sweep.read(Path(directory)), int(number), words))
+    plugins.import_plugins(words)
+    sys.exit(_run(Sweep.read(Path(directory)), int(number)))
 
 
 def _exit_with_parent() -> None:
@@ -39,7 +37,7 @@ def _exit_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _run(sweep: Sweep, number: int, words: list[str]) -> int:
+def _run(sweep: Sweep, number: int) -> int:
     """Train or resume; the exit code. An error is reported in a line, and in train.log."""
     path = sweep.path(number)
     try:
@@ -49,9 +47,7 @@ def _run(sweep: Sweep, number: int, words: list[str]) -> int:
             return resume_command(path, [])
         job = sweep.jobs[number]
         cfg = from_plain(job.config | {"out": str(path)})
-        shared = load_shared([word for word in words if is_hydra_word(word)])
-        hydra = HydraJob.of_sweep(shared.composed, cfg, job.overrides, number, path)
-        return train_config(cfg, hydra)
+        return train_config(cfg, hydra_files(cfg, job.overrides))
     except Interrupted as stop:
         message = stop.message.partition(";")[0]
         message = f"interrupted{message and ', '}{message}"

@@ -8,10 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.control import Control
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.segment import ControlType, Segment
 from rich.text import Text
 
 from rlgames.cli.progress import (
@@ -27,33 +25,33 @@ from rlgames.training.callbacks import Callback
 PHASES = {"playing": "cyan", "learning": "magenta", "evaluating": "yellow", "saving": "blue"}
 """The phases of a training, with their colors."""
 
-NARROW_WIDTH = 40
-"""On narrower terminals labels are placed above and below what they name."""
-
 LEVELS = " ▁▂▃▄▅▆▇█"
-ASCII_LEVELS = "  ..::||#"
-"""A cell of the learning curve by its filled eighths, and the same in ASCII."""
+"""A cell of the learning curve by its filled eighths."""
 
 
 @contextmanager
 def training_view(total: int) -> Iterator[Callback]:
-    """A live view of a training of this many games; without a terminal a plain line at every tenth
-    of the games."""
+    """A live view of a training of this many games, or a plain line at every tenth of the games."""
     console = Console()
-    if not sys.stdout.isatty() or console.is_dumb_terminal:
+    if not can_draw(console):
         yield PlainProgress(total)
         return
     callback = ProgressCallback(total)
-    with LiveScreen(RenderedView(lambda: callback.view), console):
+    with Live(RenderedView(lambda: callback.view), console=console):
         yield callback
 
 
-def blocks(heights: list[float], rows: int, ascii_only: bool = False) -> list[str]:
+def can_draw(console: Console) -> bool:
+    """Whether standard output is a terminal that shows block characters and moves its cursor."""
+    is_unicode = console.encoding.startswith("utf")
+    return sys.stdout.isatty() and not console.is_dumb_terminal and is_unicode
+
+
+def blocks(heights: list[float], rows: int) -> list[str]:
     """Columns of these heights, from 0 to 1, empty for a negative one; the top row first."""
-    levels = ASCII_LEVELS if ascii_only else LEVELS
     filled = [-1 if height < 0 else max(1, round(height * rows * 8)) for height in heights]
     return [
-        "".join(levels[min(8, max(0, eighths - 8 * row))] for eighths in filled)
+        "".join(LEVELS[min(8, max(0, eighths - 8 * row))] for eighths in filled)
         for row in reversed(range(rows))
     ]
 
@@ -67,18 +65,18 @@ class RenderedView:
         self.view, self.clock = view, clock
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width, is_ascii = options.max_width, options.ascii_only
+        width = options.max_width
         view, now = self.view(), self.clock()
         rows = 1 if console.height < 14 else 4 if console.height < 30 else 6
-        yield from _progress_bar(view, now, width, is_ascii)
+        yield _progress_bar(view, now, width)
         yield _speed(view)
-        yield from _phase_bar(view, width, is_ascii)
+        yield from _phase_bar(view, width)
         if view.curve:
-            yield from _curve(view, width, rows, is_ascii)
+            yield from _curve(view, width, rows)
         yield from _events(view)
 
 
-def _progress_bar(view: ProgressView, now: float, width: int, is_ascii: bool) -> list[Text]:
+def _progress_bar(view: ProgressView, now: float, width: int) -> Text:
     """The games played so far, the time since this process started and the time left."""
     fraction = min(1.0, view.games / view.total)
     seconds_left = view.seconds_left(now)
@@ -86,18 +84,14 @@ def _progress_bar(view: ProgressView, now: float, width: int, is_ascii: bool) ->
     clock = f" {clock_text(now - view.begun)}"
     if seconds_left is not None and view.games < view.total and not view.is_done:
         clock += f", {clock_text(seconds_left)} left"
-    if width < NARROW_WIDTH:
-        bar = progress_bar("", fraction, "", width, is_ascii)
-        return [Text(percent.strip() + clock, "bold"), bar]
-    return [progress_bar(percent, fraction, clock, width, is_ascii)]
+    return progress_bar(percent, fraction, clock, width)
 
 
-def progress_bar(left: str, fraction: float, right: str, width: int, is_ascii: bool) -> Text:
+def progress_bar(left: str, fraction: float, right: str, width: int) -> Text:
     """A bar of which this fraction is full, between two texts, together this wide."""
     room = max(0, width - len(left) - len(right))
     done = int(fraction * room)
-    full, empty = "#-" if is_ascii else "━╌"
-    text = Text(left, "bold").append(full * done, "green").append(empty * (room - done), "dim")
+    text = Text(left, "bold").append("━" * done, "green").append("╌" * (room - done), "dim")
     return text.append(right, "bold")
 
 
@@ -115,12 +109,12 @@ def _speed(view: ProgressView) -> Text:
     return text
 
 
-def _phase_bar(view: ProgressView, width: int, is_ascii: bool) -> list[Text]:
+def _phase_bar(view: ProgressView, width: int) -> list[Text]:
     """The fraction of the time in each phase, as a bar and as numbers."""
     fractions = {name: view.latest.get(f"time/{name}", 0.0) for name in PHASES}
     if not any(fractions.values()):
         return []
-    patterns = dict(zip(PHASES, "#=:." if is_ascii else "█▓▒░", strict=True))
+    patterns = dict(zip(PHASES, "█▓▒░", strict=True))
     bar, legend, end = Text(), Text(), 0.0
     whole = max(1.0, sum(fractions.values()))
     for name, fraction in fractions.items():
@@ -131,24 +125,24 @@ def _phase_bar(view: ProgressView, width: int, is_ascii: bool) -> list[Text]:
     return [bar, legend]
 
 
-def _curve(view: ProgressView, width: int, rows: int, is_ascii: bool) -> list[Text]:
+def _curve(view: ProgressView, width: int, rows: int) -> list[Text]:
     """The learning curve between random play and the optimum, with its last value."""
     (low_name, low), (high_name, high) = view.bounds()
     labels = [f"{high_name} {number_text(high)}", f"{low_name} {number_text(low)}"]
-    last = ("< " if is_ascii else "◀ ") + number_text(view.curve[-1][1])
+    last = "◀ " + number_text(view.curve[-1][1])
     title = Text(f"{view.metric} of the greedy policy", "dim")
     margin = max(map(len, labels))
-    room = width if width < NARROW_WIDTH else width - margin - 3
-    room = max(1, room - len(last) - 1)
+    room = max(1, width - margin - 3 - len(last) - 1)
     heights = view.heights(room)
     row = rows - 1 - min(rows - 1, int(max(0.0, heights[-1]) * rows)) if heights else rows - 1
-    chart = [Text(line, "cyan") for line in blocks(heights, rows, is_ascii)]
+    chart = [Text(line, "cyan") for line in blocks(heights, rows)]
     chart[row].append(f" {last}", "bold")
-    if width < NARROW_WIDTH or rows == 1:
+    if rows == 1:
         return [title, Text(labels[0], "dim"), *chart, Text(labels[1], "dim")]
-    axis = "|" if is_ascii else "│"
     names = [labels[0], *[""] * (rows - 2), labels[1]]
-    left = [Text().append(f"{name:>{margin}} {axis}", "dim") for name in names]
+    left = [
+        Text(no_wrap=True, overflow="crop").append(f"{name:>{margin}} │", "dim") for name in names
+    ]
     return [title, *(name.append_text(line) for name, line in zip(left, chart, strict=True))]
 
 
@@ -167,32 +161,6 @@ def _events(view: ProgressView) -> list[Text]:
         best = "" if view.best is None else f", the best after {view.best:,}"
         lines.append(Text(f"saved after {view.saved:,} games, at {clock}{best}"))
     return lines
-
-
-class LiveScreen(Live):
-    """A live view that also survives a terminal that becomes narrower.
-
-    Most terminals then wrap the lines that are too long. rich counts the lines of the last render
-    at its former width: measured with rich 15.0.0, a view of 8 lines of 80 columns on a terminal
-    narrowed to 20 moves the cursor up 7 lines instead of 31, and 24 lines of the old view stay.
-    So refresh first clears the wrapped lines; rich has no hook for this (LiveRender.position_cursor
-    knows neither width).
-    """
-
-    def __init__(self, view: RenderableType, console: Console) -> None:
-        self._line_widths: list[int] = []
-        super().__init__(view, console=console)
-
-    def refresh(self) -> None:
-        width, before = self.console.width, self._line_widths
-        wrapped = sum(max(0, -(-line // width) - 1) for line in before)
-        if wrapped:
-            up = Control.move(0, 1 - len(before) - wrapped)
-            self.console.control(Control((ControlType.CARRIAGE_RETURN,)), up)
-            self.console.file.write("\x1b[J" + "\n" * (len(before) - 1))
-        super().refresh()
-        lines = self.console.render_lines(self.get_renderable(), pad=False)
-        self._line_widths = [Segment.get_line_length(line) for line in lines[: self.console.height]]
 
 
 def svg(view: ProgressView, title: str = "rlgames train", width: int = 80) -> str:

@@ -9,10 +9,9 @@ import sys
 
 from rlgames.cli.flags import HELP_FLAGS, parse_flags
 from rlgames.cli.help import command_help, overview
+from rlgames.cli.table import COMMANDS
 from rlgames.cli.words import arguments
-from rlgames.config.command import plain_word
-from rlgames.config.command_schemas import COMMANDS
-from rlgames.config.plugins import load_plugins
+from rlgames.config.plugins import import_plugins
 from rlgames.core.errors import (
     TRACEBACK,
     ConfigError,
@@ -51,7 +50,7 @@ def answer(words: list[str]) -> int:
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
     if words[:1] in (["--version"], ["version"]):
-        from rlgames import __version__
+        from rlgames.version import __version__
 
         print(f"rlgames {__version__}")
         return 0
@@ -60,7 +59,6 @@ def answer(words: list[str]) -> int:
         return 0
     try:
         _check_utf8(words)
-        words = [plain_word(word) for word in words]
         return run(words[0], words[1:])
     except BrokenPipeError:
         raise
@@ -128,18 +126,21 @@ def run(name: str, words: list[str]) -> int:
     command = COMMANDS[name]
     if command.config is None:
         return int(command.load_function()(words))
-    flags = parse_flags(command, load_plugins(words))
+    flags = parse_flags(command, words)
     words = flags.words
     if flags.version:
         print(_versions())
         return 0
     if flags.help:
+        import_plugins(words)
         print(command_help(command, words))
         return 0
-    if flags.shows:
-        from rlgames.commands.show_config import show
+    if flags.cfg:
+        from rlgames.commands.show_config import config_text
 
-        show(command, *arguments(command, words), flags=flags)
+        *runs, overrides = arguments(command, words)
+        run = runs[0] if command.runs == "optional" else None
+        print(config_text(command.config, run, overrides, flags.package, flags.resolve), end="")
         return 0
     _check_omp_num_threads()
     if wants_json(words) and {"human", "player=human", "opponent=human"} & {*words}:
@@ -158,7 +159,7 @@ def run(name: str, words: list[str]) -> int:
 def _versions() -> str:
     from importlib.metadata import version
 
-    from rlgames import __version__
+    from rlgames.version import __version__
 
     return f"rlgames {__version__}, Hydra {version('hydra-core')}"
 

@@ -10,7 +10,8 @@ from typing import Any
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.text import printable
-from rlgames.runs.files import finite_or_none, read_metrics, read_run
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.files import read_metrics, read_run
 from rlgames.training.callbacks import Callback
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlgames.cli.markup import escape_markdown, latex_table, markdown_table
-from rlgames.commands.report import COLUMNS, ReportResult, cell
+from rlgames.commands.report import COLUMNS, cell
 from rlgames.config import plugins
 from rlgames.core.text import printable
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
@@ -29,24 +29,6 @@ GAPS = ("gap", "final/gap")
 
 UNBOUNDED_WIDTH = 10_000
 """The width of a table that is not printed on a terminal."""
-
-
-def print_report(result: ReportResult) -> None:
-    """Print a report in the format of its command; a comparison takes the place of the runs."""
-    if result.follow is not None:
-        from rlgames.cli.report_follow import follow_report
-
-        follow_report(result)
-    elif result.comparison is not None:
-        from rlgames.cli.comparison_tables import print_comparison
-
-        print_comparison(result.comparison, result.format)
-    else:
-        PRINTERS[result.format](result.report)
-    if result.profile and result.format == "table":
-        print(f"performance profiles: {printable(result.profile)}")
-    if result.curves and result.format == "table":
-        print(f"curves: {printable(result.curves)}")
 
 
 def print_table(report: Report) -> None:

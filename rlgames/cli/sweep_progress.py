@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from rlgames.cli.progress import ProgressView, clock_text, number_text
 from rlgames.core.errors import detach_stdout
 from rlgames.core.text import printable
-from rlgames.runs.files import MetricsFollower, finite_or_none, read_run
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.files import MetricsFollower, read_run
 from rlgames.runs.index import is_process_gone
 from rlgames.sweeps.jobs import STOP_FILE
 from rlgames.sweeps.sweep import Sweep

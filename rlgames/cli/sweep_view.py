@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rlgames.cli.live_view import LiveScreen, blocks, progress_bar
+from rlgames.cli.live_view import blocks, can_draw, progress_bar
 from rlgames.cli.progress import clock_text
 from rlgames.cli.sweep_progress import JobView, PlainSweepProgress, SweepReader, SweepView
 from rlgames.core.text import printable
@@ -29,12 +29,12 @@ BAR_COLUMNS, CURVE_COLUMNS = 10, 16
 def sweep_view(sweep: Sweep) -> Iterator[None]:
     """Show the progress of a sweep in this context."""
     console = Console()
-    if not sys.stdout.isatty() or console.is_dumb_terminal:
+    if not can_draw(console):
         with PlainSweepProgress(sweep).shown():
             yield
         return
     reader = SweepReader(sweep)
-    with LiveScreen(RenderedSweep(reader.latest), console):
+    with Live(RenderedSweep(reader.latest), console=console):
         try:
             yield
         finally:
@@ -48,7 +48,7 @@ class RenderedSweep:
         self.view = view
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width, is_ascii = options.max_width, options.ascii_only
+        width = options.max_width
         view = self.view()
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), expand=False)
         table.add_column(justify="right", no_wrap=True)
@@ -57,12 +57,12 @@ class RenderedSweep:
             table.add_column(justify=justify, no_wrap=True)
         shown = shown_jobs(view.jobs, max(1, console.height - 4))
         for job in shown:
-            table.add_row(*_cells(job, width, is_ascii))
+            table.add_row(*_cells(job, width))
         yield table
         if len(shown) < len(view.jobs):
             yield Text(f"{len(view.jobs) - len(shown)} more jobs", "dim")
         clock = "" if view.seconds_left is None else f" {clock_text(view.seconds)}"
-        yield progress_bar(f"{view.fraction:4.0%} ", view.fraction, clock, width, is_ascii)
+        yield progress_bar(f"{view.fraction:4.0%} ", view.fraction, clock, width)
         yield Text(view.summary(), "bold", no_wrap=True, overflow="ellipsis")
 
 
@@ -79,15 +79,13 @@ def shown_jobs(jobs: tuple[JobView, ...], rows: int) -> list[JobView]:
     return sorted(chosen, key=lambda job: job.number)
 
 
-def _cells(job: JobView, width: int, is_ascii: bool) -> list[Text]:
+def _cells(job: JobView, width: int) -> list[Text]:
     style = STATUS_STYLES.get(job.status, "")
     cells = [Text(str(job.number), "dim"), Text(printable(job.setting)), Text(job.status, style)]
     if width >= MIN_BAR_WIDTH:
-        cells.append(
-            progress_bar("", job.fraction, f"{job.fraction:4.0%}", BAR_COLUMNS + 4, is_ascii)
-        )
+        cells.append(progress_bar("", job.fraction, f"{job.fraction:4.0%}", BAR_COLUMNS + 4))
     cells.append(Text(printable(job.figure), "bold"))
     if width >= MIN_CURVE_WIDTH:
-        curve = blocks(job.run.heights(CURVE_COLUMNS), 1, is_ascii)[0] if job.run.curve else ""
+        curve = blocks(job.run.heights(CURVE_COLUMNS), 1)[0] if job.run.curve else ""
         cells.append(Text(curve, "cyan"))
     return cells

@@ -5,21 +5,19 @@ What a training needs is imported once its words are checked, so that errors are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlgames.config.checks import to_yaml
-from rlgames.config.command import SWEEP_FLAGS
-from rlgames.config.compose import is_multirun
-from rlgames.config.launch import check_single_run, load_launch, split_launch
+from rlgames.cli.table import SWEEP_FLAGS
+from rlgames.commands.launch import load_training
+from rlgames.config.compose import split
+from rlgames.config.training import LaunchConfig, TrainConfig
+from rlgames.config.typed import to_yaml
 from rlgames.core.errors import report_error, to_user_error
 from rlgames.core.text import printable
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
-    from rlgames.config.hydra_job import HydraJob
     from rlgames.training.callbacks import Callback
     from rlgames.training.run import TrainingResult
 
@@ -27,21 +25,21 @@ if TYPE_CHECKING:
 def train_command(words: list[str]) -> int:
     """Train one run or, with -m, the runs of a sweep; the exit code."""
     overrides = [word for word in words if word not in SWEEP_FLAGS]
-    keys, overrides = split_launch(overrides)
-    if {*SWEEP_FLAGS} & {*words} or is_multirun(overrides):
+    launch, rest = split(LaunchConfig, overrides)
+    if {*SWEEP_FLAGS} & {*words}:
         from rlgames.cli.sweep_view import sweep_view
         from rlgames.commands.sweep import sweep_command
 
-        return sweep_command(overrides, keys, sweep_view)
-    check_single_run(overrides, "add -m")
-    launch = load_launch(overrides, keys.exist_ok)
-    if keys.dry_run:
+        config = [word for word in overrides if word.startswith("config=")]
+        return sweep_command([*config, *rest], launch, sweep_view)
+    training = load_training(overrides)
+    if launch.dry_run:
         from rlgames.training.components import check_components
 
-        check_components(launch.config)
-        print(to_yaml(launch.config), end="")
+        check_components(training.config)
+        print(to_yaml(training.config), end="")
         return 0
-    return train_config(launch.config, launch.hydra, launch.exist_ok)
+    return train_config(training.config, training.files, launch.exist_ok)
 
 
 def resume_command(run: Path, overrides: list[str]) -> int:
@@ -64,14 +62,16 @@ def resume_command(run: Path, overrides: list[str]) -> int:
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 
-def train_config(cfg: DictConfig, hydra: HydraJob | None = None, exist_ok: bool = False) -> int:
-    """Train a checked config; the exit code. hydra, exist_ok: as for train."""
+def train_config(
+    cfg: TrainConfig, files: Mapping[str, str] | None = None, exist_ok: bool = False
+) -> int:
+    """Train by a config; the exit code. files, exist_ok: as for train."""
     from rlgames.training.run import train
 
-    return _run(cfg, lambda callback: train(cfg, callback, hydra, exist_ok))
+    return _run(cfg, lambda callback: train(cfg, callback, files, exist_ok))
 
 
-def _run(cfg: DictConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:
+def _run(cfg: TrainConfig, training: Callable[[Callback | None], TrainingResult | None]) -> int:
     """Call the training of a config with a live view, then print its result and what comes next."""
     from rlgames.cli.display import print_next_commands, print_result
     from rlgames.cli.live_view import training_view
@@ -88,5 +88,5 @@ def _run(cfg: DictConfig, training: Callable[[Callback | None], TrainingResult |
         return report_error(to_user_error(error), False, 3)
     assert result is not None
     print_result(result)
-    print_next_commands(result.directory, list(cfg.plugins), map(str, cfg.logger))
+    print_next_commands(result.directory, cfg.plugins, cfg.logger)
     return 0

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from omegaconf import DictConfig, OmegaConf
 
+from rlgames.commands.configs import ArenaConfig, EvalConfig
 from rlgames.commands.run_config import config_for_run
-from rlgames.config import catalogue, plugins
-from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
-from rlgames.config.registry import TRAINING_ONLY_PLAYERS
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.config.files import OptionFiles
+from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.plugins import import_plugins
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import OptionConfig
+from rlgames.config.typed import to_plain
+from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator, pair_stream
 from rlgames.evaluation.arena import compete
 from rlgames.evaluation.paired import compare_paired
@@ -25,6 +28,7 @@ from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.hub import agent_name
+from rlgames.runs.names import find_run
 
 
 def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
@@ -46,12 +50,12 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
 
 
 def _paired_fields(
-    contestants: list[str], cfg: DictConfig, game: Game[Any], players: list[Player]
+    contestants: list[str], cfg: ArenaConfig, game: Game[Any], players: list[Player]
 ) -> dict[str, Any]:
     """The figure of each player of a one-player game, and the paired differences."""
 
     def make_rng(stream: str) -> torch.Generator:
-        return make_generator(cfg.seed, f"arena {stream}", cfg.device)
+        return make_generator(cfg.seed, f"arena {stream}", game.device)
 
     with torch.inference_mode():
         names = [normpath(word) for word in contestants]
@@ -76,12 +80,12 @@ def _paired_fields(
 
 
 def _tournament_fields(
-    contestants: list[str], cfg: DictConfig, game: Game[Any], players: list[Player]
+    contestants: list[str], cfg: ArenaConfig, game: Game[Any], players: list[Player]
 ) -> dict[str, Any]:
     """The ratings and the cross table of a two-player game."""
 
     def rng_of_pair(first: str, second: str) -> torch.Generator:
-        return make_generator(cfg.seed, pair_stream(first, second), cfg.device)
+        return make_generator(cfg.seed, pair_stream(first, second), game.device)
 
     # In alphabetical order, so that the games of a pair do not depend on the order of the words.
     paths = [normpath(word) for word in contestants]
@@ -120,60 +124,57 @@ def _tournament_fields(
 
 def competitors(
     contestants: list[str], overrides: list[str]
-) -> tuple[DictConfig, Game[Any], list[Player]]:
+) -> tuple[ArenaConfig, Game[Any], list[Player]]:
     """The config, the game and the players; contestants: names of players and paths of runs.
 
     A word that ends in +mcts is the player before the plus sign, with that search. Keys of the
     searches hold for each of them. The config is that of the first search, if there is one.
     """
-    overrides = plugins.load_plugins(overrides)
-    names = [
-        name for name in catalogue.options("player") if name not in ("run", *TRAINING_ONLY_PLAYERS)
-    ]
-    parts = [_parts(word) for word in contestants]
-    runs = [Path(word) for word, _ in parts if word not in names]
-    for path in runs:
-        if not path.exists():
-            raise ConfigError(
-                f"no player is called {str(path)!r}, and there is no run there",
-                nearest(str(path), names),
-            )
+    import_plugins(overrides)
+    options = OptionFiles()
+    names = [name for name, option in REGISTRY["player"].items() if not option.training_only]
+    names.remove("run")
+    parts = [_parts(word, options) for word in contestants]
+    runs = [find_run(word) for word, _ in parts if word not in names]
     if typed := next((word for word in overrides if word.startswith("search=")), None):
         search = typed.removeprefix("search=")
         raise ConfigError(
-            f"an arena does not use {typed}", f"write PLAYER+{search} for each player that searches"
+            f"an arena does not use {typed}", f"use PLAYER+{search} for each player that searches"
         )
     searches = dict.fromkeys(search for _, search in parts if search) or [""]
     configs = {
         search: config_for_run(
-            "arena",
+            ArenaConfig,
             runs[0] if runs else None,
             [*([f"search={search}"] if search else []), *overrides],
         )
         for search in searches
     }
     cfg = next(iter(configs.values()))
-    device = build_device(cfg)
-    game = build_game(cfg).to(device)
+    device = build_device(cfg.device, cfg.threads)
+    game = build_game(cfg.game).to(device)
     if device.type == "cpu":
         check_evaluation_memory("games", cfg.games, game)
     players = [
-        build_player(_node(word, names), cfg, game, configs[search].search if search else None)
+        build_player(
+            _player(word, names), game, cfg.game, configs[search].search if search else None
+        )
         for word, search in parts
     ]
     return cfg, game, players
 
 
-def _parts(word: str) -> tuple[str, str]:
+def _parts(word: str, options: OptionFiles) -> tuple[str, str]:
     """A player's name or path, and the search that it asks for, "" for none."""
     player, _, search = word.rpartition("+")
-    searches = player and search in catalogue.options("search") and not Path(word).exists()
+    searches = player and search in options.names("search") and not Path(word).exists()
     return (player, search) if searches else (word, "")
 
 
-def _node(word: str, names: list[str]) -> DictConfig:
-    """The settings of a player: those of its option, or the path of a run."""
+def _player(word: str, names: list[str]) -> OptionConfig:
+    """The config of a player: its option, or the path of a run."""
     if word not in names:
-        return OmegaConf.create({"name": "run", "path": word})
-    node: DictConfig = load_config("eval", [f"player={word}"]).player
-    return node
+        return RunPlayerConfig(path=word)
+    player = load_config(EvalConfig, [f"player={word}"]).player
+    assert player is not None
+    return player

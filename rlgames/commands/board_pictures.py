@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlgames.commands.frames import Frame
 from rlgames.core.errors import ConfigError
 from rlgames.drawing import animation, pictures, svg
 from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
 from rlgames.drawing.terminal import BoardView
-
-if TYPE_CHECKING:
-    from rlgames.commands.watch import Frame
 
 STILLS, ANIMATIONS = (".svg", ".png"), (".gif", ".svg", ".mp4")
 """The endings of files with one position, and with games."""

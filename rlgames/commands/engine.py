@@ -16,17 +16,19 @@ from typing import Any
 
 import torch
 
-from rlgames import __version__
+from rlgames.commands.configs import EngineConfig
 from rlgames.commands.run_config import config_for_run, game_and_player
 from rlgames.core.errors import ConfigError, to_user_error
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import load_shipped_agent, with_search
+from rlgames.factory.components import build_device
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
 from rlgames.rollouts.interactive import UndoableGame
-from rlgames.runs.shipped import shipped_agent
+from rlgames.runs.names import shipped_agent
 from rlgames.solvers.optimum import on_cpu
+from rlgames.version import __version__
 
 COLORS = ("black", "white")
 """The colors of the seats: black moves first."""
@@ -40,17 +42,18 @@ class CommandError(Exception):
 
 def build_engine(run: Path | None, overrides: list[str]) -> Engine:
     """The engine of a run or a player. Raises ConfigError."""
-    cfg = config_for_run("engine", run, overrides)
-    if cfg.get("player") is not None and cfg.player.name == "human":
+    cfg = config_for_run(EngineConfig, run, overrides)
+    if cfg.player is not None and cfg.player.name == "human":
         raise ConfigError("an engine reads commands, not the moves of a person", "use rlgames play")
-    game, player = game_and_player(cfg, run)
+    device = build_device(cfg.device, cfg.threads)
+    game, player = game_and_player(cfg, device, run)
     if game.spec.seats > 1 and game.spec.hidden:
         raise ConfigError(
             f"in {game.spec.name} each seat hides something, and an engine shows what it plays",
             "use rlgames play or rlgames arena",
         )
-    if player is None and (agent := load_shipped_agent(cfg)) is not None:
-        player = with_search(agent, game, cfg.get("search"), shipped_agent(game.spec.name))
+    if player is None and (agent := load_shipped_agent(cfg.game, device)) is not None:
+        player = with_search(agent, game, cfg.search, shipped_agent(game.spec.name))
     if player is None:
         raise ConfigError(
             "engine needs a run or a player",

@@ -11,17 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
 
-from rlgames.commands.run_config import config_for_run, game_and_player, player_name
-from rlgames.commands.watch import frames
-from rlgames.config.checks import to_plain
+from rlgames.commands.configs import EvalConfig
+from rlgames.commands.frames import frames
+from rlgames.commands.run_config import (
+    config_for_run,
+    game_and_player,
+    option_name,
+    player_name,
+)
+from rlgames.config.options.players import RandomConfig
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts
-from rlgames.evaluation.compile import with_compiled_observe
 from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate, random_play_mean
 from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
@@ -52,7 +57,7 @@ class Match:
     games: a number, "auto" or "all". opponent: None in a game with one seat.
     """
 
-    cfg: DictConfig
+    cfg: EvalConfig
     run: Path | None
     game: Game[Any]
     games: int | str
@@ -62,8 +67,8 @@ class Match:
     @property
     def names(self) -> list[str]:
         """The players as reports and records name them."""
-        names = [_option_name(self.cfg.player) if self.run is None else agent_name(self.run)]
-        return names if self.opponent is None else [*names, _option_name(self.cfg.get("opponent"))]
+        names = [option_name(self.cfg.player) if self.run is None else agent_name(self.run)]
+        return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
 
 def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
@@ -72,8 +77,8 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     A run's eval.json is written too, or eval_final.json for checkpoint=final, unless it already
     holds an evaluation and this one plays fewer games than usual.
     """
-    cfg = config_for_run("eval", run, overrides)
-    if run is None and "player" not in cfg:
+    cfg = config_for_run(EvalConfig, run, overrides)
+    if run is None and cfg.player is None:
         raise ConfigError(
             "eval needs a run, or a player and a game",
             "as in: rlgames eval player=random game=salvo",
@@ -83,7 +88,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     match = _match(cfg, run)
     if cfg.trace:
         _print_trace(match)
-    recorder = _recorder(match) if cfg.record else None
+    recorder = _recorder(match, Path(cfg.record)) if cfg.record else None
     # Inference mode makes each call faster: random play takes 7 to 20 % less time.
     with torch.inference_mode():
         report = _report(match, recorder)
@@ -109,30 +114,23 @@ def number_of_games(games: str | int) -> str | int:
     return games
 
 
-def _match(cfg: DictConfig, run: Path | None) -> Match:
+def _match(cfg: EvalConfig, run: Path | None) -> Match:
     """Build the game and the players of a config. Raises ConfigError for what does not fit."""
-    games, device = number_of_games(cfg.games), build_device(cfg)
-
-    def prepare(game: Game[Any]) -> Game[Any]:
-        """Check that a batch fits in memory, then compile, which takes long."""
-        if device.type == "cpu":
-            count = DEFAULT_GAMES if isinstance(games, str) else games
-            check_batch_memory(min(cfg.batch, count), 1, game)
-            check_evaluation_memory("games", count, game)
-        if not cfg.compile:
-            return game
-        return with_compiled_observe(game, make_generator(cfg.seed, "compile", device))
-
-    game, player = game_and_player(cfg, run, prepare)
+    games, device = number_of_games(cfg.games), build_device(cfg.device, cfg.threads)
+    game, player = game_and_player(cfg, device, run)
     assert player is not None
-    opponent, opponent_search = None, cfg.get("opponent_search")
+    if device.type == "cpu":
+        count = DEFAULT_GAMES if isinstance(games, str) else games
+        check_batch_memory(min(cfg.batch, count), 1, game)
+        check_evaluation_memory("games", count, game)
+    opponent: Player | None = None
     if game.spec.seats == 2:
-        node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
-        is_same = run is None and node.name == cfg.player.name == "random"
-        is_same = is_same and cfg.get("search") is None and opponent_search is None
-        opponent = player if is_same else build_player(node, cfg, game, opponent_search)
-    elif cfg.get("opponent") is not None or opponent_search is not None:
-        raise ConfigError(f"{game.spec.name} is played alone", "omit opponent=")
+        other = cfg.opponent or RandomConfig()
+        is_same = run is None and isinstance(cfg.player, RandomConfig) and other.name == "random"
+        is_same = is_same and cfg.search is None and cfg.opponent_search is None
+        opponent = player if is_same else build_player(other, game, cfg.game, cfg.opponent_search)
+    elif cfg.opponent is not None or cfg.opponent_search is not None:
+        raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
     return Match(cfg, run, game, games, player, opponent)
 
 
@@ -140,7 +138,7 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
     """Play the games, and what `rlgames eval` reports of them."""
     cfg, game, player, opponent = match.cfg, match.game, match.player, match.opponent
     plain = to_plain(cfg)
-    rng = make_generator(cfg.seed, REPORT_STREAM, build_device(cfg))
+    rng = make_generator(cfg.seed, REPORT_STREAM, game.device)
     settings = EvaluationSettings(match.games, DEFAULT_GAMES, cfg.batch)
     result = evaluate(game, player, settings, rng, opponent, on_games=recorder)
     return {
@@ -149,8 +147,8 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
         **({} if match.run is None else checkpoint_fields(match.run, cfg.checkpoint)),
         "opponent": None if opponent is None else match.names[1],
         "sampling": None if match.run is None else cfg.sampling.name,
-        "search": plain.get("search"),
-        "opponent_search": plain.get("opponent_search"),
+        "search": plain["search"],
+        "opponent_search": plain["opponent_search"],
         "games": result.games,
         "exact": result.is_exact,
         "seed": cfg.seed,
@@ -177,14 +175,14 @@ def _player_statistics(player: Player, opponent: Player | None) -> dict[str, flo
 def _print_trace(match: Match) -> None:
     """Print games turn by turn; the seats change from game to game."""
     cfg = match.cfg
-    names = [player_name(cfg.get("player"), match.run, cfg.get("search"))]
+    names = [player_name(cfg.player, match.run, cfg.search)]
     players = [match.player]
     if match.opponent is not None:
-        names.append(player_name(cfg.get("opponent"), None, cfg.get("opponent_search")))
+        names.append(player_name(cfg.opponent, None, cfg.opponent_search))
         players.append(match.opponent)
     for number in range(cfg.trace):
         order = -1 if number % 2 else 1
-        rng = make_generator(cfg.seed, f"trace {number}", torch.device(cfg.device))
+        rng = make_generator(cfg.seed, f"trace {number}", match.game.device)
         for frame in frames(match.game, players[::order], names[::order], rng):
             print(format_parts(*frame.parts), end="\n\n")
 
@@ -198,9 +196,9 @@ def _save(path: Path, report: dict[str, Any]) -> None:
         print(printable(warning), file=sys.stderr)
 
 
-def _recorder(match: Match) -> Recorder:
+def _recorder(match: Match, path: Path) -> Recorder:
     """What appends games to the file of record=; raises BadRecord where it cannot be written."""
-    path, rules = Path(match.cfg.record), to_plain(match.cfg)["game"]
+    rules = to_plain(match.cfg)["game"]
     records.check_writable(path, match.game, rules)
     return lambda moves, results: records.append(
         path, match.game, rules, match.names, moves, results
@@ -212,7 +210,7 @@ def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
     trained = None if match.run is None else trained_config(match.run)
     if trained is None:
         return {}
-    parts = split_layouts(match.game, trained.get("holdout", 0.0), trained.seed)
+    parts = split_layouts(match.game, trained.holdout, trained.seed)
     if parts is None:
         return {}
     fields = {}
@@ -226,13 +224,6 @@ def _held_out_fields(match: Match, rng: torch.Generator) -> dict[str, Any]:
             **reference_fields(match.game, result, match.cfg.solve_seconds, layouts),
         }
     return fields
-
-
-def _option_name(node: DictConfig | None) -> str:
-    """The name of a player's option, or the path of a run; random without an option."""
-    if node is None:
-        return "random"
-    return agent_name(Path(node.path)) if node.name == "run" else str(node.name)
 
 
 def result_fields(game: Game[Any], result: Evaluation) -> dict[str, Any]:

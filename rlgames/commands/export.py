@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlgames import __version__
-from rlgames.config.checks import to_plain
+from rlgames.commands.configs import ExportConfig
 from rlgames.config.compose import load_config
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text, printable
 from rlgames.factory.agents import load_agent, trained_config
@@ -25,6 +25,7 @@ from rlgames.players.player import Random
 from rlgames.policies.policy import Network
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.runs import storage
+from rlgames.version import __version__
 
 TOLERANCE = 1e-4
 """The absolute and the relative difference from torch's scores that is allowed."""
@@ -52,7 +53,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     Raises ConfigError for a policy that is no network, where the extra onnx is not installed, and
     for a file that gives other scores than torch.
     """
-    cfg = load_config("export", overrides)
+    cfg = load_config(ExportConfig, overrides)
     for needed in ("onnx", "onnxscript", "onnxruntime"):
         if find_spec(needed) is None:
             raise ConfigError(f"export needs {needed}", "pip install 'rlgames[onnx]'")
@@ -69,7 +70,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
         )
     path = Path(cfg.out) if cfg.out else _default_path(run)
     if path.suffix.lower() != ".onnx":  # it might be a checkpoint, which would be lost
-        raise ConfigError(f"out={path} is no ONNX file", "write out=policy.onnx")
+        raise ConfigError(f"out={path} is not an ONNX file", "write out=policy.onnx")
     outputs = ["scores", *(["value"] if policy.has_value else [])]
     metadata = {
         "rlgames": __version__,

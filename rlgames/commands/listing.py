@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlgames.config import catalogue
+from rlgames.commands.configs import SolveConfig
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.folders import split_folders
+from rlgames.config.keys import chosen_options, option_keys
+from rlgames.config.schema import Group
+from rlgames.config.training import FormatConfig, TrainConfig
 from rlgames.core.text import columns, printable
 
 
@@ -14,13 +19,14 @@ def games_command(words: list[str]) -> dict[str, Any]:
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import solver_reach
 
-    load_config("games", words)
+    load_config(FormatConfig, words)
+    files = OptionFiles(split_folders(words)[0])
     entries = []
-    for name in catalogue.options("game"):
-        game = build_game(load_config("solve", [f"game={name}"]))
+    for name in files.names("game"):
+        game = build_game(load_config(SolveConfig, [*words, f"game={name}"]).game)
         board = [
             f"{key.name}={key.default}"
-            for key in catalogue.keys_of("game", name)
+            for key in option_keys("game", Group("game", None, ""), name, files)
             if "whole number" in key.kind and "${" not in key.default
         ]
         entries.append(
@@ -30,7 +36,7 @@ def games_command(words: list[str]) -> dict[str, Any]:
                 "goal": game.spec.goal,
                 "solve": solver_reach(game),
                 "board": " ".join(board),
-                "about": catalogue.description("game", name),
+                "about": files.help("game", name),
             }
         )
     return {"games": entries}
@@ -38,14 +44,13 @@ def games_command(words: list[str]) -> dict[str, Any]:
 
 def experiments_command(words: list[str]) -> dict[str, Any]:
     """Each preset with its game, learner, policy and description."""
-    load_config("experiments", words)
+    load_config(FormatConfig, words)
+    files = OptionFiles(split_folders(words)[0])
     entries = []
-    for name in catalogue.options("experiment"):
-        chosen = catalogue.chosen_options("train", [f"experiment={name}"])
+    for name in files.names("experiment"):
+        chosen = chosen_options(TrainConfig, [], files, name)
         groups = {group: chosen[group] for group in ("game", "learner", "policy")}
-        entries.append(
-            {"name": name} | groups | {"about": catalogue.description("experiment", name)}
-        )
+        entries.append({"name": name} | groups | {"about": files.help("experiment", name)})
     return {"experiments": entries}
 
 

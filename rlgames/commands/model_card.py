@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from omegaconf import DictConfig
 
-from rlgames import __version__
-from rlgames.config.catalogue import as_typed, options
+from rlgames.config.files import OptionFiles
 from rlgames.config.plugins import plugins_override
+from rlgames.config.schema import as_typed
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import arguments
 from rlgames.core.metrics import METRICS
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
-from rlgames.factory.components import arguments
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.hub import MODEL, PREFIX
+from rlgames.version import __version__
 
 ESTIMATES = {"moves": "turns", "score": "score", "grid_sum": "grid_sum"}
 ESTIMATES |= {name: name for name in ("win", "draw", "loss")}
@@ -42,7 +43,7 @@ class Agent:
 
     name: str
     repository: str | None
-    config: DictConfig
+    config: TrainConfig
     checkpoint: Checkpoint
     report: dict[str, Any]
     run: dict[str, Any]
@@ -131,7 +132,7 @@ def _metadata(agent: Agent, license: str | None) -> dict[str, Any]:
 def _facts(agent: Agent) -> Iterator[list[str]]:
     config = agent.config
     for group in ("game", "reward", "policy", "sampling", "learner", "search", "opponent"):
-        node = config.get(group)
+        node = getattr(config, group)
         if node is not None:
             keys = [f"{name}={as_typed(value)}" for name, value in arguments(node).items()]
             yield [group, " ".join(_code(each) for each in (node.name, *keys))]
@@ -154,7 +155,7 @@ def _preset(agent: Agent) -> str | None:
         return None
     typed = [word.partition("=")[2] for word in words if word.startswith("experiment=")]
     preset = typed[-1] if typed else str(agent.config.game.name)
-    return preset if preset in options("experiment") else None
+    return preset if preset in OptionFiles().names("experiment") else None
 
 
 def _words(agent: Agent) -> list[str]:
@@ -178,7 +179,7 @@ def _conditions(agent: Agent) -> str:
 
 
 def _use(agent: Agent) -> str:
-    plugins = plugins_override(list(agent.config.plugins))
+    plugins = plugins_override(agent.config.plugins)
     words = f"{agent.word} {plugins}".strip()
     lines = [f"rlgames play {words}", f"rlgames eval {words}", f"rlgames arena {words} random"]
     note = "\n\nFOLDER is the folder of this card." if agent.repository is None else ""
@@ -187,7 +188,7 @@ def _use(agent: Agent) -> str:
 
 
 def _reproduction(agent: Agent) -> str:
-    plugins = plugins_override(list(agent.config.plugins))
+    plugins = plugins_override(agent.config.plugins)
     text = (
         "## How to reproduce it\n\n```sh\n"
         f"{f'rlgames train config=config.yaml out=again {plugins}'.strip()}\n```\n\n"

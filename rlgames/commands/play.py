@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+import torch
 from torch import Tensor
 
+from rlgames.commands.configs import PlayConfig
 from rlgames.commands.run_config import config_for_run
-from rlgames.config.checks import to_plain
+from rlgames.config.options.players import RandomConfig
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
@@ -42,10 +44,10 @@ def play(
 
     make_interface: called with the value of interface=.
     """
-    cfg = config_for_run("play", run, overrides)
-    device = build_device(cfg)
-    game, opponent, advisor = _opponent_and_advisor(cfg, run)
-    layout = _fixed_layout(cfg, game)
+    cfg = config_for_run(PlayConfig, run, overrides)
+    device = build_device(cfg.device, cfg.threads)
+    game, opponent, advisor = _opponent_and_advisor(cfg, run, device)
+    layout = _fixed_layout(cfg.fleet, game)
     interface = make_interface(cfg.interface)
     asks_for_fleet = cfg.fleet == "hand" or (cfg.fleet is None and interface.asks_for_fleet)
     human = Human(game, advisor, interface, hints=bool(cfg.hints), can_undo=not game.spec.hidden)
@@ -81,46 +83,45 @@ def play(
 
 
 def _opponent_and_advisor(
-    cfg: DictConfig, run: Path | None
+    cfg: PlayConfig, run: Path | None, device: torch.device
 ) -> tuple[Game[Any], Player | None, Player | None]:
     """The game, the player in the other seat, if there is one, and the player that is asked for
     hints: the run's agent, the search, the agent that comes with rlgames, or the opponent."""
-    search = cfg.get("search")
-    agent = None if run is None else load_agent(run, cfg, cfg.checkpoint)
-    game = build_game(cfg).to(cfg.device) if agent is None else agent.game
+    search = cfg.search
+    agent = None if run is None else load_agent(run, cfg.sampling, device, cfg.checkpoint)
+    game = build_game(cfg.game).to(device) if agent is None else agent.game
     opponent = None if agent is None else with_search(agent, game, search, run)
     two = game.spec.seats == 2
     if cfg.seat > game.spec.seats:
-        raise ConfigError(f"{game.spec.name} is played alone", "leave seat= out")
-    if cfg.get("opponent") is not None or (opponent is None and (two or search is not None)):
-        node = cfg.get("opponent") or OmegaConf.create({"name": "random"})
-        opponent = build_player(node, cfg, game, search)
+        raise ConfigError(f"{game.spec.name} is a one-player game", "remove seat=")
+    if cfg.opponent is not None or (opponent is None and (two or search is not None)):
+        opponent = build_player(cfg.opponent or RandomConfig(), game, cfg.game, search)
     asked: Player | None = agent
     if asked is None or isinstance(opponent, Search):
-        asked = opponent if search is not None else load_shipped_agent(cfg) or opponent
+        asked = opponent if search is not None else load_shipped_agent(cfg.game, device) or opponent
     advisor = None if asked is None else make_advisor(asked)
     return game, opponent if two else None, advisor
 
 
-def _fixed_layout(cfg: DictConfig, game: Game[Any]) -> Tensor | None:
+def _fixed_layout(fleet: str | None, game: Game[Any]) -> Tensor | None:
     """Uint8 [N]: the fleet that fleet= lists, None if it lists none. Raises ConfigError."""
-    if cfg.fleet is None:
+    if fleet is None:
         return None
     if not isinstance(game, SalvoDuel):
-        raise ConfigError(f"{game.spec.name} has no fleet of yours to place", "leave fleet= out")
-    if cfg.fleet in ("random", "hand"):
+        raise ConfigError(f"{game.spec.name} has no fleet of yours to place", "remove fleet=")
+    if fleet in ("random", "hand"):
         return None
     placement = Placement(game.fleet)
     try:
-        for ship in str(cfg.fleet).split():
+        for ship in fleet.split():
             placement.place_text(ship)
     except ValueError as error:
         raise ConfigError(
-            f"fleet={cfg.fleet}: {error}", "write random, hand, or ships as in 'A1-A3 C2-C3'"
+            f"fleet={fleet}: {error}", "write random, hand, or ships as in 'A1-A3 C2-C3'"
         ) from None
     if placement.next_length is not None:
         raise ConfigError(
-            f"fleet={cfg.fleet} lacks a ship of {placement.next_length}",
+            f"fleet={fleet} lacks a ship of {placement.next_length}",
             f"list all ships: {', '.join(map(str, game.fleet.ships))}",
         )
     return placement.layout()

@@ -7,17 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
 from rlgames.commands import board_pictures
+from rlgames.commands.configs import PublishConfig
 from rlgames.commands.evaluate import evaluate_command, number_of_games
+from rlgames.commands.frames import frames
 from rlgames.commands.model_card import Agent, model_card
 from rlgames.commands.report import report_command
-from rlgames.commands.watch import frames
-from rlgames.config.catalogue import quoted
-from rlgames.config.checks import from_plain, to_yaml
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
+from rlgames.config.typed import from_plain, to_yaml
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
@@ -42,7 +40,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     Raises ConfigError where the folder holds something else, for a repository that is none, for a
     package that is missing, and where the hub refuses the upload.
     """
-    cfg = load_config("publish", overrides)
+    cfg = load_config(PublishConfig, overrides)
     number_of_games(cfg.games)
     if cfg.repo is not None:
         hub.parse_name(cfg.repo)
@@ -67,7 +65,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     _write_game(folder, cfg.seed)
     files = [hub.MODEL, CONFIG, ANIMATION, CARD]
     if has_curve:
-        report_command([str(run)], [f"curves={quoted(str(folder / CURVE))}", "width=column"])
+        report_command([str(run)], [f"curves={folder / CURVE}", "width=column"])
         files.insert(2, CURVE)
     provenance = read_run(run) if run.is_dir() else {}
     agent = Agent(run.resolve().stem, cfg.repo, config, published, report, provenance, files)
@@ -121,10 +119,10 @@ def _shared_config(config: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "logger"} | {"out": None}
 
 
-def _evaluation(folder: Path, cfg: DictConfig, overrides: list[str]) -> dict[str, Any]:
+def _evaluation(folder: Path, cfg: PublishConfig, overrides: list[str]) -> dict[str, Any]:
     """What `rlgames eval` reports of the published agent."""
     keys = ("games", "seed", "solve_seconds", "device", "threads")
-    words = [f"{name}={cfg[name]}" for name in keys]
+    words = [f"{name}={getattr(cfg, name)}" for name in keys]
     typed = [word for word in overrides if word.startswith(("opponent=", "opponent.", "plugins="))]
     return evaluate_command(folder, [*typed, *words])
 

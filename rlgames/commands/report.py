@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
-
+from rlgames.commands.configs import ReportConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
-from rlgames.runs.files import finite_or_none, follows_from_option
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.files import follows_from_option
 from rlgames.runs.index import find_runs, read_summary
 from rlgames.runs.summary import FINAL_PREFIX, Report, Row, RunSummary, as_text
 
@@ -61,7 +61,7 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
 
     Raises ConfigError where there is no run, and OSError.
     """
-    cfg = load_config("report", overrides)
+    cfg = load_config(ReportConfig, overrides)
     if not directories:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
     runs = [read_summary(path) for path in find_runs(directories)]
@@ -73,13 +73,13 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     if cfg.curves is not None:
         from rlgames.commands.curves import CurveOptions, draw
 
-        values = {item.name: cfg[item.name] for item in fields(CurveOptions)}
+        values = {item.name: getattr(cfg, item.name) for item in fields(CurveOptions)}
         typed = {name: value for name, value in values.items() if value is not None}
         draw(report, rows, Path(cfg.curves), CurveOptions(**typed))
     comparison = None
     if cfg.compare is not None:
-        comparison = _compare(runs, cfg)
-    elif unused := next((name for name in COMPARISON_KEYS if cfg[name] is not None), None):
+        comparison = _compare(runs, cfg.compare, cfg)
+    elif unused := next((name for name in COMPARISON_KEYS if getattr(cfg, name) is not None), None):
         raise ConfigError(f"{unused}= belongs to a comparison", "add compare=config, or a setting")
     follow = None
     if cfg.follow:
@@ -89,10 +89,10 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     return ReportResult(report, cfg.format, cfg.curves, comparison, cfg.profile, follow)
 
 
-def _compare(runs: list[RunSummary], cfg: DictConfig) -> Comparison:
+def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Comparison:
     from rlgames.commands.comparison import compare
 
-    comparison = compare(runs, cfg.compare, cfg.power, cfg.difference)
+    comparison = compare(runs, setting, cfg.power, cfg.difference)
     if cfg.profile is not None:
         from rlgames.commands.profiles import write_profiles
 
@@ -100,12 +100,12 @@ def _compare(runs: list[RunSummary], cfg: DictConfig) -> Comparison:
     return comparison
 
 
-def _check_figure_keys(cfg: DictConfig) -> None:
+def _check_figure_keys(cfg: ReportConfig) -> None:
     """Raises ConfigError for keys of a figure that is not asked for."""
-    unused = [name for name in CURVE_KEYS if cfg[name] not in (None, [])]
+    unused = [name for name in CURVE_KEYS if getattr(cfg, name) not in (None, [])]
     if unused and cfg.curves is None:
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
-    unused = [name for name in FIGURE_KEYS if cfg[name] is not None]
+    unused = [name for name in FIGURE_KEYS if getattr(cfg, name) is not None]
     if not unused or cfg.curves is not None:
         return
     from rlgames.commands.profiles import TABLES

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from rlgames.commands.run_config import drop_training_overrides
+from rlgames.commands.run_config import drop_training_words
 from rlgames.config import plugins
-from rlgames.config.checks import from_plain, to_plain
 from rlgames.config.compose import load_config
+from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.training import ResumeConfig, TrainConfig
+from rlgames.config.typed import from_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import load_run
+from rlgames.runs.names import located
+
+MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
+"""Players of a training that may be named again on resume, if they are runs at another path."""
 
 
 def load_resumable(
     run: Path, overrides: list[str]
-) -> tuple[DictConfig, Checkpoint, DirectoryLock | None]:
+) -> tuple[TrainConfig, Checkpoint, DirectoryLock | None]:
     """The checked config and the checkpoint of a run, and its lock, for the first of several
     processes. The lock comes first: another process could replace a checkpoint read before.
 
@@ -29,7 +34,7 @@ def load_resumable(
         raise ConfigError(
             f"{run} is not the directory of a run", "name the directory, not a checkpoint"
         )
-    overrides = plugins.load_plugins(overrides)
+    plugins.import_plugins(overrides)
     lock = lock_directory(run) if distributed.rank() == 0 else None
     try:
         return *_resumable(run, overrides), lock
@@ -39,13 +44,16 @@ def load_resumable(
         raise
 
 
-def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]:
+def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint]:
     checkpoint = _latest(run)
     trained = from_plain(checkpoint.config)
-    words = drop_training_overrides("resume", overrides, trained)
-    typed = to_plain(load_config("resume", words))
+    words = drop_training_words(ResumeConfig, overrides, trained)
+    typed = vars(load_config(ResumeConfig, words))
     changed = {name: value for name, value in typed.items() if value is not None}
-    cfg = from_plain(to_plain(trained) | changed)
+    for name in MOVABLE_PLAYERS:
+        if name in changed and not _is_moved_run(getattr(trained, name), changed[name]):
+            raise ConfigError(f"{name}= differs from the training", f"a run keeps it; omit {name}=")
+    cfg = located(dataclasses.replace(trained, **changed))
     # A run with window= may play more games than it has to.
     enough = min(checkpoint.games, trained.games)
     if cfg.games < enough and not reason_finished(run, trained, checkpoint):
@@ -56,7 +64,13 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[DictConfig, Checkpoint]
     return cfg, checkpoint
 
 
-def reason_finished(run: Path, cfg: DictConfig, checkpoint: Checkpoint) -> str:
+def _is_moved_run(trained: object, typed: object) -> bool:
+    """Whether a player is a run, or the one that the training has."""
+    is_run = isinstance(trained, RunPlayerConfig) and isinstance(typed, RunPlayerConfig)
+    return is_run or trained == typed
+
+
+def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
     """Why a run is finished, unless cfg has more games; empty for an unfinished run.
 
     Raises OSError.
@@ -66,7 +80,7 @@ def reason_finished(run: Path, cfg: DictConfig, checkpoint: Checkpoint) -> str:
         return ""
     if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"
-    longer = plugins.command_for_run("resume", run, list(cfg.plugins), f"games={2 * played}")
+    longer = plugins.command_for_run("resume", run, cfg.plugins, f"games={2 * played}")
     text = f"is finished, after {played:,} games; extend it with: {longer}"
     return text if cfg.games <= played else ""
 

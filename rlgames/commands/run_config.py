@@ -2,149 +2,145 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+import torch
 
-from rlgames.config import plugins
-from rlgames.config.command_schemas import CONFIGS, TRAIN
+from rlgames.commands.configs import PlayerConfig
 from rlgames.config.compose import load_config
-from rlgames.config.overrides import parse_overrides
-from rlgames.config.registry import LIST_GROUPS
+from rlgames.config.files import OptionFiles
+from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.plugins import import_plugins
+from rlgames.config.schema import OptionConfig, as_typed, groups_of, key_fields, names_of
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import checked_value
+from rlgames.config.words import Grammar, parse
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import build_player, load_agent, trained_config, with_search
-from rlgames.factory.components import arguments, build_device, build_game
+from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
 from rlgames.runs.hub import agent_name
 from rlgames.runs.index import newest_run
+from rlgames.runs.names import run_path
+
+C = TypeVar("C")
 
 
-def config_for_run(command: str, run: Path | None, overrides: list[str]) -> DictConfig:
-    """A command's checked config; raises ConfigError for what differs from a run's training."""
-    overrides = plugins.load_plugins(overrides)
+def config_for_run(schema: type[C], run: Path | None, words: list[str]) -> C:
+    """A command's config; raises ConfigError for what differs from a run's training."""
+    import_plugins(words)  # which the run may need
     if run is None:
-        cfg = load_config(command, overrides)
-        if cfg.get("checkpoint") is not None:
-            raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
-        if "game" not in cfg:
-            latest = newest_run(Path("outputs"))
-            example = "RUN" if latest is None else shlex.quote(str(latest))
-            player = "player=random " if "player" in CONFIGS[command].group_names else ""
-            raise ConfigError(
-                f"{command} needs a run or a game",
-                f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
-            )
-        return cfg
+        return _config_without_run(schema, words)
     trained = trained_config(run)
-    cfg = load_config(command, overrides_for_run(command, run, overrides))
-    for name, value in trained.game.items():
-        if cfg.game.get(name) != value:
-            trained_value = sanitized(value, 100)
-            raise ConfigError(
-                f"{name}={cfg.game.get(name)} differs from the trained {name}={trained_value}",
-                "a run plays the game it was trained on",
-            )
-    return cfg
-
-
-def overrides_for_run(command: str, run: Path, overrides: list[str]) -> list[str]:
-    """The overrides of a command for a run: its game, and what was typed besides its training.
-
-    Raises ConfigError for what differs from the training.
-    """
-    trained = trained_config(run)
-    for text in overrides:
-        name = text.partition("=")[2].strip("'\"")
-        if text.startswith("game=") and name != trained.game.name:
-            raise ConfigError(
-                f"{text} differs from the trained game={trained.game.name}",
-                "a run plays the game it was trained on",
-            )
-    fixed = [f"game={trained.game.name}"]
-    fixed += [f"{name}={json_text(value)}" for name, value in arguments(trained.game).items()]
-    remaining = drop_training_overrides(command, overrides, trained)
-    if any(text.startswith("player=") for text in remaining):
+    if any(word.startswith("player=") for word in words):
         raise ConfigError("player= cannot be combined with a run", "omit one of the two")
-    return fixed + remaining
+    words = drop_training_words(schema, words, trained)
+    return dataclasses.replace(load_config(schema, words), game=trained.game)  # type: ignore[type-var]
 
 
-def drop_training_overrides(command: str, overrides: list[str], trained: DictConfig) -> list[str]:
-    """The overrides without those that repeat a training setting of the run.
+def _config_without_run(schema: type[C], words: list[str]) -> C:
+    cfg: Any = load_config(schema, words)
+    command = schema.__name__.removesuffix("Config").lower()
+    if getattr(cfg, "checkpoint", None) is not None:
+        raise ConfigError(f"checkpoint={cfg.checkpoint} needs a run", "omit checkpoint=")
+    if cfg.game is None:
+        latest = newest_run(Path("outputs"))
+        example = "RUN" if latest is None else shlex.quote(str(latest))
+        player = "player=random " if "player" in groups_of(schema) else ""
+        raise ConfigError(
+            f"{command} needs a run or a game",
+            f"as in: rlgames {command} {example}, or with {player}game=tictactoe",
+        )
+    checked: C = cfg
+    return checked
+
+
+def drop_training_words(schema: type, words: list[str], trained: TrainConfig) -> list[str]:
+    """The words without those that repeat a training setting of the run.
 
     Raises ConfigError that names all that differ.
     """
-    remaining, wrong = [], []
-    for text in overrides:
-        name = text.partition("=")[0]
-        top = name.split(".")[0]
-        is_game_key = name in trained.game and "game" not in CONFIGS[command].group_names
-        if not is_game_key and (top not in TRAIN.key_names or top in CONFIGS[command].key_names):
-            remaining.append(text)
-            continue
-        node = trained.game if is_game_key else trained
-        if not _repeats(text, node, name):
-            current = _plain(OmegaConf.select(node, name), name)
-            wrong.append(f"{text} differs from the trained {name}={sanitized(current, 100)}")
+    own = {name for name in names_of(schema) if name != "game"}
+    remaining: list[str] = []
+    wrong: list[str] = []
+    grammar = Grammar(TrainConfig, OptionFiles())
+    for word in words:
+        name = word.lstrip("+~").removeprefix("game.").partition("=")[0]
+        is_known, current = _trained_value(trained, name)
+        top = name.partition(".")[0]
+        if top in own or not (is_known or top in groups_of(TrainConfig)):
+            remaining.append(word)
+        elif not is_known or not _repeats(grammar, word, name, trained, current):
+            current = [*current] if isinstance(current, dict) else getattr(current, "name", current)
+            shown = sanitized(as_typed(current), 100)
+            wrong.append(f"{word} differs from the trained {name}={shown}")
     if wrong:
-        raise ConfigError(", ".join(wrong), "a run keeps its training settings; omit it")
+        is_game = all(word.startswith("game=") for word in wrong)
+        hint = (
+            "a run plays the game it was trained on"
+            if is_game
+            else "a run keeps its training settings; omit it"
+        )
+        raise ConfigError(", ".join(wrong), hint)
     return remaining
 
 
-def _repeats(text: str, trained: DictConfig, name: str) -> bool:
-    """Whether an override has the trained value, however that is written."""
-    parent, _, key = name.rpartition(".")
-    node = OmegaConf.select(trained, parent) if parent else trained
-    if not isinstance(node, DictConfig) or key not in node:
-        return False
-    current = _plain(node[key], name)
-    typed = text.partition("=")[2]
-    if str(current) == typed:
-        return True
-    value = parse_overrides([text])[0].value()
-    if name in LIST_GROUPS:
-        value = [value] if isinstance(value, str) else value or []
-    # True is 1 for Python.
-    return bool(value == current) and isinstance(value, bool) == isinstance(current, bool)
+def _trained_value(trained: TrainConfig, name: str) -> tuple[bool, Any]:
+    """Whether a training has a key or a group of this name, as it is typed, and its value."""
+    group, _, key = name.rpartition(".")
+    if hasattr(trained, name):
+        return True, getattr(trained, name)
+    owner = getattr(trained, group, None) if group else trained.game
+    return hasattr(owner, key), getattr(owner, key, None)
 
 
-def _plain(node: Any, name: str) -> Any:
-    """A setting as a value: of a group its option, of a group of LIST_GROUPS a list of them."""
-    if name in LIST_GROUPS:
-        return [*(node or ())]
-    if isinstance(node, DictConfig):
-        return node.get("name")
-    return OmegaConf.to_container(node) if isinstance(node, ListConfig) else node
+def _repeats(grammar: Grammar, word: str, name: str, trained: TrainConfig, current: Any) -> bool:
+    """Whether a word has the trained value, however that is written."""
+    value = parse(grammar.for_parser(word)).value()
+    if isinstance(current, dict):
+        return (value if isinstance(value, list) else [value]) == [*current]
+    if isinstance(current, OptionConfig) or name in groups_of(TrainConfig):
+        return str(value) == str(getattr(current, "name", current))
+    group, _, key = name.rpartition(".")
+    owner: Any = trained if key in key_fields(TrainConfig) and not group else None
+    owner = owner or (getattr(trained, group) if group else trained.game)
+    return bool(checked_value(type(owner), key, value) == current)
 
 
 def game_and_player(
-    cfg: DictConfig, run: Path | None, prepare: Callable[[Game[Any]], Game[Any]] = lambda game: game
+    cfg: PlayerConfig, device: torch.device, run: Path | None
 ) -> tuple[Game[Any], Player | None]:
-    """The game of cfg, and the run's agent or the player that cfg names, with the search of cfg.
+    """The game, and the run's agent or the named player, with a search around it if given.
 
-    prepare: makes the game that is played from the one that is built. The player is None where
-    none is named.
+    The player is None if none is named.
     """
-    device, search = build_device(cfg), cfg.get("search")
     if run is not None:
-        agent = load_agent(run, cfg, cfg.checkpoint)
-        agent.game = prepare(agent.game)
-        return agent.game, with_search(agent, agent.game, search, run)
-    game = prepare(build_game(cfg).to(device))
-    return game, build_player(cfg.player, cfg, game, search) if "player" in cfg else None
+        agent = load_agent(run, cfg.sampling, device, cfg.checkpoint)
+        return agent.game, with_search(agent, agent.game, cfg.search, run)
+    game = build_game(cfg.game).to(device)
+    player = cfg.player
+    return game, None if player is None else build_player(player, game, cfg.game, cfg.search)
 
 
 def player_name(
-    node: DictConfig | None, run: Path | None = None, search: DictConfig | None = None
+    player: OptionConfig | None, run: Path | None = None, search: OptionConfig | None = None
 ) -> str:
-    """What a player is called where it is looked at: a run by its path, random where no node names
-    anybody, and behind a plus how it looks ahead."""
-    if run is None and node is not None and node.name == "run":
-        run = Path(node.path)
-    name = agent_name(run) if run is not None else "random" if node is None else str(node.name)
+    """What a player is called on a screen: a run by its path, random if no option names anybody,
+    and behind a plus how it looks ahead."""
+    name = option_name(player) if run is None else agent_name(run)
     return printable(name) + ("" if search is None else f"+{search.name}")
+
+
+def option_name(player: OptionConfig | None) -> str:
+    """The name of a player's option, or the path of a run; random without an option."""
+    if player is None:
+        return "random"
+    if isinstance(player, RunPlayerConfig):
+        return agent_name(run_path(player.path))
+    return player.name

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from rlgames.commands import board_pictures
+from rlgames.commands.configs import ShowConfig
+from rlgames.commands.frames import probabilities
 from rlgames.commands.run_config import config_for_run, game_and_player
-from rlgames.commands.watch import probabilities
-from rlgames.config.checks import to_plain
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, direction
 from rlgames.core.untrusted import sanitized
@@ -54,19 +55,22 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
     that the player expects, in units of its reward. score: its value of an action, for a value
     function. exact, plies: see solvers.position.PositionValue. unit: turns, points or outcome.
     """
-    cfg = config_for_run("show", run, overrides)
+    cfg = config_for_run(ShowConfig, run, overrides)
     if cfg.picture is not None:
         board_pictures.check_picture(Path(cfg.picture), board_pictures.STILLS)
-    build_device(cfg)
-    cfg.device = "cpu"  # positions are read and solved there, and one is little work
-    game, player = game_and_player(cfg, run)
+    build_device(cfg.device, cfg.threads)  # it has to be there, though the CPU solves one position
+    game, player = game_and_player(cfg, torch.device("cpu"), run)
     state = parse_position(game, cfg.state)
     report = {
         "game": to_plain(cfg)["game"],
         "position": game.render(state, 0),
         "seat": int(state.current_seat[0]) + 1,
         "over": None,
-        "player": str(run) if run is not None else cfg.player.name if "player" in cfg else None,
+        "player": str(run)
+        if run is not None
+        else cfg.player.name
+        if cfg.player is not None
+        else None,
         "value": None,
         "exact": None,
         "unit": {"score": "points"}.get(game.spec.goal, game.spec.goal),

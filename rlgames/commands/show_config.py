@@ -1,45 +1,42 @@
-"""Hydra's flags that show a config in place of running a command: --cfg, --info, --hydra-help."""
+"""--cfg job: the config that a command would use."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
 
-from rlgames.config.command import Command
-from rlgames.config.compose import load_composition
-from rlgames.config.launch import check_single_run, split_launch
-from rlgames.config.show import show_config, show_hydra_help, show_info
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-
-class ShowFlags(Protocol):
-    """The flags that say what is shown; None or False for those that were not typed."""
-
-    cfg: str | None
-    info: str | None
-    package: str | None
-    resolve: bool
-    hydra_help: bool
+from rlgames.commands.run_config import config_for_run
+from rlgames.config.compose import load
+from rlgames.config.typed import to_plain
+from rlgames.core.errors import ConfigError
 
 
-def show(command: Command, *arguments: Any, flags: ShowFlags) -> None:
-    """Print what the flags ask for about the config that a command would use.
+def config_text(
+    schema: type, run: Path | None, words: list[str], package: str | None, resolve: bool
+) -> str:
+    """The composed config as YAML, as Hydra prints it for --cfg job.
 
-    arguments: of the command's function. Raises ConfigError for bad input.
+    Args:
+        package: the part of it to show, None for all of it.
+        resolve: interpolations are replaced by what they refer to.
+
+    Raises:
+        ConfigError: for bad input, and for a package that the config does not have.
     """
-    if flags.hydra_help:
-        show_hydra_help()
-        return
-    *runs, overrides = arguments
-    assert command.config is not None
-    if command.launch is not None:
-        _, overrides = split_launch(overrides)
-        check_single_run(overrides, "omit it")
-    if runs and isinstance(runs[0], Path) and command.runs == "optional":
-        from rlgames.commands.run_config import overrides_for_run
-
-        overrides = overrides_for_run(command.name, runs[0], overrides)
-    composition = load_composition(command.config.name, overrides)
-    if flags.cfg is not None:
-        show_config(composition, flags.cfg, flags.package, flags.resolve)
-    elif flags.info is not None:
-        show_info(composition, flags.info)
+    if run is not None:
+        node = OmegaConf.create(to_plain(config_for_run(schema, run, words)))
+    else:
+        composed = load(schema, words).composed
+        node = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+    try:
+        part = node if package in (None, "_global_") else OmegaConf.select(node, str(package))
+        if part is None:
+            raise ConfigError(f"no package is called {package!r} in the config")
+        if not OmegaConf.is_config(part):
+            return f"{part}\n"
+        head = "" if package in (None, "_global_") else f"# @package {package}\n"
+        return head + OmegaConf.to_yaml(part, resolve=resolve)
+    except OmegaConfBaseException as error:
+        raise ConfigError(str(error).partition("\n")[0], "${…} refers to another key") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlgames.commands.configs import SolveConfig
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError
 
@@ -36,13 +37,13 @@ class Solution:
 
 
 def solve_command(overrides: list[str]) -> Solution:
-    cfg = load_config("solve", overrides)
-    if "game" not in cfg:
+    cfg = load_config(SolveConfig, overrides)
+    if cfg.game is None:
         raise ConfigError("solve needs a game", "as in: rlgames solve game=salvo board=4 shots=2")
     from rlgames.factory.components import build_game
     from rlgames.solvers.optimum import find_optimum, solver_reach
 
-    game = build_game(cfg)
+    game = build_game(cfg.game)
     if solver_reach(game) == "no":
         raise ConfigError(
             f"there is no solver for game={cfg.game.name}", "rlgames games lists those with one"

@@ -2,127 +2,150 @@
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from rlgames.config import catalogue
-from rlgames.config.catalogue import as_typed, conf_dir, quoted
-from rlgames.config.checks import to_plain, wrong_interpolation
-from rlgames.config.compose import is_sweep, load_composition, load_config, load_shared
-from rlgames.config.hydra_job import HydraJob
-from rlgames.config.hydra_keys import file_settings, is_hydra_word, job_words
-from rlgames.config.launch import chosen_directory, is_sweep_key, split_launch
-from rlgames.config.overrides import parse_overrides
-from rlgames.config.training_schemas import LaunchConfig
+from rlgames.commands.launch import chosen_directory, is_sweep_word
+from rlgames.config.compose import Composition, load, load_config, split
+from rlgames.config.files import OptionFiles
+from rlgames.config.folders import split_folders
+from rlgames.config.keys import typed_values
+from rlgames.config.plugins import import_plugins
+from rlgames.config.schema import as_typed, names_of
+from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
+from rlgames.config.typed import to_plain
+from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
-from rlgames.runs import storage
 from rlgames.runs.directory import (
     NEW_FILES,
     SWEEP_FILES,
-    make_run_directory,
-    make_sibling,
-    remove_new_directories,
+    DirectoryLock,
+    claim_directory,
+    lock_directory,
 )
 from rlgames.runs.hyperparameters import MANIFEST
+from rlgames.runs.names import located
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MAX_BATCH_SIZE, Job, Sweep
 from rlgames.training.components import check_components
 
-LAUNCHER_KEYS = ("hydra/launcher", "hydra.launcher.", "hydra/hydra_logging", "hydra.hydra_logging")
+LAUNCHER_KEYS = ("hydra/launcher", "hydra.launcher.", MAX_BATCH_SIZE)
+MAX_NAME_BYTES = 255
+"""The longest name of a directory."""
 
 Watch = Callable[[Sweep], AbstractContextManager[object]]
 """Shows the progress of a sweep while its jobs run."""
 
 
-def sweep_command(words: list[str], keys: LaunchConfig, watch: Watch) -> int:
-    """Check all jobs, then run them; the exit code. keys: those that say how it starts.
+def sweep_command(words: list[str], launch: LaunchConfig, watch: Watch) -> int:
+    """Check all jobs, then run them; the exit code. launch: how the sweep starts.
 
     Raises ConfigError before anything is written, and Interrupted.
     """
-    sweep_words, typed, rest = _split(words)
-    cfg = load_config("sweep", sweep_words)
-    launchers.check_launcher([word for word in typed if _is_launcher(word)])
-    shared = load_shared([*typed, *rest])
-    if shared.composed.hydra.mode is not None and not shared.is_multirun:
-        raise ConfigError("hydra.mode=RUN and -m contradict each other", "omit one of them")
-    settings = [*file_settings(shared.composed, shared.bases)] if shared.bases else []
-    launcher = _launcher_words(shared.composed, typed)
-    rest = [*_params(shared.composed), *rest]
-    out = _directory([word for word in rest if word.startswith("out=")], shared.composed)
-    rest = [word for word in rest if not word.startswith("out=")]
+    import_plugins(words)
+    folders, _ = split_folders(words)
+    sweep_words, own, rest = _split(words)
+    cfg = load_config(SweepConfig, sweep_words)
+    launcher = [word for word in own if word.startswith(LAUNCHER_KEYS)]
+    launchers.check_launcher([word for word in launcher if not word.startswith(MAX_BATCH_SIZE)])
+    grammar = Grammar(TrainConfig, OptionFiles(folders), is_sweep=True)
+    overrides = [grammar.plain(word) for word in rest if _is_override(word)]
+    fixed = [*own, *(word for word in rest if not _is_override(word))]
+    shared = load(TrainConfig, [*fixed, *_shared(grammar, overrides)], is_sweep=True)
+    overrides = [*_params(shared, overrides), *overrides]
+    overrides = [word for word in overrides if not word.startswith("out=")]
     sweep = Sweep(Path("outputs") / "sweeps" / "…", words, launcher)
-    if "hparams_search" in cfg:
-        from rlgames.sweeps import hparam_search
-
-        hparam_search.import_optuna()
-        space = _space(list(cfg.hparams_search.space), rest)
-        cfg.hparams_search.space = list(space.values())
-        base = [word for word in rest if word.partition("=")[0] not in space]
-        first = load_composition("train", [*typed, *base], True)
-        jobs = [HydraJob(first.composed, first.typed)]
-        if jobs[0].job_directory(0) is not None:
+    if cfg.hparams_search is not None:
+        if shared.hydra_value("hydra.sweep.subdir") is not None:
             raise ConfigError("hydra.sweep.subdir= does not fit hparams_search=", "omit one")
-        sweep.search = hparam_search.plan_search(cfg.hparams_search, cfg.objective, first.config)
+        sweep.search = _search(cfg, grammar, fixed, overrides)
+    elif cfg.objective is not None:
+        raise ConfigError("objective= needs a search", "add hparams_search=tpe")
     else:
-        if cfg.objective is not None:
-            raise ConfigError("objective= needs a search", "add hparams_search=tpe")
-        jobs = []
-        for number, (overrides, composition) in enumerate(launchers.load_sweep(rest, typed)):
-            check_components(composition.config)
-            jobs.append(HydraJob(composition.composed, overrides))
-            directory = jobs[-1].job_directory(number)
-            sweep.jobs.append(Job(overrides, to_plain(composition.config), directory))
+        jobs = enumerate(grammar.jobs(overrides))
+        sweep.jobs = [_job(number, job, fixed) for number, job in jobs]
         _check_different(sweep)
-    named = chosen_directory(out, jobs[0].sweep_directory, "hydra.sweep.dir")
-    parent = Path("outputs") / "sweeps"
-    sweep.directory = Path(named) if named else parent / "…"
-    if keys.dry_run:
+    named = chosen_directory(
+        shared.config.out, shared.hydra_value("hydra.sweep.dir"), "hydra.sweep.dir"
+    )
+    if launch.dry_run:
+        sweep.directory = Path(named) if named else sweep.directory
         return _print_plan(sweep)
-    _create(sweep, named is not None, keys.exist_ok)
-    return _run(sweep, [*rest, *job_words(typed, settings)], watch)
+    return _run(sweep, _create(sweep, named, launch.exist_ok), rest, watch)
 
 
-def _directory(words: list[str], composed: DictConfig) -> str | None:
-    """What the last out= names, with its interpolations resolved; None without one, and for null.
+def _job(number: int, words: list[str], fixed: list[str]) -> Job:
+    """A job of a sweep, checked; fixed: words that all jobs have and that are not overrides."""
+    composition = load(TrainConfig, [*fixed, *words], job=number)
+    config = located(composition.config)
+    check_components(config)
+    directory = _subdirectory(composition.hydra_value("hydra.sweep.subdir"))
+    return Job(words, to_plain(config), directory)
 
-    Raises ConfigError for an interpolation that cannot be resolved.
-    """
-    if not words:
+
+def _search(
+    cfg: SweepConfig, grammar: Grammar, fixed: list[str], overrides: list[str]
+) -> dict[str, Any]:
+    """The settings of a hyperparameter search, as the manifest stores them."""
+    from rlgames.sweeps import hparam_search
+
+    hparam_search.import_optuna()
+    space = _space(cfg.hparams_search.space, overrides, grammar)
+    base = [word for word in overrides if word.partition("=")[0] not in space]
+    first = located(load(TrainConfig, [*fixed, *base], is_sweep=True).config)
+    ranges = [*space.values()]
+    return hparam_search.plan_search(cfg.hparams_search, ranges, cfg.objective, first)
+
+
+def _params(shared: Composition[TrainConfig], overrides: Sequence[str]) -> list[str]:
+    """The overrides in hydra.sweeper.params, without those that are typed."""
+    params, typed = shared.hydra_value("hydra.sweeper.params") or {}, typed_values(overrides)
+    return [f"{name}={as_typed(value)}" for name, value in params.items() if name not in typed]
+
+
+def _shared(grammar: Grammar, overrides: Sequence[str]) -> list[str]:
+    """The overrides that all jobs share, and that Hydra's own keys may refer to."""
+    names = ("experiment", "game", "plugins", "out")
+    named = [word for word in overrides if word.partition("=")[0] in names]
+    choices = (grammar.choices(word) for word in named)
+    return [words[0] for words in choices if len(words) == 1]
+
+
+def _is_override(word: str) -> bool:
+    """Whether a word is an override of the config, not a flag or a key of the launch."""
+    name = word.lstrip("+~").partition("=")[0]
+    return word[:1] != "-" and name not in names_of(LaunchConfig)
+
+
+def _subdirectory(name: str | None) -> str | None:
+    """The directory of a job inside its sweep, as hydra.sweep.subdir names it. ConfigError."""
+    if name is None:
         return None
-    composed = copy.deepcopy(composed)
-    try:
-        OmegaConf.update(composed, "out", parse_overrides(words[-1:])[0].value())
-        return None if composed.out is None else str(composed.out)
-    except OmegaConfBaseException as error:
-        raise wrong_interpolation(error) from None
+    path = Path(name)
+    if path.is_absolute() or {*path.parts} & {".", ".."}:
+        raise ConfigError(
+            f"hydra.sweep.subdir={sanitized(name)} lies outside the sweep", "use a plain name"
+        )
+    if any(len(part.encode()) > MAX_NAME_BYTES for part in path.parts):
+        raise ConfigError(
+            f"hydra.sweep.subdir={sanitized(name, 60)} is too long for the name of a directory",
+            f"use at most {MAX_NAME_BYTES} bytes",
+        )
+    return name
 
 
-def _create(sweep: Sweep, is_named: bool, exist_ok: bool) -> None:
-    """Create the directory of a sweep and its manifest. Raises ConfigError."""
-    created: list[Path] = []
-    try:
-        if is_named and exist_ok:
-            sweep.directory = make_sibling(sweep.directory, lambda _: _check_new_sweep(sweep))
-            created = [sweep.directory]
-        elif is_named:
-            _check_new_sweep(sweep)
-            created = storage.make_directory(sweep.directory)
-        else:
-            created = [make_run_directory(sweep.directory.parent)]
-            sweep.directory = created[0]
+def _create(sweep: Sweep, named: str | None, exist_ok: bool) -> DirectoryLock:
+    """Claim the directory of a sweep and write its manifest. Raises ConfigError."""
+    check = partial(_check_new_sweep, sweep)
+    with claim_directory(named, sweep.directory.parent, check, exist_ok) as lock:
+        sweep.directory = lock.directory
         sweep.write()
-    except OSError as error:
-        remove_new_directories(created)
-        path = sanitized(error.filename or sweep.directory)
-        hint = "choose another out="
-        raise ConfigError(f"{path} cannot be written: {error.strerror}", hint) from None
+    return lock
 
 
 def _check_different(sweep: Sweep) -> None:
@@ -137,46 +160,18 @@ def _check_different(sweep: Sweep) -> None:
             )
 
 
-def _params(composed: DictConfig) -> list[str]:
-    """The overrides in hydra.sweeper.params."""
-    params = composed.hydra.sweeper.get("params")
-    return [f"{name}={as_typed(value)}" for name, value in (params or {}).items()]
-
-
-def _launcher_words(composed: DictConfig, typed: list[str]) -> list[str]:
-    """The words for Hydra's launcher: those that were typed, and the choice of a file."""
-    words = [word for word in typed if _is_launcher(word)]
-    choice = composed.hydra.runtime.choices["hydra/launcher"]
-    if choice != "basic" and not any(word.startswith("hydra/launcher=") for word in words):
-        words.append(f"hydra/launcher={choice}")
-    size = composed.hydra.sweeper.get("max_batch_size")
-    return words + ([] if size is None else [f"{MAX_BATCH_SIZE}={size}"])
-
-
-def _is_launcher(word: str) -> bool:
-    """Whether an override is for Hydra's launcher: its choice, its settings, its logging."""
-    return word.lstrip("+").startswith(LAUNCHER_KEYS)
-
-
-def _check_new_sweep(sweep: Sweep) -> None:
-    """Raises ConfigError unless every file that a sweep writes is new."""
-    directory = sweep.directory
+def _check_new_sweep(sweep: Sweep, directory: Path) -> None:
+    """Raises ConfigError unless every file that a sweep writes in a directory is new."""
     if os.path.lexists(directory / MANIFEST):
-        hint = f"choose another out=, or resume it: rlgames resume {directory}"
+        hint = f"name another out=, or resume it: rlgames resume {directory}"
         raise ConfigError(f"{sanitized(directory)} already holds a sweep", hint)
     if any((directory / "checkpoints").glob("*.safetensors")):
-        raise ConfigError(f"{sanitized(directory)} already holds a run", "choose another out=")
-    for name in (*SWEEP_FILES, *NEW_FILES):
+        raise ConfigError(f"{sanitized(directory)} already holds a run", "name another out=")
+    jobs = (sweep.name(number) for number in range(len(sweep.jobs)))
+    for name in (*SWEEP_FILES, *NEW_FILES, *jobs):
         if os.path.lexists(directory / name):
             shown = sanitized(directory / name)
-            raise ConfigError(
-                f"{shown} exists, and a sweep needs a new directory", "choose another out="
-            )
-
-    for number in range(len(sweep.jobs)):
-        if os.path.lexists(sweep.path(number)):
-            shown = sanitized(sweep.path(number))
-            raise ConfigError(f"{shown} exists, and a job would write there", "choose another out=")
+            raise ConfigError(f"{shown} exists, and a sweep would write there", "name another out=")
 
 
 def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
@@ -184,41 +179,50 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
 
     Raises ConfigError and Interrupted.
     """
-    keys, words = split_launch(words)
-    sweep_words, typed, rest = _split(words)
-    launcher = [word for word in typed if _is_launcher(word)]
-    shared = job_words(typed, ())
-    others = [word for word in typed if word not in (*launcher, *shared)]
-    others += [word for word in rest if not word.startswith("plugins=")]
-    if others or keys.exist_ok:
+    import_plugins(words)
+    launch, words = split(LaunchConfig, words)
+    sweep_words, own, rest = _split(words)
+    trials = [word for word in sweep_words if word.startswith("hparams_search.trials=")]
+    launcher = [word for word in own if word.startswith(LAUNCHER_KEYS)]
+    allowed = (*launcher, *trials, *(word for word in rest if word.startswith("plugins=")))
+    others = [word for word in (*sweep_words, *own, *rest) if word not in allowed]
+    if others or launch.exist_ok:
         word = [*others, "exist_ok=true"][0]
-        raise ConfigError(f"{word} cannot change the jobs of a sweep", "omit it")
-    load_shared(typed)  # which checks them
-    cfg = load_config("sweep", [*sweep_words, *rest])
+        hint = (
+            "omit it"
+            if is_hydra_word(word) or word in rest
+            else "only hparams_search.trials= can change"
+        )
+        raise ConfigError(f"{word} cannot change the jobs of a sweep", hint)
+    for word in launcher:
+        check_hydra_word(word, is_sweep=True)
+    cfg = load_config(SweepConfig, [*(["hparams_search=tpe"] if trials else []), *trials, *rest])
     sweep = Sweep.read(directory)
-    if "hparams_search" in cfg or cfg.objective is not None:
-        raise ConfigError("a resumed sweep keeps its search", "omit hparams_search= and objective=")
-    launchers.check_launcher(launcher)
+    if trials:
+        if sweep.search is None:
+            raise ConfigError(f"{trials[0]} needs a search, and {directory} is a sweep", "omit it")
+        sweep.search["trials"] = cfg.hparams_search.trials
+    launchers.check_launcher([word for word in launcher if not word.startswith(MAX_BATCH_SIZE)])
     for number in sweep.unfinished:
         needed = sweep.jobs[number].config.get("plugins") or []
-        if needed != list(cfg.plugins):
+        if needed != cfg.plugins:
             listed = f"plugins=[{','.join(map(str, needed))}]"
             raise ConfigError(
                 f"this sweep needs {listed}",
                 f"name them yourself if you trust them: rlgames resume {directory} {listed}",
             )
-    if keys.dry_run:
+    if launch.dry_run:
         return _print_plan(sweep)
     # A launcher receives only typed words, because some launchers run commands.
     sweep.launcher = launcher
-    return _run(sweep, [*rest, *shared], watch)
+    lock = lock_directory(directory)
+    sweep.jobs = Sweep.read(directory).jobs  # another process may have added jobs to a search
+    return _run(sweep, lock, rest, watch)
 
 
-def _run(sweep: Sweep, words: list[str], watch: Watch) -> int:
-    options = [word for word in words if word.startswith("plugins=") or is_hydra_word(word)]
-    folders = [quoted(str(folder)) for folder in catalogue.FOLDERS if folder != conf_dir()]
-    options += [f"hydra.searchpath=[{','.join(folders)}]"] * bool(folders)
-    with sweep.owned() as interrupts:
+def _run(sweep: Sweep, lock: DirectoryLock, words: list[str], watch: Watch) -> int:
+    options = [word for word in words if word.startswith("plugins=")]
+    with sweep.owned(lock) as interrupts:
         if sweep.search is None:
             with watch(sweep):
                 sweep.launch(sweep.unfinished, options, interrupts)
@@ -243,20 +247,12 @@ def _print_plan(sweep: Sweep) -> int:
 
 def _split(words: list[str]) -> tuple[list[str], list[str], list[str]]:
     """The words for the sweep, Hydra's own, and those for the jobs."""
-    sweep_words: list[str] = []
-    own: list[str] = []
-    rest: list[str] = []
-    for word in words:
-        if is_hydra_word(word):
-            own.append(word)
-        elif is_sweep_key(word):
-            sweep_words.append(word)
-        else:
-            rest.append(word)
-    return sweep_words, own, rest
+    own = [word for word in words if is_hydra_word(word)]
+    for_sweep = [word for word in words if is_sweep_word(word)]
+    return for_sweep, own, [word for word in words if word not in (*own, *for_sweep)]
 
 
-def _space(preset: list[str], words: list[str]) -> dict[str, str]:
+def _space(preset: list[str], words: list[str], grammar: Grammar) -> dict[str, str]:
     """The search space, by key: the preset's ranges, and all words with several values.
 
     A word with a single value fixes its key.
@@ -264,7 +260,7 @@ def _space(preset: list[str], words: list[str]) -> dict[str, str]:
     typed = {word.partition("=")[0]: word for word in words}
     ranges = {word.partition("=")[0]: word for word in preset}
     space = {name: word for name, word in ranges.items() if name not in typed}
-    space |= {name: word for name, word in typed.items() if is_sweep(word)}
+    space |= {name: word for name, word in typed.items() if grammar.is_range(word)}
     if not space:
         raise ConfigError("the search space is empty", "add a range, as in lr=interval(0.001,0.01)")
     return space

@@ -1,338 +1,289 @@
-"""Composes the config of a command with Hydra and has it checked.
+"""Composes the config of a command with Hydra: words become one typed config, once.
 
 Nothing heavy is imported, so that a typo is answered at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from hydra import compose, version
-from hydra._internal.hydra import Hydra
-from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import SearchPathQuery
+from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, read_write
-from omegaconf.errors import InterpolationResolutionError
+from hydra.version import VersionBase
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from rlgames.config import catalogue
-from rlgames.config.catalogue import conf_dir, option_file, options
-from rlgames.config.checks import check_config, wrong_interpolation
-from rlgames.config.command import PrimaryConfig
-from rlgames.config.command_schemas import CONFIGS, TRAIN
-from rlgames.config.hydra_job import override_dirname
-from rlgames.config.hydra_keys import check_files, check_typed, is_hydra_word
-from rlgames.config.overrides import hydra_words, parse_overrides
-from rlgames.config.plugins import load_plugins
-from rlgames.config.primary import Primary, split_primary
-from rlgames.config.registry import LIST_GROUPS, SHARED_GROUPS
-from rlgames.config.schema import defaults
-from rlgames.config.suggestions import unknown_key
+from rlgames.config.files import OptionFiles, Preset, conf_dir
+from rlgames.config.folders import split_folders
+from rlgames.config.keys import preset_name, typed_values
+from rlgames.config.plugins import import_plugins
+from rlgames.config.preset_file import preset_words
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import defaults, groups_of, key_fields
+from rlgames.config.training import LaunchConfig, TrainConfig
+from rlgames.config.typed import checked_value, to_yaml, typed
+from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, parse, quoted
 from rlgames.core.errors import ConfigError
+from rlgames.core.untrusted import sanitized
 
-PRESET = "_config"
-"""The option of `experiment` that a complete config becomes."""
+C = TypeVar("C")
 
-COMPOSE_ERRORS = (HydraException, ValueError, YAMLError, AssertionError)
-"""What composing raises for words, and for files of --config-dir, that cannot be."""
+COMPOSE_ERRORS = (HydraException, OmegaConfBaseException, ValueError, YAMLError, AssertionError)
+"""What composing raises for files of --config-dir that cannot be."""
 
+RUN_DIR = "outputs/${game.name}/${now:%Y-%m-%d_%H%M%S}_0"
+SWEEP_DIR = "outputs/sweeps/${now:%Y-%m-%d_%H%M%S}_0"
+SWEEP_SUBDIR = "${hydra.job.num}_${hydra.job.override_dirname}"
+"""The values in conf/train.yaml, which stand for the names that rlgames chooses itself."""
 
-def _register(config: PrimaryConfig) -> None:
-    """Let Hydra compose a config from its schema alone, without a YAML file."""
-    listed = []
-    for group in config.groups:
-        folder = SHARED_GROUPS.get(group.name, group.name)
-        package = "" if folder == group.name else f"@{group.name}"
-        listed.append({folder + package: group.default})
-    node = {"defaults": [*listed, "_self_"], **defaults(config.schema)}
-    ConfigStore.instance().store(config.name, node)
+UNUSED = ("help", "hydra_help", "output", "env", "job_logging", "hydra_logging")
+"""Groups of Hydra that only its own apps read; composing takes a third less time without them."""
 
-
-for _config in CONFIGS.values():
-    if _config is not TRAIN:  # which conf/train.yaml documents
-        _register(_config)
-
-
-def add_option(group: str, name: str, schema: type) -> None:
-    """Add an option to a group; the defaults of its schema replace a YAML file.
-
-    Raises ValueError for a schema whose keys a config cannot have.
-    """
-    if not re.fullmatch(r"\w+", name, re.ASCII):
-        raise ValueError(f"{group}={name} cannot be typed: letters, digits and _ can")
-    keys = defaults(schema) if is_dataclass(schema) else {}
-    if keys.get("name") != name or len(keys) != len(fields(schema)):
-        raise ValueError(
-            f"{group}={name} needs a dataclass with name: str = {name!r} and defaults for all keys"
-        )
-    OmegaConf.structured(schema)
-    node, package = keys, None
-    if group == "game":
-        own = {key: value for key, value in keys.items() if key != "name"}
-        for key in own:
-            if any(key in (*config.key_names, "experiment") for config in CONFIGS.values()):
-                raise ValueError(f"{group}={name} cannot have the key {key}: commands have it")
-        inside = {"name": name} | {key: f"${{{key}}}" for key in own}
-        node, package = own | {"game": inside}, "_global_"
-    elif group in LIST_GROUPS:
-        package = f"{group}.{name}"
-    if option_file(group, name) is None:  # Hydra would match the two, and warn
-        ConfigStore.instance().store(name, node, group, package)
+_LOCK = threading.RLock()
+"""Hydra composes with the state of the process, so one thread does so at a time."""
 
 
 @dataclass(frozen=True)
-class Composition:
+class Composition(Generic[C]):
     """A config, and where it comes from.
 
-    config: checked, without interpolations. composed: as Hydra composed it, with its node `hydra`.
-    name, words: the primary config and the overrides that Hydra composed. typed: the overrides of
-    the config as they were typed. folders: searched besides those of the catalogue. bases: what
-    Hydra's own typed words alone make, see check_files; empty where no file of a user was read.
+    Args:
+        config: typed and checked.
+        words: the overrides of the config, as typed.
+        composed: the same config as Hydra composed it, with its node `hydra`.
     """
 
-    config: DictConfig
-    composed: DictConfig
-    name: str
+    config: C
     words: list[str]
-    typed: list[str]
-    folders: tuple[Path, ...] = ()
-    bases: tuple[DictConfig, ...] = ()
+    composed: DictConfig
 
-    @property
-    def is_multirun(self) -> bool:
-        """Whether hydra.mode makes a sweep of it."""
-        return bool(self.composed.hydra.mode == RunMode.MULTIRUN)
+    def hydra_value(self, key: str) -> Any:
+        """The value of one of Hydra's own keys, resolved; None for the default.
 
-
-def load_config(command: str, overrides: list[str]) -> DictConfig:
-    """Compose and check a command's config; raises ConfigError for bad input."""
-    return load_composition(command, overrides).config
-
-
-def load_composition(
-    command: str, overrides: list[str], is_sweep: bool | None = False, check: bool = True
-) -> Composition:
-    """Compose a command's config as Hydra does, and check it.
-
-    is_sweep: whether the words may set Hydra's keys of a sweep, or those of a single run; None:
-    both. check: False for what several jobs share, whose own overrides are missing.
-    Raises ConfigError for bad input.
-    """
-    primary, typed = split_primary(command, load_plugins(overrides))
-    words = _with_experiment(command, hydra_words(typed, command), primary)
-    hydra_typed = [word for word in words if is_hydra_word(word)]
-    for override in parse_overrides(words):
-        if is_hydra_word(str(override.input_line)):
-            if command != TRAIN.name:
-                raise ConfigError(f"{override.input_line} belongs to train", "omit it")
-            check_typed(override, is_sweep)
-        elif override.is_sweep_override():
-            line = str(override.input_line)
-            name, _, values = line.partition("=")
-            as_list = "" if "(" in values else f", or write a list as {name}=[{values}]"
-            raise ConfigError(f"{line} names several values", f"add -m to sweep{as_list}")
-    typed = [word for word in typed if not is_hydra_word(word)]
-    try:
-        composed = _compose(command, words, primary)
-        composed = _drop_settings_of_other_options(command, words, composed, primary)
-        bases = _bases(command, hydra_typed, primary)
-        if bases:
-            check_files(composed, bases)
-        _record(composed, typed)
-        _check_names(command, composed)
-        config = check_config(command, composed) if check else composed
-    except InterpolationResolutionError as error:
-        raise wrong_interpolation(error) from None
-    plugins = config.get("plugins")
-    if plugins and not any(word.startswith("plugins=") for word in words):
-        what = "an experiment" if primary.is_default else "this config"
-        raise ConfigError(f"{what} needs plugins={plugins}", "name them yourself if you trust them")
-    all_words = _all_words(words, primary)
-    return Composition(config, composed, primary.name, all_words, typed, primary.folders, bases)
-
-
-def load_shared(overrides: list[str]) -> Composition:
-    """What the jobs of a training or a sweep share: Hydra's own keys, as words and files set them.
-
-    Only Hydra's own words and those that name a file are composed. Raises ConfigError.
-    """
-    names = ("config", "experiment", "game", "plugins")
-    words = [
-        word
-        for word in load_plugins(overrides)
-        if is_hydra_word(word) or word.partition("=")[0].lstrip("+") in names
-    ]
-    words = [word for word in words if is_hydra_word(word) or not is_sweep(word)]
-    return load_composition(TRAIN.name, words, is_sweep=None, check=False)
-
-
-def is_multirun(overrides: list[str]) -> bool:
-    """Whether hydra.mode=MULTIRUN is typed, or set by a file that the words name."""
-    typed = any("hydra.mode=" in word for word in overrides)
-    load_plugins(overrides)
-    has_files = any(word.startswith("config=") for word in overrides)
-    if not typed and not has_files and [conf_dir()] == catalogue.FOLDERS:
-        return False
-    return load_shared(overrides).is_multirun
-
-
-def is_sweep(word: str) -> bool:
-    """Whether an override names several values."""
-    return any(override.is_sweep_override() for override in parse_overrides([word]))
-
-
-def _check_names(command: str, config: DictConfig) -> None:
-    """Raises ConfigError for a key at the top of a config that the command does not have."""
-    names = [*CONFIGS[command].key_names, *map(str, config.get("game") or ()), "experiment"]
-    for name in map(str, config):
-        if name not in (*names, "hydra"):
-            raise unknown_key(name, names)
-
-
-def _bases(command: str, hydra_typed: list[str], primary: Primary) -> tuple[DictConfig, ...]:
-    """What Hydra's typed words make without the files of a user; empty without such files."""
-    if command != TRAIN.name or (primary.is_default and [conf_dir()] == catalogue.FOLDERS):
-        return ()
-    own = _compose(None, hydra_typed, Primary(command))
-    if not (catalogue.FOLDERS[0] / f"{command}.yaml").is_file():
-        return (own,)
-    return _compose(command, hydra_typed, Primary(command)), own
-
-
-def _record(composed: DictConfig, typed: list[str]) -> None:
-    """Let Hydra's node know the overrides as they were typed, and let ${hydra:…} refer to it."""
-    settings = composed.hydra.job.config.override_dirname
-    with read_write(composed.hydra):
-        composed.hydra.overrides.task = typed
-        composed.hydra.job.override_dirname = override_dirname(typed, settings)
-    HydraConfig.instance().set_config(composed)
-
-
-def _drop_settings_of_other_options(
-    command: str, words: list[str], config: DictConfig, primary: Primary
-) -> DictConfig:
-    """Drop a preset's settings of an option that the words replace by another one.
-
-    The other option then has the values of its own file.
-    """
-    experiment = [word for word in words if word.startswith("experiment=")]
-    game = [word for word in words if word.startswith("game=")]
-    has_preset = bool(experiment) or primary.preset is not None
-    for group in CONFIGS[command].group_names:
-        if any(re.fullmatch(rf"~(\w+@)?{group}", word) for word in words) and group in config:
-            config[group] = None  # a preset may have set keys of it
-        if group in LIST_GROUPS:
-            if config.get(group) is not None:
-                nodes = config[group].items()
-                config[group] = {name: node for name, node in nodes if "name" in node}
-            continue
-        typed_in = [word for word in words if re.match(f"(player@)?{group}=", word)]
-        if not has_preset or not typed_in or group == "game" or config.get(group) is None:
-            continue
-        selected = config[group].get("name")  # a file may lack it
-        preset = _compose(command, [*experiment, *game], primary).get(group)
-        if preset is None or preset.name != selected:
-            group_words = [word for word in words if re.match(rf"(player@)?{group}[=.]", word)]
-            replaced = _compose(
-                command, [*group_words, f"game='{config.game.name}'"], Primary(command)
+        Raises ConfigError for an interpolation that refers to nothing.
+        """
+        node = OmegaConf.to_container(self.composed.hydra, resolve=False)
+        for name in key.split(".")[1:]:
+            assert isinstance(node, dict)
+            node = node[name]
+        if node in (None, RUN_DIR, SWEEP_DIR, SWEEP_SUBDIR):
+            return None
+        with hydra_state(), _interpolations_named(f"{key}: "):
+            HydraConfig.instance().cfg = self.composed  # type: ignore[assignment]
+            value = OmegaConf.select(self.composed, key, throw_on_missing=True)
+            return (
+                OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
             )
-            config[group] = replaced[group]
-    return config
 
 
-def _with_experiment(command: str, words: list[str], primary: Primary) -> list[str]:
-    """Training takes the game's own experiment, if there is one, where none is named, and no
-    config either; with a policy and no learner, that of the game and the policy, if there is one;
-    with another policy or a learner, that of the game and policy=mlp, if there is one.
+def hydra_files(config: Any, words: Sequence[str]) -> dict[str, str]:
+    """The files of .hydra/ in a run's directory, by their names: its config and its overrides."""
+    overrides = OmegaConf.to_yaml(OmegaConf.create(list(words)))
+    return {".hydra/config.yaml": to_yaml(config), ".hydra/overrides.yaml": overrides}
+
+
+def load_config(schema: type[C], words: Sequence[str]) -> C:
+    """The typed config of a command. Raises ConfigError for bad input."""
+    return load(schema, words).config
+
+
+def load(
+    schema: type[C], words: Sequence[str], job: int | None = None, is_sweep: bool = False
+) -> Composition[C]:
+    """Compose, type and check the config that words describe.
+
+    Args:
+        job: its number in a sweep, None for a single run.
+        is_sweep: Hydra's own keys are those of a sweep.
+
+    Raises:
+        ConfigError: for bad input.
     """
-    is_named = any(word.startswith("experiment=") for word in words) or not primary.is_default
-    if CONFIGS[command].presets is None or is_named:
-        return [word for word in words if word != "experiment=null"]  # as the file has it
-    pairs = [word.partition("=") for word in reversed(words)]  # the first of equal keys counts
-    typed = {key: value.strip("'") for key, _, value in pairs}
-    names = [typed.get("game", "salvo")]
-    if "policy" in typed or "learner" in typed:
-        policy = "mlp" if "learner" in typed else typed["policy"]
-        names = [f"{names[0]}_{policy}", f"{names[0]}_mlp", names[0]]
-    name = next((name for name in names if name in options("experiment")), None)
-    return words if name is None else [f"experiment='{name}'", *words]
+    folders, words = split_folders(words)
+    import_plugins(words)
+    files = OptionFiles(folders)
+    own = [word for word in words if is_hydra_word(word)]
+    for word in own:
+        if schema is not TrainConfig:
+            raise ConfigError(f"{word} belongs to train", "omit it")
+        check_hydra_word(word, is_sweep or job is not None)
+    launch, words = split(LaunchConfig, words) if schema is TrainConfig else (LaunchConfig(), words)
+    grammar = Grammar(schema, files)
+    typed_words = [grammar.plain(word) for word in words if not is_hydra_word(word)]
+    every = typed_words
+    if launch.config is not None:
+        every = [*preset_words(Path(launch.config), typed_words), *typed_words]
+    preset = None if launch.config is not None else preset_name(schema, typed_words, files)
+    chosen = grammar.check(every, preset)
+    for name, option in chosen.items():
+        files.check(grammar.groups[name].folder, option)
+    composed = _composed(grammar, every, own, preset)
+    own_job = {"override_dirname": ",".join(sorted(typed_words))}
+    numbered = {} if job is None else {"num": job, "id": str(job)}
+    with read_write(composed.hydra), open_dict(composed.hydra):
+        composed.hydra.merge_with({"job": own_job | numbered})
+    values = _plain(composed, schema)
+    config = typed(schema, values)
+    plugins = getattr(config, "plugins", None)
+    if plugins and not any(word.startswith("plugins=") for word in words):
+        listed = f"plugins=[{','.join(plugins)}]"
+        raise ConfigError(f"this config needs {listed}", "name them yourself if you trust them")
+    with read_write(composed.hydra):
+        composed.hydra.overrides.task = typed_words
+    return Composition(config, typed_words, composed)
 
 
-def _compose(command: str | None, overrides: list[str], primary: Primary) -> DictConfig:
-    """Hydra's composition, with its node `hydra`, of the primary config; with None of its own node
-    alone. Raises ConfigError."""
-    GlobalHydra.instance().clear()
-    create_hydra(primary.folders)
-    name, words = None if command is None else primary.name, _all_words(overrides, primary)
-    try:
-        return compose(name, words, return_hydra_config=True)
-    except COMPOSE_ERRORS as error:
-        if command is None:
-            raise _first_line(error) from None
-        raise _explained(command, overrides, primary, error) from None
-    finally:
+def split(schema: type[C], words: Sequence[str]) -> tuple[C, list[str]]:
+    """The config of the words that name keys of a schema, and the other words. ConfigError."""
+    grammar, values, rest = Grammar(schema, OptionFiles()), {}, []
+    for word in words:
+        name = word.lstrip("+~").partition("=")[0]
+        if name not in key_fields(schema) or is_hydra_word(word):
+            rest.append(word)
+            continue
+        override = parse(grammar.for_parser(grammar.plain(word)))
+        if override.is_sweep_override():
+            raise ConfigError(f"{word} is a list of values", "write one")
+        values[name] = checked_value(schema, name, override.value())
+    return schema(**values), rest
+
+
+@contextmanager
+def hydra_state() -> Iterator[None]:
+    """A block that may use Hydra, after which its state is that of the program around it."""
+    with _LOCK:
+        hydra, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+        version = VersionBase.instance().version_base
         GlobalHydra.instance().clear()
-
-
-def _all_words(overrides: list[str], primary: Primary) -> list[str]:
-    """The overrides, after the one for a complete config."""
-    if primary.preset is None:
-        return overrides
-    ConfigStore.instance().store(PRESET, primary.preset, "experiment", "_global_")
-    return [f"experiment={PRESET}", *overrides]
-
-
-def create_hydra(more: Sequence[Path] = ()) -> Hydra:
-    """Hydra with the folders of the catalogue, and more, which ${hydra.job.name} calls rlgames."""
-    version.setbase("1.3")
-    path = create_config_search_path(search_path_dir=str(catalogue.FOLDERS[0]))
-    for folder in (*catalogue.FOLDERS[1:], *more):  # as Hydra does for --config-dir
-        path.prepend("command-line", f"file://{folder}", SearchPathQuery(provider="schema"))
-    return Hydra.create_main_hydra2(task_name="rlgames", config_search_path=path)
-
-
-def _first_line(error: Exception) -> ConfigError:
-    lines = str(error).strip().splitlines()
-    if lines and lines[0].endswith(":"):  # what follows says why
-        lines[0] = " ".join(lines[:2])
-    return ConfigError(lines[0] if lines else f"Hydra cannot compose it: {type(error).__name__}")
-
-
-def _explained(
-    command: str, overrides: list[str], primary: Primary, error: Exception
-) -> ConfigError:
-    """The error for words that Hydra cannot compose: the first one that names no key."""
-    groups = {path.name for path in conf_dir().iterdir() if path.is_dir()}
-    choices = [text for text in overrides if re.split("[@=]", text)[0] in groups]
-    wrong = [text for text in overrides if text not in choices and not is_hydra_word(text)]
-    try:
-        known = compose(primary.name, _all_words(choices, primary))
-    except COMPOSE_ERRORS:
         try:
-            known, wrong = compose(primary.name), overrides
-        except COMPOSE_ERRORS:  # the file itself cannot be composed
-            return _first_line(error)
-    presets = CONFIGS[command].presets
-    names = [str(key) for key in known if key != "experiment"]
-    names += [*CONFIGS[command].group_names, *([presets.name] if presets else [])]
-    for key, node in ((str(key), node) for key, node in known.items()):
-        if isinstance(node, DictConfig):
-            names += [key + "." + str(inner) for inner in node]
-            if key in LIST_GROUPS:
-                names += [f"{key}.{inner!s}.{leaf}" for inner in node for leaf in node[inner]]
-    for text in wrong:
-        typed = text.split("=")[0].split("@")[-1]
-        if typed not in names and not is_hydra_word(text):
-            game = known.get("game")
-            own = [str(key) for key in game or () if key != "name"]
-            has = f"{game.name} has {', '.join(own)}; " if game else ""
-            return unknown_key(typed, names, f"{has}rlgames {command} --help lists the others")
-    return _first_line(error)
+            yield
+        finally:
+            GlobalHydra.instance().clear()
+            GlobalHydra.instance().hydra = hydra
+            HydraConfig.instance().cfg = config
+            VersionBase.instance().version_base = version
+
+
+def _composed(
+    grammar: Grammar, typed_words: list[str], own: list[str], preset: str | None
+) -> DictConfig:
+    """What Hydra composes of the words.
+
+    An option that replaces the one of a preset has the values of its own file.
+    """
+    schema, files = grammar.schema, grammar.files
+    usual = Preset() if preset is None else files.preset(preset)
+    values = typed_values(typed_words)
+    replaced = {
+        group
+        for group in {*values} & {*groups_of(schema)} - {"game"}
+        if any(key.startswith(f"{group}.") for key in usual.settings)
+        and values[group] != usual.options.get(group, grammar.groups[group].default)
+    }
+    words = [each for word in typed_words for each in grammar.for_hydra(word)]
+    words = [word for word in words if not word.startswith("experiment=")]
+    start = [] if preset is None else [f"experiment={quoted(preset)}"]
+    with hydra_state(), _errors_of_hydra():
+        composed = _compose(schema, [*start, *words, *own], files)
+        if replaced:
+            own_words = [word for word in typed_words if re.split("[.=]", word)[0] in replaced]
+            game = f"game={quoted(str(composed.game.name))}"
+            words = [each for word in [game, *own_words] for each in grammar.for_hydra(word)]
+            plain = _compose(schema, words, files)
+            with open_dict(composed):
+                for group in replaced:
+                    composed[group] = plain.get(group)
+    with open_dict(composed):
+        left = composed.pop("experiment", None)
+    if OmegaConf.is_config(left):
+        raise ConfigError(
+            f"experiment={preset} sets {', '.join(map(str, left))} for itself alone",
+            "make `# @package _global_` its first line",
+        )
+    return composed
+
+
+def _compose(schema: type, words: list[str], files: OptionFiles) -> DictConfig:
+    if schema is TrainConfig:
+        name = "train"
+    else:
+        name = schema.__name__
+        listed: list[Any] = [
+            {group.folder + ("" if group.folder == key else f"@{key}"): group.default}
+            for key, group in groups_of(schema).items()
+        ]
+        node = {"defaults": [*listed, "_self_"], **defaults(schema)}
+        ConfigStore.instance().store(name, node)
+    for folder, options in REGISTRY.items():
+        for option, record in options.items():
+            if files.path(folder, option) is None:  # of a plugin
+                package = f"{folder}.{option}" if folder == "logger" else None
+                ConfigStore.instance().store(option, defaults(record.schema), folder, package)
+    paths = [quoted(f"file://{folder}") for folder in files.folders]
+    search = [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
+    with initialize_config_dir(str(conf_dir()), job_name="rlgames", version_base="1.3"):
+        unused = [f"~hydra/{group}" for group in UNUSED]
+        return compose(name, [*search, *unused, *words], return_hydra_config=True)
+
+
+def _plain(composed: DictConfig, schema: type) -> dict[str, Any]:
+    """A composed config as plain values, its interpolations resolved. Raises ConfigError."""
+    with hydra_state(), _interpolations_named():
+        HydraConfig.instance().cfg = composed  # type: ignore[assignment]
+        config = composed.copy()
+        with open_dict(config):
+            del config["hydra"]
+        _decode_interpolations(config, schema)
+        values = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items()}
+
+
+def _decode_interpolations(node: Any, schema: type, prefix: str = "") -> None:
+    """Replace interpolations by what they refer to, read as a value on a command line would be: an
+    environment variable is text, whatever it says."""
+    for key in [*node] if isinstance(node, DictConfig) else range(len(node)):
+        if OmegaConf.is_missing(node, key):
+            continue
+        if OmegaConf.is_interpolation(node, key):
+            value, name = node[key], prefix + str(key)
+            field = key_fields(schema).get(name)
+            if isinstance(value, str) and not (field and field.metadata.get("is_text")):
+                decoded = OmegaConf.create({"text": value, "value": "${oc.decode:${text}}"})
+                with contextlib.suppress(OmegaConfBaseException):
+                    value = decoded.value
+            node[key] = value
+        elif OmegaConf.is_config(node[key]):
+            _decode_interpolations(node[key], schema, f"{prefix}{key!s}.")
+
+
+@contextmanager
+def _interpolations_named(prefix: str = "") -> Iterator[None]:
+    try:
+        yield
+    except OmegaConfBaseException as error:
+        line = sanitized(str(error).partition("\n")[0])
+        raise ConfigError(prefix + line, "${…} refers to another key") from None
+
+
+@contextmanager
+def _errors_of_hydra() -> Iterator[None]:
+    try:
+        yield
+    except COMPOSE_ERRORS as error:
+        lines = str(error).strip().splitlines()
+        if lines and lines[0].endswith(":"):  # what follows says why
+            lines[0] = " ".join(lines[:2])
+        name = type(error).__name__
+        raise ConfigError(lines[0] if lines else f"Hydra cannot compose it: {name}") from None

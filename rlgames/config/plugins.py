@@ -1,4 +1,4 @@
-"""Plugins: the modules of plugins=, and the folders of configs."""
+"""Plugins: the modules of plugins=."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 import shlex
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
-from rlgames.config.folders import load_folders
 from rlgames.core.errors import ConfigError, nearest
 
 MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -31,26 +31,24 @@ def command_for_run(name: str, run: Path, modules: object, *words: str) -> str:
     )
 
 
-def load_plugins(words: list[str]) -> list[str]:
-    """Import the modules of plugins= and add the folders that the words name, see load_folders;
-    returns the words without these folders.
+def import_plugins(words: Sequence[str]) -> None:
+    """Import the modules of plugins=.
 
     Only modules named on the command line are imported, never modules named in files. Raises
-    ConfigError for a folder or module that does not exist, and for a module that fails.
+    ConfigError for a module that does not exist or fails.
     """
-    remaining = load_folders(words)
-    for word in [word for word in remaining if word.startswith("plugins=")][-1:]:
+    for word in [word for word in words if word.startswith("plugins=")][-1:]:
         for name in _modules(word):
             _import(name)
-    return remaining
 
 
 def _modules(word: str) -> list[str]:
     """The names in plugins=[...]; raises ConfigError for anything that is not a module's name."""
-    match = re.fullmatch(r"plugins=\[(.*)\]", word)
-    names = match[1].split(",") if match and match[1].strip() else []
+    match = re.fullmatch(r"plugins=(?:\[(.*)\]|([^\[\],]+))", word)
+    text = (match[1] or match[2] or "") if match else ""
+    names = text.split(",") if text.strip() else []
     names = [name.strip(" '\"") for name in names]
-    if match is None or not all(MODULE.fullmatch(name) for name in names):
+    if match is None or names == ["null"] or not all(map(MODULE.fullmatch, names)):
         raise ConfigError(
             f"{word!r} does not list modules by name", "plugins=[mine] imports mine.py"
         )

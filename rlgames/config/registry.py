@@ -1,11 +1,13 @@
 """The registry: every option of every config group, with its schema and what makes it.
 
-Schemas, building, help, completion, Gymnasium ids and the pages of the documents are derived from
-it. Nothing heavy is imported: a part's class is imported when a config first asks for it.
+Schemas, help, completion, Gymnasium ids and the pages of the documents are derived from it. Nothing
+heavy is imported: an option's class is imported when a config first asks for it.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields, is_dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,10 +20,11 @@ from rlgames.config.options.policies import POLICIES
 from rlgames.config.options.rewards import REWARDS
 from rlgames.config.options.sampling import SAMPLING_RULES
 from rlgames.config.options.search import HPARAMS_SEARCHES, SEARCHES
-from rlgames.config.schema import Part
+from rlgames.config.schema import Option, defaults, kind_in_words, kind_of, names_of
+from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.core.errors import ConfigError
 
-REGISTRY: dict[str, dict[str, Part]] = {
+REGISTRY: dict[str, dict[str, Option]] = {
     "game": GAMES,
     "reward": REWARDS,
     "policy": POLICIES,
@@ -33,37 +36,23 @@ REGISTRY: dict[str, dict[str, Part]] = {
     "logger": LOGGERS,
     "engine": ENGINES,
 }
+"""Options by group and name."""
 
-PLAYER_KEYS = ("player", "opponent", "eval_opponent", "teacher")
-"""Keys that hold a player, each with the options of the group `player`."""
+LAUNCHERS = {
+    "basic": "",
+    "joblib": "joblib",
+    "ray": "ray",
+    "submitit_local": "submitit",
+    "submitit_slurm": "submitit",
+}
+"""Hydra's launchers, with the extra that installs each of them."""
 
-SHARED_GROUPS = {**dict.fromkeys(PLAYER_KEYS, "player"), "opponent_search": "search"}
-"""The group whose options a key has, where that is not the group of its own name."""
-
-LIST_GROUPS = ("logger",)
-"""Groups of which a config may name several options, or none. Such a group holds a node of keys for
-each option, as in logger.csv.name."""
-
-TRAINING_ONLY_PLAYERS = tuple(name for name, part in PLAYERS.items() if part.training_only)
-
-
-def group_of(key: str) -> str:
-    """The group whose options a key has."""
-    return SHARED_GROUPS.get(key, key)
+TOP_KEYS = {key for schema in (TrainConfig, LaunchConfig, SweepConfig) for key in names_of(schema)}
+"""Keys that are typed without a prefix, as those of a game are."""
 
 
-def options_of(key: str) -> dict[str, Part]:
-    """The options that a key can name; none for a key that holds no group."""
-    return REGISTRY.get(group_of(key), {})
-
-
-def schema_of(key: str, name: str) -> type:
-    """The schema of an option; KeyError where there is none."""
-    return options_of(key)[name].schema
-
-
-def load_part(group: str, name: str) -> Any:
-    """The class or function that makes an option; KeyError where there is none."""
+def load_option(group: str, name: str) -> Any:
+    """The class or function that makes an option; KeyError if there is none."""
     return REGISTRY[group][name].load()
 
 
@@ -75,3 +64,20 @@ def check_installed(group: str, name: str) -> None:
             f"{group}={name} needs {extra}, which is not installed",
             f"pip install 'rlgames[{extra}]'",
         )
+
+
+def check_schema(group: str, name: str, schema: type) -> None:
+    """Raises ValueError for a schema whose keys a config cannot have."""
+    if not re.fullmatch(r"\w+", name, re.ASCII):
+        raise ValueError(f"{group}={name} cannot be typed: letters, digits and _ can")
+    keys = defaults(schema) if is_dataclass(schema) else {}
+    taken = [key for key in keys if group == "game" and key in TOP_KEYS]
+    if taken:
+        raise ValueError(f"game={name} cannot have the key {taken[0]}, which a training has")
+    if keys.get("name") != name or len(keys) != len(fields(schema)):
+        raise ValueError(
+            f"{group}={name} needs a dataclass with name: str = {name!r} and defaults for all keys"
+        )
+    for key in keys:
+        if "value" in kind_in_words(kind_of(schema, key)):
+            raise ValueError(f"{group}={name} cannot have the key {key}: its type is not of YAML")

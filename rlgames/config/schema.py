@@ -1,17 +1,28 @@
-"""Schemas: the keys of an option with their defaults, ranges, choices and explanations."""
+"""Schemas: the keys of configs with their types, ranges, choices, defaults and help.
+
+A schema is a frozen dataclass; each key is declared once, by `key` or `group`. The YAML files in
+conf/, help, completion, the tables of the documents and the JSON Schema are made from it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field
+from functools import cache
+from inspect import get_annotations
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 POSITIVE = 1e-300
 """As the low end of a range: more than 0."""
 
 MAX_BATCH = 1 << 24
+
+WORDS = {int: "whole number", float: "number", str: "word"}
+"""Types of keys in words."""
 
 
 def key(
@@ -21,44 +32,258 @@ def key(
     of: Any = (),
     help: str = "",
     is_text: bool = False,
+    is_path: bool = False,
     takes_word: bool = False,
+    follows: str = "",
 ) -> Any:
-    """A field of a schema: its default, its range from low to high or its choices, and its help.
+    """A key of a schema: its default, its range from low to high or its choices, and its help.
 
-    is_text: it holds a path or another text with any characters, which Hydra needs in quotes.
-    takes_word: a list of words that may be typed as a single word.
+    Args:
+        is_text: any characters, which the command line quotes for Hydra.
+        is_path: the path of a file or a folder; is_text too. `~` is the home directory.
+        takes_word: a list of words that may be typed as a single word.
+        follows: another key of the schema, whose value is the default.
     """
-    metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_text": is_text}
-    metadata["takes_word"] = takes_word
+    metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_path": is_path}
+    metadata |= {"is_text": is_text or is_path, "takes_word": takes_word, "follows": follows}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def defaults(schema: type) -> dict[str, Any]:
-    """The keys of a schema that have a default, with it."""
-    values = {}
-    for item in fields(schema):
-        if item.default_factory is not MISSING:
-            values[item.name] = item.default_factory()
-        elif item.default is not MISSING:
-            values[item.name] = item.default
-    return values
+@dataclass(frozen=True)
+class Group:
+    """A key whose value is an option of a config group, with the option's keys below it.
+
+    Args:
+        folder: the config group, where that is not the name of the key.
+        default: the option; None for none.
+        is_training: offers the players that exist only in training, too.
+        is_list: holds several options or none, as in logger=[tensorboard,wandb].
+        required: the config needs an option.
+    """
+
+    folder: str
+    default: str | None
+    help: str
+    is_training: bool = False
+    is_list: bool = False
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether the config needs no option."""
+        return self.default is None or self.is_list
+
+
+def group(default: str | None, help: str, folder: str = "", **flags: bool) -> Any:
+    """A key that holds an option of a config group. See Group."""
+    metadata = {"group": Group(folder, default, help, **flags)}
+    return field(default=None, metadata=metadata)
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a config can name in one of its groups.
+class OptionConfig:
+    """The keys of an option: its name, and what subclasses add."""
 
-    schema: a dataclass of its keys; the first one, `name`, is the option's name.
-    make: the class or function that is called with them, or where it is, as "module:name"; it is
-        imported when a config first asks for it. None for what is not made by a class of its own.
-    training_only: only a training knows this player.
-    is_quick: this player moves at once, so that a training may measure random play against it
-        before its first game.
-    gym_id: the game's name among Gymnasium's environments.
-    extra: the package that this option needs, which the extra of the same name installs.
-    viewer: the command that shows what this logger wrote, with RUN for the run's directory.
+    name: str = key("")
+
+
+def variant(base: type[OptionConfig], name: str, help: str, **defaults: Any) -> type[OptionConfig]:
+    """The schema of another option with the same keys and other defaults."""
+    kinds = get_type_hints(base)
+    own = [(each, kinds[each], _default_field(value)) for each, value in defaults.items()]
+    class_name = f"{name.title().replace('_', '')}Config"
+    keys = [("name", str, field(default=name)), *own]
+    return dataclasses.make_dataclass(
+        class_name, keys, bases=(base,), frozen=True, namespace={"__doc__": help}
+    )
+
+
+def _default_field(value: Any) -> Any:
+    is_list = isinstance(value, list)
+    return field(default_factory=lambda: list(value)) if is_list else field(default=value)
+
+
+def key_fields(schema: type) -> dict[str, Field[Any]]:
+    """The keys of a schema that belong to no group, with what `key` says of each.
+
+    A subclass that only changes a default inherits the range, the choices and the help.
+    """
+    return _key_fields(schema)
+
+
+@cache
+def _key_fields(schema: type) -> dict[str, Field[Any]]:
+    keys = {}
+    for item in dataclasses.fields(schema):
+        declared = [
+            vars(base).get("__dataclass_fields__", {}).get(item.name) for base in schema.__mro__
+        ]
+        source = next((each for each in declared if each is not None and each.metadata), item)
+        if "group" not in source.metadata:
+            keys[item.name] = item if source is item else _with_metadata(item, source.metadata)
+    return keys
+
+
+def _with_metadata(item: Field[Any], metadata: Mapping[str, Any]) -> Field[Any]:
+    factory = item.default_factory
+    default = {"default": item.default} if factory is MISSING else {"default_factory": factory}
+    copy: Field[Any] = field(**default, metadata=metadata)
+    copy.name, copy.type = item.name, item.type
+    return copy
+
+
+def groups_of(schema: type) -> dict[str, Group]:
+    """The config groups of a schema, by the keys that hold them."""
+    return _groups_of(schema)
+
+
+@cache
+def _groups_of(schema: type) -> dict[str, Group]:
+    return {
+        item.name: dataclasses.replace(
+            item.metadata["group"], folder=item.metadata["group"].folder or item.name
+        )
+        for item in dataclasses.fields(schema)
+        if "group" in item.metadata
+    }
+
+
+def names_of(schema: type) -> list[str]:
+    """The keys and groups of a schema, in the order of help and files: groups first, then the keys
+    of the class itself, then those it inherits."""
+    own_first = [name for part in schema.__mro__ for name in get_annotations(part)]
+    keys = sorted(key_fields(schema), key=own_first.index)
+    return [*groups_of(schema), *keys]
+
+
+def default_of(item: Field[Any]) -> Any:
+    """The default of a key; MISSING for a key without one."""
+    factory = item.default_factory
+    return item.default if factory is MISSING else factory()
+
+
+def defaults(schema: type) -> dict[str, Any]:
+    """The keys of a schema that have a default, with it."""
+    values = {name: default_of(item) for name, item in key_fields(schema).items()}
+    return {name: value for name, value in values.items() if value is not MISSING}
+
+
+@cache
+def _kinds(schema: type) -> dict[str, Any]:
+    return get_type_hints(schema)
+
+
+def kind_of(schema: type, name: str) -> Any:
+    """The type of a key."""
+    return _kinds(schema)[name]
+
+
+def members(kind: Any) -> tuple[Any, ...]:
+    """The types that a union allows, or the type itself."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def kind_in_words(kind: Any) -> str:
+    """A type as a message and a table name it."""
+    words = []
+    for part in members(kind):
+        if get_origin(part) is list:
+            inner = get_args(part)[0]
+            example = {int: "[4,2]", float: "[0.5,1]", str: "[one,two]"}.get(inner, "[[0,1],[2,3]]")
+            of = "lists of whole numbers" if get_origin(inner) is list else f"{WORDS[inner]}s"
+            words.append(f"a list of {of}, as in {example}")
+        elif part is bool:
+            words.append("true or false")
+        else:
+            words.append("null" if part is NoneType else f"a {WORDS.get(part, 'value')}")
+    return " or ".join(words)
+
+
+def choices_of(schema: type, name: str) -> tuple[str, ...]:
+    """The values of a key as they are typed, if they can be listed."""
+    kinds = members(kind_of(schema, name))
+    choices = tuple(map(str, key_fields(schema)[name].metadata.get("of", ())))
+    if bool in kinds:
+        choices = ("true", "false")
+    return (*choices, "null") if choices and NoneType in kinds else choices
+
+
+def values_in_words(schema: type, name: str) -> str:
+    """The type of a key with its range or its choices."""
+    kind, limits = kind_of(schema, name), key_fields(schema)[name].metadata
+    text = kind_in_words(kind)
+    if limits.get("of"):
+        many = "a list of: " if text.startswith("a list") else ""
+        return many + ", ".join(map(str, limits["of"])) + " or null" * (NoneType in members(kind))
+    if "number" in text and math.isfinite(limits.get("high", math.inf)):
+        each = "each " if "list" in text else ""
+        text += f", {each}{_end(limits['low'])} to {_end(limits['high'])}"
+    return text
+
+
+def _end(end: float) -> str:
+    """One end of a range."""
+    if end == POSITIVE:
+        return "above 0"
+    return f"{end:,}" if isinstance(end, int) else f"{end:,.12g}"
+
+
+def range_in_words(limits: Mapping[str, Any]) -> str:
+    """The range of a number in a message."""
+    low, high = limits["low"], limits["high"]
+    lower = "more than 0" if low == POSITIVE else f"at least {low:g}"
+    return f"{lower} and at most {high if isinstance(high, int) else format(high, 'g')}"
+
+
+class WrongKind(Exception):
+    """A value that is not of the type of its key."""
+
+
+def converted(kind: Any, value: Any, is_text: bool = False) -> Any:
+    """A value as the type of its key: 3 is also the number 3.0, and 1e5 a whole number.
+
+    Raises WrongKind, and ConfigError for empty text and text with blanks around it.
+    """
+    kinds = members(kind)
+    if value is None:
+        if NoneType in kinds:
+            return None
+    elif isinstance(value, list):
+        for part in kinds:
+            if get_origin(part) is list:
+                return [converted(get_args(part)[0], each, is_text) for each in value]
+    elif isinstance(value, bool):
+        if bool in kinds:
+            return value
+    elif isinstance(value, int | float):
+        if int in kinds and (isinstance(value, int) or (value.is_integer() and float not in kinds)):
+            return int(value)
+        if float in kinds:
+            return float(value)
+        if is_text:
+            return str(value)
+    elif isinstance(value, str) and str in kinds:
+        return value
+    if Any in kinds:
+        return value
+    raise WrongKind
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a config group.
+
+    Args:
+        schema: a dataclass of its keys; `name` is the option's name, the docstring its help.
+        make: the class or function that is called with them, or its place as "module:name", which
+            is imported when a config first asks for it. None if no class makes it.
+        training_only: only a training knows this player.
+        is_quick: this player moves at once, so that a training may measure random play against it
+            before its first game.
+        gym_id: the game's name among Gymnasium's environments.
+        extra: the package that this option needs, which the extra of the same name installs.
+        viewer: the command that shows what this logger wrote, with RUN for the run's directory.
     """
 
     schema: type
@@ -75,3 +300,18 @@ class Part:
             return self.make
         module, _, name = self.make.partition(":")
         return getattr(importlib.import_module(module), name)
+
+    @property
+    def help(self) -> str:
+        """One line about the option: the first of its schema's docstring."""
+        text = (self.schema.__doc__ or "").strip()
+        return "" if text.startswith(f"{self.schema.__name__}(") else text.partition("\n")[0]
+
+
+def as_typed(value: Any) -> str:
+    """A value as typed on the command line."""
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(as_typed, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -13,6 +15,9 @@ from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.text import printable
 
 AUTO = "auto"
+
+SYNONYMS = {"gpu": "cuda", "nvidia": "cuda", "rocm": "cuda", "metal": "mps", "apple": "mps"}
+"""Other names of devices."""
 
 CUBLAS_WORKSPACE = ":4096:8"
 """Memory with which cuBLAS gives the same results each time (NVIDIA's documentation of cuBLAS)."""
@@ -42,9 +47,9 @@ def find_device(name: str) -> torch.device:
     """A device by its name, prepared for use. Raises ConfigError for one that is not there."""
     kind = name.partition(":")[0]
     if kind not in ("cpu", "cuda", "mps"):
-        raise ConfigError(
-            f"device={name} is no device", nearest(name, ["cpu", "cuda", "mps", AUTO])
-        )
+        synonym = SYNONYMS.get(kind.lower())
+        hint = f"use device={synonym}" if synonym else nearest(name, ["cpu", "cuda", "mps", AUTO])
+        raise ConfigError(f"device={name} is not a device", hint)
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -71,6 +76,16 @@ def _make_deterministic() -> None:
     # Filling memory that nothing reads takes time.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     warnings.filterwarnings("ignore", message=".*does not have a deterministic implementation")
+
+
+@contextmanager
+def threads_restored() -> Iterator[None]:
+    """A block after which torch computes with as many threads as before."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def has_float64(device: torch.device) -> bool:

@@ -28,6 +28,12 @@ TORCHRUN_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER
 
 MAX_WORLD_SIZE = 1 << 16
 
+LOST_CONNECTION = re.compile(
+    "connection (closed|reset|refused|was lost)|connectfull|broken pipe|remote process|timed? ?out",
+    re.IGNORECASE,
+)
+"""What gloo, nccl and their store say if a process is gone; their errors have no type for it."""
+
 SILENT_SECONDS = 5.0
 """Whoever waits longer for other processes says so."""
 
@@ -79,21 +85,35 @@ def process_group(device: str, join_seconds: float) -> Iterator[None]:
     """Connect the processes: gloo on CPUs, nccl on GPUs with one GPU per process.
 
     From then on a process ends with the one that started it. join_seconds: how long to wait for
-    the others. Raises ConfigError for wrong variables of torchrun, and ConnectionError.
+    the others. Raises ConfigError for wrong variables of torchrun and for devices that are missing
+    or the same for all processes, and ConnectionError.
     """
     if world_size() == 1:
         yield
         return
     import torch.distributed
 
+    from rlgames.core.devices import find_device
+
     if device.startswith("mps"):
         raise ConfigError("device=mps trains in a single process", "omit torchrun")
+    if device.startswith("cuda:"):
+        raise ConfigError(
+            f"device={device} would be the GPU of all processes",
+            "use device=cuda: each process gets its own GPU",
+        )
     rank(), _torchrun_variable("MASTER_ADDR"), _torchrun_number("MASTER_PORT", 0, 1, 65_535)
     local_rank = _torchrun_number("LOCAL_RANK", 0, 0, MAX_WORLD_SIZE)
+    if device == "cuda" and (gpus := torch.cuda.device_count()):
+        if local_rank >= gpus:
+            raise ConfigError(
+                f"the process with LOCAL_RANK={local_rank} has no GPU; this machine has {gpus}",
+                f"use torchrun --nproc-per-node={gpus} or fewer",
+            )
+        torch.cuda.set_device(local_rank)
+    find_device(device)
     stop_with_parent()
     store = _join(join_seconds)
-    if device.startswith("cuda"):
-        torch.cuda.set_device(local_rank)
     backend = "nccl" if device.startswith("cuda") else "gloo"
     with _communication() as dist:
         dist.init_process_group(backend, store=store, rank=rank(), world_size=world_size())
@@ -189,7 +209,9 @@ def _communication() -> Iterator[Any]:
 
     try:
         yield torch.distributed
-    except RuntimeError:
+    except RuntimeError as error:
+        if not LOST_CONNECTION.search(str(error)):
+            raise
         raise ConnectionError("another process of this run has ended") from None
 
 

@@ -24,7 +24,7 @@ class ConfigError(Exception):
         self.error, self.hint = error, hint
 
 
-class UnknownPart(ConfigError):
+class UnknownOption(ConfigError):
     """A name that no option of its group has."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import yaml
@@ -81,3 +82,14 @@ def checked_float(value: Any, low: float = 0.0, high: float = 1e300) -> float:
     if type(value) not in (int, float) or not low <= value <= high:
         raise ValueError(f"{sanitized(value, 40)} is not a number from {low:g} to {high:g}")
     return float(value)
+
+
+def finite_or_none(value: Any) -> float | None:
+    """A value as a float if it is a finite number, otherwise None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

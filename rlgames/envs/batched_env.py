@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import EnvConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
 from rlgames.factory.agents import build_player
@@ -23,7 +23,7 @@ MAX_ILLEGAL_ACTIONS = 100
 """A game is truncated after this many illegal actions in a row."""
 
 
-def make_config(**keys: Any) -> DictConfig:
+def make_config(**keys: Any) -> EnvConfig:
     """The config of an environment from its keys, which EnvConfig lists.
 
     The default reward has the name of the game's goal. Raises ConfigError for invalid keys.
@@ -37,13 +37,13 @@ def make_config(**keys: Any) -> DictConfig:
 
 
 @cache  # programs often make the same environment many times
-def _make_config(*overrides: str) -> DictConfig:
-    cfg = load_config("env", list(overrides))
-    if "game" not in cfg:
+def _make_config(*overrides: str) -> EnvConfig:
+    cfg = load_config(EnvConfig, overrides)
+    if cfg.game is None:
         raise ConfigError("an environment needs a game", 'as in: game="tictactoe"')
-    if "reward" not in cfg:
-        cfg = load_config("env", [*overrides, f"reward={build_game(cfg).spec.goal}"])
-    cfg.device = "cpu"  # also for an opponent that was trained elsewhere
+    if cfg.reward is None:
+        goal = build_game(cfg.game).spec.goal
+        cfg = load_config(EnvConfig, [*overrides, f"reward={goal}"])
     return cfg
 
 
@@ -54,17 +54,18 @@ class BatchedEnv:
     An illegal action changes nothing, and its reward is cfg.illegal.
     """
 
-    def __init__(self, cfg: DictConfig, num_games: int) -> None:
-        self.game: Game[Any] = build_game(cfg)
-        self.reward: Reward = build_reward(cfg, self.game)
+    def __init__(self, cfg: EnvConfig, num_games: int) -> None:
+        assert cfg.reward is not None
+        self.game: Game[Any] = build_game(cfg.game)
+        self.reward: Reward = build_reward(cfg.reward, self.game)
         self.seat, self.illegal_reward = cfg.seat - 1, cfg.illegal
-        if self.game.spec.seats == 1 and (cfg.seat > 1 or cfg.get("opponent") is not None):
+        if self.game.spec.seats == 1 and (cfg.seat > 1 or cfg.opponent is not None):
             raise ConfigError(
-                f"{self.game.spec.name} is played alone", "leave seat= and opponent= out"
+                f"{self.game.spec.name} is a one-player game", "remove seat= and opponent="
             )
         self.opponent: Player = Random(self.game)
-        if cfg.get("opponent") is not None:
-            self.opponent = build_player(cfg.opponent, cfg, self.game)
+        if cfg.opponent is not None:
+            self.opponent = build_player(cfg.opponent, self.game, cfg.game)
         self.rng = torch.Generator()
         self.state = self.game.initial(num_games, self.rng)
         self.num_illegal = torch.zeros(num_games, dtype=torch.int64)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlgames.core.errors import ConfigError
+from rlgames.core.untrusted import finite_or_none
 from rlgames.evaluation.aggregate import STATISTICS, Floats, Scores, bootstrapped, mean_of_runs
-from rlgames.runs.files import finite_or_none
 
 Curve = tuple[Floats, Floats]
 """x, rising, and y, float64 [N] each."""

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+import torch
 
-from rlgames.config.checks import from_plain, sanitize_errors
-from rlgames.config.registry import REGISTRY, load_part
+from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.options.sampling import ArgmaxConfig
+from rlgames.config.registry import REGISTRY, load_option
+from rlgames.config.schema import OptionConfig
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import arguments, from_plain, sanitize_errors
 from rlgames.core.devices import find_device_or_cpu
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.factory.components import (
-    arguments,
-    build_device,
     build_game,
     build_greedy,
     build_policy,
+    build_reward,
     build_sampling,
     build_search,
     policy_to,
@@ -34,7 +39,7 @@ from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
-from rlgames.runs.shipped import shipped_agent
+from rlgames.runs.names import find_run, shipped_agent
 from rlgames.sampling import Stochastic
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.search import Search
@@ -101,62 +106,82 @@ def checkpoint_fields(run: Path, name: str | None) -> dict[str, Any]:
     return {"checkpoint": words, "checkpoint_games": checkpoint.games}
 
 
-def trained_config(run: Path) -> DictConfig:
+def trained_config(run: Path) -> TrainConfig:
     """The config that a run was trained with, checked like other untrusted text."""
     return from_plain(Checkpoint.read(checkpoint_path(run)).config)
 
 
 @sanitize_errors()
-def load_agent(run: Path, cfg: DictConfig | None = None, checkpoint: str | None = None) -> Agent:
-    """A run's policy, with the sampling rule and on the device of cfg; without cfg greedy, and on
-    the device of its training or, where that is missing, the CPU. checkpoint: see checkpoint_path.
+def load_agent(
+    run: Path,
+    sampling: OptionConfig | None = None,
+    device: torch.device | None = None,
+    checkpoint: str | None = None,
+) -> Agent:
+    """A run's policy.
 
-    Raises ConfigError or BadCheckpoint for a file that does not hold an agent.
+    Args:
+        sampling: the sampling rule; None: greedy.
+        device: None: the device of its training or, if that is missing, the CPU.
+        checkpoint: see checkpoint_path.
+
+    Raises:
+        ConfigError: for a file that does not hold an agent, also as BadCheckpoint.
     """
     saved = Checkpoint.read(checkpoint_path(run, checkpoint))
     trained = from_plain(saved.config)
-    device = find_device_or_cpu(trained.device) if cfg is None else build_device(cfg)
-    game = build_game(trained).to(device)
-    rng = make_generator(0, "init")
-    policy = build_policy(trained, game, rng, saved.num_parameters)
+    device = device or find_device_or_cpu(trained.device)
+    game = build_game(trained.game).to(device)
+    policy = build_policy(
+        trained.policy,
+        trained.learner,
+        build_reward(trained.reward, game),
+        game,
+        make_generator(0, "init"),
+        saved.num_parameters,
+    )
     policy = policy_to(policy, trained.policy.name, device)
     restore_weights(policy, saved.policy)
-    if cfg is None or (cfg.sampling.name == "argmax" and cfg.sampling.ties is None):
-        sampling = build_greedy(trained)
+    if sampling is None or sampling == ArgmaxConfig():
+        rule = build_greedy(trained.sampling)
     else:
-        sampling = build_sampling(cfg)
-    return Agent(game, policy.eval(), sampling)
+        rule = build_sampling(sampling)
+    return Agent(game, policy.eval(), rule)
 
 
-def load_shipped_agent(cfg: DictConfig) -> Agent | None:
-    """The agent that comes with rlgames for the game of cfg; None where there is none or the rules
-    differ."""
-    path = shipped_agent(str(cfg.game.name))
+def load_shipped_agent(rules: OptionConfig, device: torch.device) -> Agent | None:
+    """The agent that comes with rlgames for a game; None if there is none or the rules differ."""
+    path = shipped_agent(rules.name)
     if path is None:
         return None
-    trained, rules = arguments(trained_config(path).game), arguments(cfg.game)
-    if any(trained.get(k) != v for k, v in rules.items() if k not in PRESENTATION_KEYS):
+    trained, played = arguments(trained_config(path).game), arguments(rules)
+    if any(trained.get(k) != v for k, v in played.items() if k not in PRESENTATION_KEYS):
         return None
-    agent = load_agent(path)
-    return Agent(agent.game.to(cfg.device), agent.policy.to(cfg.device), agent.sampling)
+    return load_agent(path, device=device)
 
 
 @sanitize_errors()
-def init_policy_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
-    """Load the weights of a run into the policy that cfg describes.
+def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
+    """Load the weights of a run into the policy of a training.
 
     N-tuples may have other stages. A value head that only the policy has keeps its initial weights;
     one that only the run has is left out. Raises ConfigError if the run has another game or policy,
-    or may have seen layouts that cfg holds out.
+    or may have seen layouts that the training holds out.
     """
     if not os.path.exists(run):  # Path.exists raises for names that are too long
         raise ConfigError(f"there is no run at {run}", "init_from= names a run or a checkpoint")
     checkpoint = Checkpoint.read(checkpoint_path(run))
     trained = from_plain(checkpoint.config)
-    _check_same_parts(run, trained, cfg)
+    _check_same(run, "game", trained.game, cfg.game, RULES_OUTSIDE_POLICIES)
+    _check_same(run, "policy", trained.policy, cfg.policy, ("init", "stage_tiles"))
+    if cfg.holdout and (trained.holdout, trained.seed) != (cfg.holdout, cfg.seed):
+        raise ConfigError(
+            f"{run} may have seen the layouts that holdout={cfg.holdout:g} holds out",
+            f"it was trained with holdout={trained.holdout:g} seed={trained.seed}",
+        )
     weights, initial = checkpoint.policy, policy.state_dict()
     if isinstance(policy, Ntuple):
-        weights = policy.promote(weights, trained.policy.get("stage_tiles") or ())
+        weights = policy.promote(weights, getattr(trained.policy, "stage_tiles", None) or ())
     loaded = {
         name: tensor
         for name, tensor in weights.items()
@@ -170,22 +195,16 @@ def init_policy_from(run: Path, cfg: DictConfig, policy: Policy) -> None:
     restore_weights(policy, loaded | added)
 
 
-def _check_same_parts(run: Path, trained: DictConfig, cfg: DictConfig) -> None:
-    """Raises ConfigError unless the weights of a run fit cfg."""
-    for group, ignored in (("game", RULES_OUTSIDE_POLICIES), ("policy", ("init", "stage_tiles"))):
-        old, new = dict(trained[group]), dict(cfg[group])
-        for name in new:
-            if name not in ignored and old.get(name) != new[name]:
-                raise ConfigError(
-                    f"{run} has {group} {name}={old.get(name)}, and this run {name}={new[name]}",
-                    "init_from= needs the same game and policy",
-                )
-    holdout = trained.get("holdout", 0.0)
-    if cfg.holdout and (holdout, trained.seed) != (cfg.holdout, cfg.seed):
-        raise ConfigError(
-            f"{run} may have seen the layouts that holdout={cfg.holdout:g} holds out",
-            f"it was trained with holdout={holdout:g} seed={trained.seed}",
-        )
+def _check_same(
+    run: Path, group: str, old: OptionConfig, new: OptionConfig, ignored: Sequence[str]
+) -> None:
+    """Raises ConfigError unless the weights of a run fit an option of a training."""
+    for name, value in vars(new).items():
+        if name not in ignored and getattr(old, name, None) != value:
+            raise ConfigError(
+                f"{run} has {group} {name}={getattr(old, name, None)}, and this run {name}={value}",
+                "init_from= needs the same game and policy",
+            )
 
 
 def _is_in_value_head(name: str) -> bool:
@@ -194,18 +213,29 @@ def _is_in_value_head(name: str) -> bool:
 
 
 def build_player(
-    node: DictConfig, cfg: DictConfig, game: Game[Any], search: DictConfig | None = None
+    config: OptionConfig,
+    game: Game[Any],
+    rules: OptionConfig,
+    search: OptionConfig | None = None,
 ) -> Player:
-    """The player that a node of cfg names, for cfg's game, with a search around it if given.
+    """The player that a config names, for a game and its rules, with a search around it if given.
 
     Raises ConfigError for a player that does not play this game.
     """
-    player = _build_bare_player(node, cfg, game)
-    return with_search(player, game, search, Path(node.path) if node.name == "run" else None)
+    run = find_run(config.path) if isinstance(config, RunPlayerConfig) else None
+    if run is not None:
+        return with_search(_load_opponent(run, game, rules), game, search, run)
+    if REGISTRY["player"][config.name].training_only:
+        raise ConfigError(f"player={config.name} exists in training only", "name another player")
+    try:
+        player: Player = load_option("player", config.name)(game, **arguments(config))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return with_search(player, game, search, None)
 
 
 def with_search(
-    player: Player, game: Game[Any], search: DictConfig | None, run: Path | None
+    player: Player, game: Game[Any], search: OptionConfig | None, run: Path | None
 ) -> Player:
     """The player with a search around it, if given; run: where the player was trained, if so."""
     if search is None:
@@ -224,40 +254,26 @@ def make_advisor(player: Player) -> Player:
     return player
 
 
-def _build_bare_player(node: DictConfig, cfg: DictConfig, game: Game[Any]) -> Player:
-    """The player without a search."""
-    if node.name == "run":
-        return _load_opponent(Path(node.path), cfg)
-    if REGISTRY["player"][node.name].training_only:
-        raise ConfigError(f"player={node.name} exists in training only", "name another player")
-    try:
-        player: Player = load_part("player", node.name)(game, **arguments(node))
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    return player
-
-
 @sanitize_errors()
-def _load_opponent(run: Path, cfg: DictConfig) -> Agent:
-    """The greedy agent of a run, which looks ahead by the rules of cfg. Raises ConfigError, before
-    it is built, if it was trained on another game than cfg's."""
-    trained = trained_config(run)
-    if trained.game.name != cfg.game.name:
+def _load_opponent(run: Path, game: Game[Any], rules: OptionConfig) -> Agent:
+    """The greedy agent of a run, which looks ahead by the rules of the game. Raises ConfigError,
+    before it is built, if it was trained on another game."""
+    trained = trained_config(run).game
+    if trained.name != rules.name:
         raise ConfigError(
-            f"{run} was trained on {trained.game.name}, not on {cfg.game.name}",
+            f"{run} was trained on {trained.name}, not on {rules.name}",
             "players must play the same game",
         )
-    old, new = arguments(trained.game), arguments(cfg.game)
+    # Each network may encode the board in its own way.
+    may_differ = (*PRESENTATION_KEYS, *RULES_OUTSIDE_POLICIES)
+    old, new = arguments(trained), arguments(rules)
     for name in new:
-        # Each network may encode the board in its own way.
-        may_differ = name in PRESENTATION_KEYS or name in RULES_OUTSIDE_POLICIES
-        if not may_differ and old.get(name) != new[name]:
+        if name not in may_differ and old.get(name) != new[name]:
             raise ConfigError(
                 f"{run} was trained with {name}={old.get(name)}, not with {name}={new[name]}",
                 "players must play the same game",
             )
-    agent = load_agent(run)
-    for name in RULES_OUTSIDE_POLICIES:
-        if name in new:
-            trained.game[name] = new[name]
-    return Agent(build_game(trained).to(cfg.device), agent.policy.to(cfg.device), agent.sampling)
+    agent = load_agent(run, device=game.device)
+    followed = {name: new[name] for name in RULES_OUTSIDE_POLICIES if name in new}
+    own_rules = dataclasses.replace(trained, **followed)
+    return Agent(build_game(own_rules).to(game.device), agent.policy, agent.sampling)

@@ -1,4 +1,4 @@
-"""Checked configs into objects, by the name that each part has in its config group."""
+"""Typed configs into objects, by the name that each option has in its config group."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
 
-from rlgames.config.compose import add_option
-from rlgames.config.registry import REGISTRY, load_part
-from rlgames.config.schema import Part
+from rlgames.config.options.rewards import RewardConfig
+from rlgames.config.registry import REGISTRY, check_schema, load_option
+from rlgames.config.schema import Option, OptionConfig
+from rlgames.config.typed import arguments
 from rlgames.core.devices import choose_device, find_device, has_float64
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.tensor_checks import AllocationLimit, TooLarge
 from rlgames.factory.memory import (
     check_fits_in_memory,
     check_number_of_weights,
-    check_replay_memory,
     check_weight_memory,
     count_parameters,
 )
@@ -60,8 +59,8 @@ def register(group: str, name: str, make: Callable[..., Any], schema: type) -> N
         raise ValueError(f"{group}={name} is not made by a class derived from {kind.__name__}")
     if registered is not None and _origin(registered.load()) != _origin(make):
         raise ValueError(f"{group}={name} is taken")
-    add_option(group, name, schema)
-    REGISTRY[group][name] = Part(schema, make)
+    check_schema(group, name, schema)
+    REGISTRY[group][name] = Option(schema, make)
 
 
 def _origin(make: Any) -> tuple[str, str]:
@@ -69,29 +68,30 @@ def _origin(make: Any) -> tuple[str, str]:
     return getattr(make, "__module__", ""), getattr(make, "__qualname__", "")
 
 
-def build_game(config: DictConfig) -> Game[Any]:
-    """Raises ConfigError where the rules cannot be."""
+def build_game(rules: OptionConfig) -> Game[Any]:
+    """Raises ConfigError for rules that cannot be played."""
     try:
-        game: Game[Any] = load_part("game", config.game.name)(**arguments(config.game))
+        game: Game[Any] = load_option("game", rules.name)(**arguments(rules))
         return game
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
 
-def build_sampling(config: DictConfig) -> Sampling:
-    rule: Sampling = load_part("sampling", config.sampling.name)(**arguments(config.sampling))
+def build_sampling(config: OptionConfig) -> Sampling:
+    """The sampling rule of a config."""
+    rule: Sampling = load_option("sampling", config.name)(**arguments(config))
     return rule
 
 
-def build_greedy(trained: DictConfig) -> Sampling:
-    """The greedy rule of a run, with ties as in its training."""
-    return Argmax(trained.sampling.get("ties"))
+def build_greedy(trained: OptionConfig) -> Sampling:
+    """The greedy rule of a run, with ties as in its sampling rule during training."""
+    return Argmax(getattr(trained, "ties", None))
 
 
-def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
+def build_reward(config: RewardConfig, game: Game[Any]) -> Reward:
     """Raises ConfigError for a reward that the game does not know."""
     try:
-        reward: Reward = load_part("reward", config.reward.name)(game, **arguments(config.reward))
+        reward: Reward = load_option("reward", config.name)(game, **arguments(config))
         return reward
     except ValueError as error:
         fitting = {"turns": "turns", "score": "score", "outcome": "outcome"}[game.spec.goal]
@@ -99,199 +99,155 @@ def build_reward(config: DictConfig, game: Game[Any]) -> Reward:
 
 
 def build_policy(
-    config: DictConfig, game: Game[Any], rng: torch.Generator, numbers: int | None = None
+    config: OptionConfig,
+    learner: OptionConfig,
+    reward: Reward,
+    game: Game[Any],
+    rng: torch.Generator,
+    num_parameters: int | None = None,
 ) -> Policy:
-    """The policy, its weights drawn with rng.
+    """The policy that a learner trains, its weights drawn with rng.
 
-    numbers: how many values the checkpoint holds that will replace the weights, None for none.
-    Raises ConfigError for a policy that does not fit the game or the learner, and, before memory
-    is allocated, for one that needs far more values than the checkpoint holds.
+    Args:
+        num_parameters: how many values the checkpoint holds that will replace the weights, None
+            for none.
+
+    Raises:
+        ConfigError: for a policy that does not fit the game or the learner and, before memory is
+            allocated, for one that needs far more values than the checkpoint holds.
     """
-    check_learner_trains(config)
-    learner = load_part("learner", config.learner.name)
-    make = load_part("policy", config.policy.name)
-    reward = build_reward(config, game)
+    make, trainer = load_option("policy", config.name), load_option("learner", learner.name)
+    check_policy_fits(config.name, learner.name)
     score_scale = reward.scale if reward.scored == "score_delta" else 0.0
-    limit = nullcontext() if numbers is None else AllocationLimit(numbers)
+    limit = nullcontext() if num_parameters is None else AllocationLimit(num_parameters)
     try:
         if issubclass(make, ValueFunction):
             with limit:
                 value_function: ValueFunction = make(
-                    game, score_scale=score_scale, **arguments(config.policy)
+                    game, score_scale=score_scale, **arguments(config)
                 )
             value_function.payoffs = reward.payoffs or value_function.payoffs
             return value_function
-        with_value = learner.trains_value_head or config.learner.get("baseline") == "value"
+        with_value = trainer.trains_value_head or getattr(learner, "baseline", None) == "value"
         if not issubclass(make, Network):
             with limit:
-                policy: Policy = make(game, value=with_value, **arguments(config.policy))
+                policy: Policy = make(game, value=with_value, **arguments(config))
             return policy
         network = _build_network(config, game, make, rng, limit, with_value)
-        if learner.trains_afterstates:
+        if trainer.trains_afterstates:
             return AfterstateNetwork(game, network, score_scale)
         return network
     except TooLarge as error:
-        raise ConfigError(f"policy={config.policy.name}: {error}") from None
+        raise ConfigError(f"policy={config.name}: {error}") from None
     except NotImplementedError as error:
-        raise ConfigError(f"policy={config.policy.name} does not fit: {error}") from None
+        raise ConfigError(f"policy={config.name} does not fit: {error}") from None
     except ValueError as error:
         hint = "policy=mlp learner=ppo fits" if issubclass(make, ValueFunction) else ""
         raise ConfigError(str(error), hint) from None
 
 
-def check_learner_trains(config: DictConfig) -> None:
+def check_policy_fits(policy: str, learner: str) -> None:
     """Raises ConfigError for a policy that the learner does not train, naming those it does."""
-    learner = load_part("learner", config.learner.name)
-    if issubclass(load_part("policy", config.policy.name), learner.policy_class):
+    trained_class = load_option("learner", learner).policy_class
+    if issubclass(load_option("policy", policy), trained_class):
         return
     options = REGISTRY["policy"].items()
-    trained = [name for name, part in options if issubclass(part.load(), learner.policy_class)]
+    trained = [name for name, option in options if issubclass(option.load(), trained_class)]
     raise ConfigError(
-        f"learner={config.learner.name} does not train policy={config.policy.name}",
+        f"learner={learner} does not train policy={policy}",
         "it trains " + ", ".join(f"policy={name}" for name in trained),
     )
 
 
 def _build_network(
-    config: DictConfig,
+    config: OptionConfig,
     game: Game[Any],
     make: Callable[..., Network],
     rng: torch.Generator,
     limit: AbstractContextManager[Any],
     with_value: bool,
 ) -> Network:
-    settings = arguments(config.policy)
+    settings = arguments(config)
     canonical = settings.pop("canonical", False)
     make = functools.partial(make, game, value=with_value, **settings)
     num_weights = count_parameters(lambda: make(rng=torch.Generator()))
-    check_weight_memory(config.policy.name, num_weights)
-    check_number_of_weights(config.policy.name, num_weights)
+    check_weight_memory(config.name, num_weights)
+    check_number_of_weights(config.name, num_weights)
     with limit:
         network = make(rng=rng)
     network.inputs(game, game.example_state())
     return Canonical(game, network) if canonical else network
 
 
-def build_learner(
-    config: DictConfig, game: Game[Any], policy: Policy, sampling: Sampling, rng: torch.Generator
-) -> Learner:
-    """Raises ConfigError for a learner that does not fit the search, the sampling rule, the reward
+def build_learner(config: OptionConfig, context: LearnerContext, lr: float) -> Learner:
+    """Raises ConfigError for a learner that does not fit the policy, the sampling rule, the reward
     or the game."""
-    name, reward = config.learner.name, build_reward(config, game)
-    make = load_part("learner", name)
-    check_learner_fits(config, game, rng.device)
-    num_buffers = sum(buffer.numel() for buffer in policy.buffers())
-    check_weight_memory(config.policy.name, num_buffers)
-    settings = arguments(config.learner)
     try:
-        context = LearnerContext(game, policy, sampling, reward, rng)
-        learner: Learner = make(context, lr=config.lr, **settings)
+        learner: Learner = load_option("learner", config.name)(context, lr=lr, **arguments(config))
+        return learner
     except NotImplementedError as error:
-        raise ConfigError(f"learner={name} does not fit: {error}", "learner=ppo fits") from None
+        hint = "learner=ppo fits"
+        raise ConfigError(f"learner={config.name} does not fit: {error}", hint) from None
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    return learner
-
-
-def check_learner_fits(config: DictConfig, game: Game[Any], device: torch.device) -> None:
-    """Raises ConfigError for a learner that does not fit the search, the sampling rule, the reward,
-    the game or the device, and for a replay buffer that does not fit in memory."""
-    name, has_search = config.learner.name, config.get("search") is not None
-    learner, reward = load_part("learner", name), build_reward(config, game)
-    if learner.learns_from_search and not has_search:
-        raise ConfigError(
-            f"learner={name} learns from a search, and none is named",
-            "add search=mcts search.leaf=value",
-        )
-    if has_search and not learner.learns_from_search:
-        raise ConfigError(
-            f"learner={name} does not learn from a search",
-            "use learner=alphazero, or leave search= out",
-        )
-    if learner.needs_float64 and not has_float64(device):
-        raise _no_float64(f"learner={name}", device)
-    if learner.needs_scaled_temperature and config.sampling.get("temperature") == 1:
-        raise ConfigError(
-            f"learner={name} learns values, and sampling=stochastic takes scores for logits",
-            "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
-        )
-    only_turns = reward.scored == "turns" and game.spec.goal == "outcome"
-    if learner.learns_from_rewards and only_turns:
-        raise ConfigError(
-            f"{game.spec.name} is won or lost, and reward={config.reward.name} counts turns only",
-            "reward=outcome fits",
-        )
-    if learner.compares_score_deltas and not reward.is_final:
-        _check_rewards_compared(config, game, reward)
-    if config.learner.get("buffer_size"):
-        check_replay_memory(config, game)
-
-
-def _check_rewards_compared(config: DictConfig, game: Game[Any], reward: Reward) -> None:
-    """Raises ConfigError for rewards per move that a comparison by changes in score misses."""
-    name = config.learner.name
-    if game.spec.seats == 2:
-        raise ConfigError(
-            f"learner={name} values positions after a move, and reward.scored={reward.scored} also "
-            "pays for the other seat's reply",
-            "reward=outcome fits",
-        )
-    if reward.scored != "score_delta" and reward.constant is None:
-        raise ConfigError(
-            f"learner={name} compares moves by the change in score and the value that follows; "
-            f"reward.scored={reward.scored} pays something else for a move",
-            "reward.scored=score_delta fits, learner=ppo takes any",
-        )
 
 
 def build_search(
-    node: DictConfig, game: Game[Any], player: Player, reward: DictConfig | None
+    config: OptionConfig, game: Game[Any], player: Player, reward: RewardConfig | None
 ) -> Player:
-    """The player with a search around it; reward: the config that a trained player learned from.
+    """The player with a search around it; reward: what a trained player learned from.
 
-    Raises ConfigError where search, player and game do not fit together.
+    Raises ConfigError if search, player and game do not fit together.
     """
-    settings = arguments(node)
-    if node.get("leaf") == "value" and reward is not None:
-        settings |= _value_head_units(node, game, reward)
-    if node.name == "expectimax" and reward is not None:
-        settings["discount"] = reward.get("discount", 1.0)
+    settings = arguments(config)
+    if settings.get("leaf") == "value" and reward is not None:
+        settings |= _value_head_units(settings["value"], game, reward)
+    if config.name == "expectimax" and reward is not None:
+        settings["discount"] = reward.discount
     try:
-        search: Player = load_part("search", node.name)(game, player, **settings)
+        search: Player = load_option("search", config.name)(game, player, **settings)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if isinstance(search, Mcts):
-        what, size = f"search.simulations={node.simulations}", search.bytes_per_simulation
+        count, size = settings["simulations"], search.bytes_per_simulation
         hint = "search.simulations={} fits"
-        check_fits_in_memory(what, "for a tree", node.simulations, size, hint)
+        check_fits_in_memory(f"search.simulations={count}", "for a tree", count, size, hint)
     return search
 
 
-def build_self_play_search(config: DictConfig, game: Game[Any], agent: Agent) -> Player:
+def build_self_play_search(
+    config: OptionConfig,
+    learner: OptionConfig,
+    reward: RewardConfig,
+    game: Game[Any],
+    agent: Agent,
+) -> Player:
     """The search that plays the games of a training, around the agent that learns from it.
 
     Raises ConfigError for a search that names no policy to learn from.
     """
-    search = build_search(config.search, game, agent, config.reward)
+    search = build_search(config, game, agent, reward)
     if not isinstance(search, Search):
         raise ConfigError(
-            f"learner={config.learner.name} learns a policy from the search, and "
-            f"search={config.search.name} gives none",
+            f"learner={learner.name} learns a policy from the search, and search={config.name} "
+            "gives none",
             "use search=mcts or search=rollout",
         )
-    epsilon, turns = (config.learner.get(f"opening_{name}", 0) for name in ("epsilon", "turns"))
+    epsilon, turns = (getattr(learner, f"opening_{name}", 0) for name in ("epsilon", "turns"))
     return SearchSelfPlay(agent, search, epsilon, turns)
 
 
-def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> dict[str, Any]:
+def _value_head_units(
+    searched: str | None, game: Game[Any], reward: RewardConfig
+) -> dict[str, Any]:
     """What a value head predicts, how much of it one unit is, and its discount, as arguments of a
-    search."""
+    search; searched: search.value."""
     has_two_seats = game.spec.seats == 2
     unclear = ConfigError(
         f"search.leaf=value cannot tell what the value head learned from reward={reward.name}",
         "search.leaf=rollout fits",
     )
-    if load_part("reward", reward.name) is not Reward:
+    if load_option("reward", reward.name) is not Reward:
         raise unclear
     value = reward.scored
     if value == "score_delta":
@@ -304,8 +260,8 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
         raise unclear
     if has_two_seats and not is_symmetric:
         raise unclear
-    if node.value not in (None, value):
-        raise ConfigError(f"search.value={node.value} is not what the run learned: {value}")
+    if searched not in (None, value):
+        raise ConfigError(f"search.value={searched} is not what the run learned: {value}")
     return {
         "value": value,
         "value_scale": 1 / (reward.scale * (reward.win if has_two_seats else 1)),
@@ -313,14 +269,13 @@ def _value_head_units(node: DictConfig, game: Game[Any], reward: DictConfig) -> 
     }
 
 
-def build_device(config: DictConfig) -> torch.device:
-    """Set the number of threads too, and in place of device=auto the device that it stands for.
+def build_device(name: str, threads: int) -> torch.device:
+    """The device of that name, on which torch then computes with this many threads.
 
     Raises ConfigError for a device that is not there.
     """
-    torch.set_num_threads(config.threads)
-    config.device = choose_device(config.device)
-    return find_device(config.device)
+    torch.set_num_threads(threads)
+    return find_device(choose_device(name))
 
 
 def policy_to(policy: Policy, name: str, device: torch.device) -> Policy:
@@ -328,18 +283,11 @@ def policy_to(policy: Policy, name: str, device: torch.device) -> Policy:
     the device cannot hold."""
     tensors = [*policy.parameters(), *policy.buffers()]
     if not has_float64(device) and any(tensor.dtype == torch.float64 for tensor in tensors):
-        raise _no_float64(f"policy={name}", device)
+        raise no_float64(f"policy={name}", device)
     return policy.to(device)
 
 
-def _no_float64(setting: str, device: torch.device) -> ConfigError:
+def no_float64(setting: str, device: torch.device) -> ConfigError:
     return ConfigError(
         f"{setting} computes with float64, which device={device} does not have", "use device=cpu"
     )
-
-
-def arguments(node: DictConfig) -> dict[str, Any]:
-    """A group's keys without its name: what the part itself is made with."""
-    values = OmegaConf.to_container(node)
-    assert isinstance(values, dict)
-    return {str(name): value for name, value in values.items() if name != "name"}

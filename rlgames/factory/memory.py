@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from rlgames.core.errors import ConfigError
 from rlgames.games.game import Game, State
@@ -45,24 +45,33 @@ def _state_bytes(state: State) -> int:
     return sum(column.nbytes for column in vars(state).values() if isinstance(column, Tensor))
 
 
-def check_replay_memory(config: DictConfig, game: Game[Any]) -> None:
-    """Raises ConfigError if learner.buffer_size moves do not fit in free memory.
+def check_replay_memory(
+    buffer_size: int, minibatch: int, has_search: bool, game: Game[Any]
+) -> None:
+    """Raises ConfigError if buffer_size moves, or a step on minibatch of them, do not fit in free
+    memory.
 
     Counted per move: its position, 32 bytes for reward and links, and a search target if any.
     """
-    row_bytes = _state_bytes(game.public(game.example_state()))
-    target = 4 * game.spec.actions if config.get("search") is not None else 0
-    size = row_bytes + 32 + target
-    what, fits = f"learner.buffer_size={config.learner.buffer_size}", "learner.buffer_size={} fits"
-    check_fits_in_memory(what, "for the replay buffer", config.learner.buffer_size, size, fits)
+    row_bytes = _state_bytes(game.public(game.example_state())) + 32
+    target_bytes = 4 * game.spec.actions if has_search else 0
     step_bytes = 8 * math.prod(game.spec.observation) + 17 * game.spec.actions
-    what, fits = f"learner.minibatch={config.learner.minibatch}", "learner.minibatch={} fits"
-    check_fits_in_memory(what, "for a step", config.learner.minibatch, step_bytes, fits)
+    for key, count, why, size in (
+        ("buffer_size", buffer_size, "for the replay buffer", row_bytes + target_bytes),
+        ("minibatch", minibatch, "for a step", step_bytes),
+    ):
+        key = f"learner.{key}"
+        check_fits_in_memory(f"{key}={count}", why, count, size, key + "={} fits")
 
 
 COPIES_PER_WEIGHT = 4
 """A weight, its gradient and the optimizer's two running means."""
 
+CONTROL_GROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current"),
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
+"""Versions 2 and 1: the folder of all groups, and a group's files of its limit and its use."""
 
 MAX_WEIGHTS = 100_000_000
 """Of a network. To initialize more takes minutes, before a game is played; AlphaGo Zero had 23
@@ -104,38 +113,37 @@ def check_fits_in_memory(what: str, why: str, count: int, size: int, hint: str) 
 
 
 def free_memory() -> int | None:
-    """Bytes available on the machine and in the control group; None if unknown."""
+    """Bytes available on the machine, in the control groups of this process and under its ulimit;
+    None if unknown."""
+    machine = re.findall(r"MemAvailable:\s+(\d+)", _text("/proc/meminfo"))
+    free = [int(kibibytes) * 1024 for kibibytes in machine]
+    for group in re.findall(r"^\d+:(?:|.*\bmemory\b.*):(/.*)$", _text("/proc/self/cgroup"), re.M):
+        # A container sees its group as the root; elsewhere the limits of all parents count.
+        for folder in (Path(group), *Path(group).parents):
+            for root, limit, usage in CONTROL_GROUPS:
+                numbers = [_text(f"{root}{folder}/{name}").strip() for name in (limit, usage)]
+                if all(number.isdecimal() for number in numbers):
+                    free.append(int(numbers[0]) - int(numbers[1]))
+    pages = [int(count) for count in _text("/proc/self/statm").split()]
+    for kind, field in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+        size = resource.getrlimit(kind)[0]
+        if pages and size != resource.RLIM_INFINITY:
+            free.append(size - pages[field] * resource.getpagesize())
+    return max(0, min(free)) if free else None
+
+
+def _text(path: str) -> str:
+    """The text of a file of the system; "" if there is none."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        available = [int(ln.split()[1]) * 1024 for ln in lines if ln.startswith("MemAvailable")]
-        group = Path("/sys/fs/cgroup")
-        maximum = group / "memory.max"
-        if maximum.exists() and (limit := maximum.read_text().strip()) != "max":
-            available.append(int(limit) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        return None
-    return max(0, min(available)) if available else None
-
-
-class CountParametersOnly(TorchFunctionMode):
-    """Inside this context, tensors are created without memory, so that only sizes are known."""
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func is torch.empty:
-            return func(*args, **(kwargs or {}) | {"device": "meta"})
-        is_init = args and isinstance(args[0], Tensor) and args[0].is_meta
-        name = getattr(func, "__name__", "")
-        if is_init and name.endswith("_") and not name.endswith("__"):
-            return args[0]  # initializing a tensor without memory
-        return func(*args, **(kwargs or {}))
+        return Path(path).read_text()
+    except OSError:
+        return ""
 
 
 def count_parameters(make: Callable[[], torch.nn.Module]) -> int:
-    """The number of weights of a network, without building it; 0 if it cannot be determined."""
+    """The number of weights of a network, made without memory for them; 0 if unknown."""
     try:
-        with CountParametersOnly():
+        with torch.device("meta"):
             return sum(weight.numel() for weight in make().parameters())
     except (NotImplementedError, RuntimeError):
         return 0

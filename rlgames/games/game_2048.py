@@ -15,18 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
 from rlgames.games.game import Game, Spec, State
-from rlgames.games.random_play import MAX_PACKED_LENGTH, Game2048RandomPlay
+from rlgames.games.random_play import Array, CompiledRandomPlay, copied_state
 from rlgames.games.slide_tables import MAX_TABLED_LENGTH, ComputedSlides, TabledSlides
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
 from rlgames.games.symmetry import board_symmetries
+
+MAX_PACKED_LENGTH, MAX_EXPONENT = 4, 15
+"""Rows and columns of a board of 2048, and exponents of its tiles, that fit in 64 bits."""
+
 
 ACTIONS = ("up", "right", "down", "left")
 
@@ -290,3 +296,43 @@ class Game2048(Game[Game2048State]):
 def game_2048(board: int, columns: int, **rules: Any) -> Game2048:
     """game=2048: board rows and as many columns, unless columns= says otherwise."""
     return Game2048(board, columns, name="2048", **rules)
+
+
+class Game2048RandomPlay(CompiledRandomPlay[Game2048State]):
+    """Boards of up to 4×4 cells. Tiles of 2^15, which random play does not reach, stay 2^15."""
+
+    min_games = 3_000
+
+    def __init__(self, game: Game2048) -> None:
+        planes = game.spec.observation[0]
+        super().__init__(planes * game.num_cells)
+        self._game = game
+
+    @cached_property
+    def _rules(self) -> Any:
+        from rlgames.kernels.packed_2048 import slide_table
+        from rlgames.kernels.random_2048 import Rules
+
+        game = self._game
+        cells, columns = np.arange(game.num_cells, dtype=np.uint64), np.uint64(game.columns)
+        shifts = np.uint64(16) * (cells // columns) + np.uint64(4) * (cells % columns)
+        return Rules(
+            rows=slide_table(game.rows, game.columns),
+            shifts=shifts,
+            cells=np.bitwise_or.reduce(np.uint64(1) << shifts),
+            fours=np.uint64(round(game.fours * 2**32)),
+            planes=game.spec.observation[0],
+        )
+
+    def _play(
+        self, state: Game2048State, size: int, plies: int, seed: np.uint64
+    ) -> tuple[Game2048State, int]:
+        from rlgames.kernels.random_2048 import Games, play
+
+        last, shifts = copied_state(state), self._rules.shifts
+        exponents = state.tiles.clamp(max=MAX_EXPONENT).numpy().astype(np.uint64)
+        boards: Array = np.bitwise_or.reduce(exponents << shifts, axis=1)
+        games = Games(last.done.numpy(), last.turn.numpy(), last.score[:, 0].numpy(), boards)
+        num_moves, _ = play(games, self._rules, size, plies, self.observations, seed)
+        exponents = (boards[:, None] >> shifts) & np.uint64(MAX_EXPONENT)
+        return replace(last, tiles=torch.from_numpy(exponents.astype(np.uint8))), num_moves

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +29,7 @@ from rlgames.games import board as games_board
 from rlgames.games.bit_layout import MAX_BITS, BitLayout
 from rlgames.games.game import ExactSolver, Game, Spec, State
 from rlgames.games.numbering import encode_digits
-from rlgames.games.random_play import KInARowRandomPlay
+from rlgames.games.random_play import CompiledRandomPlay, copied_state
 from rlgames.games.row_layout import RowLayout
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
@@ -325,3 +328,41 @@ def connect4(rows: int, columns: int, line: int) -> KInARow:
 def gomoku(board: int, line: int) -> KInARow:
     """game=gomoku: a square board without gravity, a large one if need be."""
     return KInARow(board, board, line, False, "gomoku")
+
+
+class KInARowRandomPlay(CompiledRandomPlay[KInARowState]):
+    """Any board and line, with gravity and without."""
+
+    min_games = 30_000
+
+    def __init__(self, game: KInARow) -> None:
+        super().__init__(2 * game.rows * game.columns)
+        self._game = game
+        if game.layout.has_line_table is not None:  # small boards, whose moves are table lookups
+            self.max_batch = 8192
+
+    @cached_property
+    def rules(self) -> Any:
+        """Rules of kernels/random_lines.py."""
+        from rlgames.kernels.lines import line_argument
+        from rlgames.kernels.random_lines import Rules
+
+        game, layout = self._game, self._game.layout
+        table = layout.has_line_table
+        length = game.rows if game.gravity else game.columns  # cells between spare bits
+        return Rules(
+            cell_bits=layout.cell_bits.numpy().astype(np.int64),
+            line_table=np.zeros(0, np.bool_) if table is None else table.numpy(),
+            line=line_argument(length, game.line),
+            stride=length + 1,
+            columns=game.columns if game.gravity else 0,
+        )
+
+    def _play(
+        self, state: KInARowState, size: int, plies: int, seed: np.uint64
+    ) -> tuple[KInARowState, int]:
+        from rlgames.kernels.random_lines import Games, play
+
+        last = copied_state(state)
+        games = Games(**{name: column.numpy() for name, column in vars(last).items()})
+        return last, play(games, self.rules, size, plies, self.observations, seed)[0]

@@ -75,8 +75,6 @@ class Reinforce(GradientLearner):
             raise ValueError("learner.step_per=move does not work with learner.baseline=value")
         super().__init__(context, **optimizer)
         self.step_per = step_per
-        # Processes that play different numbers of moves would wait for each other.
-        self.supports_distributed = step_per == "batch"
         self.entropy_coef = Schedule(entropy_coef, entropy_coef_end)
         self.baseline, self.masked, self.value_coef = baseline, masked, value_coef
 

@@ -63,9 +63,10 @@ class Embedding(Network):
             )
         self._set_cell_values(game, num_cell_values, open_cells)
         self.adds, self.activation = line_length is not None, activation
-        lines, shared_with = (
-            board_lines(game) if line_length is None else board_runs(game, line_length)
-        )
+        with torch.device("cpu"):  # the lines are needed, also where only weights are counted
+            lines, shared_with = (
+                board_lines(game) if line_length is None else board_runs(game, line_length)
+            )
         self._add_table(game, lines, shared_with, units, rng)
         modules: list[nn.Module] = [ACTIVATIONS[activation]()] if self.adds else []
         width = units if self.adds else len(lines) * units

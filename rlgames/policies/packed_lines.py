@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.games.k_in_a_row import KInARow
-from rlgames.games.random_play import KInARowRandomPlay
+from rlgames.games.k_in_a_row import KInARow, KInARowRandomPlay
 from rlgames.policies.ntuple import Ntuple
 
 Array = np.ndarray[Any, Any]

@@ -194,7 +194,8 @@ def _parse_lines(path: Path, game: Game[Any], lines: list[tuple[int, bytes]]) ->
         yield _parse_games(game, [parse_json(line.decode("utf-8")) for _, line in lines])
     except PARSE_ERRORS as error:
         if len(lines) == 1:
-            raise BadRecord(f"{path}, line {lines[0][0]}: {sanitized(error)}") from None
+            why = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise BadRecord(f"{path}, line {lines[0][0]}: {sanitized(why)}") from None
         for line in lines:
             yield from _parse_lines(path, game, [line])
 
@@ -217,8 +218,6 @@ def _parse_games(game: Game[Any], lines: list[Any]) -> _Chunk:
     action = game.parse_actions(state, [_text(move["move"]) for move in moves])
     score_delta = [_number(move["gain"]) for move in moves]
     player = [_text(move["player"]) for move in moves]
-    if not all("final" in line for line in lines):
-        raise ValueError("no final position: an older version wrote this file; record it again")
     for game_moves, score in zip(moves_by_game, scores, strict=True):
         _check_sum(game_moves, score)
     final = game.parse_all([_text(line["final"]) for line in lines])

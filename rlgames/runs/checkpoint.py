@@ -21,12 +21,12 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
-from rlgames.runs.migrations import Tree as Tree
-from rlgames.runs.migrations import migrate
+
+Tree = dict[str, Any]
+"""Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
 
 FORMAT = 5
-OLDEST_FORMAT = 3
-"""Files of this format and later ones are read, and migrated."""
+"""Only files of this format are read."""
 
 LATEST, BEST = "latest.safetensors", "best.safetensors"
 """What a run resumes from, and the weights of its best evaluation."""
@@ -144,10 +144,6 @@ class Checkpoint:
         tree: Tree = {"policy": {}, "state": state}
         for name, tensor in tensors.items():
             _insert(tree, name.split("/"), tensor, path)
-        try:
-            config, state = migrate(int(header["format"]), config, tree["state"])
-        except ValueError as error:
-            raise BadCheckpoint(f"{path} cannot be read by this version: {error}") from None
         return cls(config, games, tree["policy"], state)
 
 
@@ -228,18 +224,13 @@ def _check_header(path: Path) -> None:
 
 
 def _check_format(path: Path, header: dict[str, str]) -> None:
-    """Raises BadCheckpoint for a format that this version neither reads nor migrates."""
-    version = int(header.get("format", 0))
-    if version > FORMAT:
+    """Raises BadCheckpoint for a file of another format."""
+    number = int(header.get("format", 0))
+    if number != FORMAT:
+        age = "a newer" if number > FORMAT else "an older"
         raise BadCheckpoint(
-            f"{path} was written by a newer version of rlgames "
-            f"(format {sanitized(version, 40)}, here {FORMAT})",
-            "install that version",
-        )
-    if version < OLDEST_FORMAT:
-        raise BadCheckpoint(
-            f"{path} has format {version}; formats {OLDEST_FORMAT} to {FORMAT} can be read",
-            "a version before 0.1.0 wrote it; train again",
+            f"{path} has format {sanitized(number, 40)}, which {age} version of rlgames reads; "
+            f"this one reads format {FORMAT}"
         )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import fcntl
+import itertools
 import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,78 +20,95 @@ from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
 from rlgames.runs.files import read_run
 
-NEW_FILES = (
-    *("config.yaml", "run.json", "metrics.jsonl", "train.log"),
-    *("metrics.csv", "results.csv"),
-)
+LOCK = "lock"
+NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
 """The files that a new run creates beside its checkpoints and pictures."""
 
 SWEEP_FILES = ("sweep.json", "stop", "multirun.yaml", "optuna.db")
 FILES = (
-    *("lock", *NEW_FILES, "eval.json", "output.log"),
+    *(LOCK, *NEW_FILES, "eval.json", "output.log"),
     *(*SWEEP_FILES, "optuna.db-journal", "optuna.db-wal", "optuna.db-shm"),
 )
 FOLDERS = ("checkpoints", "pictures", ".hydra")
 """The files and folders of a run or a sweep that are written in place or read."""
 
-MAX_RUNS_PER_SECOND = 10_000
+MAX_ATTEMPTS = 100
 LOCK_POLL_SECONDS = 0.05
 MAX_PID_DIGITS = 20
 
 
-def make_run_directory(parent: Path) -> Path:
-    """Create a directory named by date, time and a counter; no two runs get the same one."""
-    stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
-    storage.make_directory(parent)
-    for counter in range(MAX_RUNS_PER_SECOND):
-        path = parent / f"{stamp}_{counter}"
-        try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        storage.sync_directory(parent)
-        return path
-    raise FileExistsError(f"{parent} has {MAX_RUNS_PER_SECOND:,} runs of this second")
+@contextmanager
+def claim_directory(
+    out: str | None, parent: Path, check: Callable[[Path], None], exist_ok: bool = False
+) -> Iterator[DirectoryLock]:
+    """Create the directory of a new run or sweep and lock it, before anything is written in it.
 
+    The block writes the first files. If it fails, nothing is left; otherwise the lock stays. Of
+    several processes that start at the same moment, each gets its own directory or none.
 
-def make_sibling(directory: Path, check: Callable[[Path], None]) -> Path:
-    """The directory if check allows it, otherwise a new one with a number after its name. No two
-    processes get the same one.
+    Args:
+        out: The directory. None: one in `parent`, named by date, time and a counter.
+        parent: Holds the directories that have no other name.
+        check: Raises ConfigError for a directory with files that would be overwritten.
+        exist_ok: Whether a number is added to `out` if that directory is in use.
 
-    check: raises ConfigError for a directory that is in use. Raises OSError.
+    Raises:
+        ConfigError: The directory is in use or cannot be written.
     """
-    with contextlib.suppress(FileExistsError):
-        storage.make_directory(directory.parent)
-        directory.mkdir()
-        storage.sync_directory(directory.parent)
-        return directory
-    if not os.path.lexists(directory / "lock"):
-        with contextlib.suppress(ConfigError):
+    base = out or parent / datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
+    numbered = (Path(f"{base}_{number}") for number in itertools.count(1 if out else 0))
+    unused = (path for path in numbered if not os.path.lexists(path))
+    directory, lock = Path(out) if out else next(unused), None
+    try:
+        while lock is None:
+            try:
+                lock = _claim(directory, check)
+            except ConfigError:
+                if out and not exist_ok:
+                    raise
+                directory = next(unused)
+        try:
+            yield lock
+        except BaseException:
+            lock.undo()
+            raise
+    except OSError as error:
+        path = sanitized(error.filename or directory)
+        hint = "name another out="
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", hint) from None
+
+
+def _claim(directory: Path, check: Callable[[Path], None]) -> DirectoryLock:
+    attempts = 0
+    while True:
+        attempts += 1
+        created: list[Path] = []
+        lock = None
+        try:
+            if not os.path.lexists(directory / LOCK):  # nothing is created where check refuses
+                check(directory)
+            created = storage.make_directory(directory)
+            lock = lock_directory(directory, created=created)
             check(directory)
-            return directory
-    for counter in range(1, MAX_RUNS_PER_SECOND):
-        path = directory.with_name(f"{directory.name}_{counter}")
-        with contextlib.suppress(FileExistsError):
-            path.mkdir()
-            storage.sync_directory(path.parent)
-            return path
-    raise FileExistsError(f"{directory} has {MAX_RUNS_PER_SECOND:,} siblings")
+            return lock
+        except BaseException as error:
+            lock.undo() if lock else _remove_empty(created)
+            # The process that created the directory may have failed and removed it just now.
+            if not isinstance(error, FileNotFoundError) or attempts == MAX_ATTEMPTS:
+                raise
 
 
-def remove_new_directories(created: list[Path]) -> None:
-    """Remove directories that this process has just created, outermost first in the list."""
+def _remove_empty(created: Sequence[Path]) -> None:
+    """Remove directories, outermost first in the list, unless somebody has entered them."""
     for path in reversed(created):
-        if path == created[-1]:
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.rmdir()
+        with contextlib.suppress(OSError):
+            path.rmdir()
 
 
-def check_new_run(directory: Path, more: Iterable[str] = ()) -> None:
+def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
     """Raises ConfigError unless every file that a new run writes is new.
 
-    more: folders that it writes besides FOLDERS. A run that ended before its first checkpoint may
+    folders: those that it writes besides FOLDERS. A run that ended before its first checkpoint may
     be started again.
     """
     if any((directory / "checkpoints").glob("*.safetensors")):
@@ -97,7 +116,7 @@ def check_new_run(directory: Path, more: Iterable[str] = ()) -> None:
         raise ConfigError(f"{sanitized(directory)} already holds a run", hint)
     if _is_unsaved_run(directory):
         return
-    folders = {*FOLDERS, *more}
+    folders = {*FOLDERS, *folders}
     names = [*NEW_FILES, *sorted(folders)]
     if os.path.lexists(directory.parent / "sweep.json"):
         names.remove("train.log")  # tells why this job did not start
@@ -141,10 +160,29 @@ def check_regular_files(directory: Path) -> None:
 
 
 class DirectoryLock:
-    """The lock of a run or a sweep, which the system releases when its owner dies."""
+    """The lock of a run or a sweep, which the system releases when its owner dies.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    created: the directories that were created to claim it, outermost first.
+    """
+
+    def __init__(self, directory: Path, file: BinaryIO, created: Sequence[Path] = ()) -> None:
+        self.directory, self._file, self._created = directory, file, created
+        self._was_empty = os.listdir(directory) == [LOCK]
+
+    def undo(self) -> None:
+        """Release the directory as it was claimed: what was empty is empty again.
+
+        Others write only while they hold the lock, so all files are this process's own. The lock
+        goes last, and the directory only if nobody has entered it.
+        """
+        with contextlib.suppress(OSError):
+            names = os.listdir(self.directory) if self._was_empty else []
+            for path in (
+                self.directory / name for name in sorted(names, key=lambda name: name == LOCK)
+            ):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.release()
+        _remove_empty(self._created)
 
     def release(self) -> None:
         """Let others lock the directory; does nothing the second time."""
@@ -159,41 +197,43 @@ class DirectoryLock:
     __del__ = release
 
 
-def lock_directory(directory: Path, seconds: float = 0) -> DirectoryLock:
+def lock_directory(
+    directory: Path, seconds: float = 0, created: Sequence[Path] = ()
+) -> DirectoryLock:
     """Lock a run or a sweep.
 
-    seconds: how long to wait for another owner.
+    seconds: how long to wait for another owner. created: as for DirectoryLock.
     Raises ConfigError if another process holds the lock, and for a directory with links in it, and
     OSError.
     """
     check_regular_files(directory)
-    file = storage.open_to_append(directory, "lock")
     deadline = time.monotonic() + seconds
     while True:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.ExitStack() as stack, storage.errors_name(directory / LOCK):
+            file = stack.enter_context(storage.open_to_append(directory, LOCK))
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise ConfigError(
+                        f"another process{_owner(directory)} is running in {directory}",
+                        "wait until it ends, or name another directory",
+                    ) from None
+                time.sleep(LOCK_POLL_SECONDS)
+                continue
+            if os.fstat(file.fileno()).st_nlink == 0:  # its owner has failed and removed it
+                continue
             with contextlib.suppress(OSError):  # on a full disk the owner has no name
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), str(os.getpid()).encode())
-            return DirectoryLock(file)
-        except BlockingIOError:
-            if time.monotonic() < deadline:
-                time.sleep(LOCK_POLL_SECONDS)
-                continue
-        except OSError as error:
-            file.close()
-            error.filename = str(directory / "lock")
-            raise
-        file.close()
-        raise ConfigError(
-            f"another process{_owner(directory)} is running in {directory}",
-            "wait until it ends, or name another directory",
-        )
+            lock = DirectoryLock(directory, file, created)
+            stack.pop_all()
+            return lock
 
 
 def _owner(directory: Path) -> str:
     """The PID of the process that holds the lock, in parentheses, as far as the file tells."""
     with contextlib.suppress(ConfigError, OSError):
-        pid = storage.read_file(directory, "lock", MAX_PID_DIGITS)
+        pid = storage.read_file(directory, LOCK, MAX_PID_DIGITS)
         return f" ({pid.decode()})" if pid.isdigit() else ""
     return ""

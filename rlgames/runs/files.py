@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any, BinaryIO
 
 import yaml
 
-from rlgames.config.command_schemas import TRAIN
-from rlgames.config.registry import LIST_GROUPS
+from rlgames.config.schema import groups_of
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import YAML_LOADER, checked_int, is_plain_yaml, parse_json
@@ -136,7 +135,7 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
     The choice of a group has the group's name; it is None for a group without a choice, so that all
     runs have the same names.
     """
-    flat: dict[str, Any] = dict.fromkeys(TRAIN.group_names)
+    flat: dict[str, Any] = dict.fromkeys(groups_of(TrainConfig))
     for name, value in config.items():
         if not isinstance(value, dict):
             flat[str(name)] = value
@@ -149,7 +148,7 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in flat.items()
-        if name.partition(".")[0] not in ("out", *LIST_GROUPS)
+        if name.partition(".")[0] not in ("out", "logger")
     }
 
 
@@ -171,17 +170,6 @@ def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:
             yield from ((f"{name}.{key}", leaf) for key, leaf in _leaves(value))
         else:
             yield str(name), value
-
-
-def finite_or_none(value: Any) -> float | None:
-    """A value as a float if it is a finite number, otherwise None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _parse_line(line: bytes) -> dict[str, float] | None:

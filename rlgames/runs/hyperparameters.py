@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlgames.config.catalogue import as_typed, keys_of
-from rlgames.config.command_schemas import TRAIN
-from rlgames.config.schema import defaults
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import as_typed, defaults, groups_of, key_fields
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
 from rlgames.core.untrusted import parse_json
@@ -34,22 +34,23 @@ def listed_settings(directory: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 def changed_settings(config: dict[str, Any]) -> list[str]:
     """The settings, typed or of a preset, that differ from the defaults of the chosen options."""
-    settings, usual = flatten(config), defaults(TRAIN.schema)
-    texts = {name: as_typed(value) for name, value in usual.items()}
-    for group in TRAIN.groups:
-        texts[group.name] = as_typed(group.default)
-        node = config.get(group.name)
-        if isinstance(node, dict):
-            keys = keys_of(group.name, str(node.get("name")))
-            texts |= {key.name: key.default for key in keys}
-
-    def is_changed(name: str) -> bool:
-        text = texts.get(name, "null")
-        if text.startswith("${"):  # the value of another key
-            text = as_typed(settings.get(text[2:-1]))
-        return as_typed(settings[name]) != text
-
-    return [name for name in settings if name != "plugins" and is_changed(name)]
+    settings, usual = flatten(config), flatten(defaults(TrainConfig))
+    for name, group in groups_of(TrainConfig).items():
+        usual[name] = group.default
+        node = config.get(name)
+        option = (
+            REGISTRY[group.folder].get(str(node.get("name"))) if isinstance(node, dict) else None
+        )
+        if option is not None:
+            prefix = "" if name == "game" else f"{name}."
+            usual |= {f"{prefix}{key}": value for key, value in defaults(option.schema).items()}
+            for key, item in key_fields(option.schema).items():
+                if follows := item.metadata.get("follows"):
+                    usual[f"{prefix}{key}"] = settings.get(f"{prefix}{follows}")
+    changed = [
+        name for name, value in settings.items() if as_typed(value) != as_typed(usual.get(name))
+    ]
+    return [name for name in changed if name != "plugins"]
 
 
 def _swept(directory: Path) -> list[str]:

@@ -13,14 +13,8 @@ from typing import Any
 
 from rlgames.core.errors import ConfigError, nearest_directory
 from rlgames.core.metrics import direction, goal_of
-from rlgames.runs.files import (
-    MetricsFollower,
-    finite_or_none,
-    flatten,
-    last_metrics,
-    read_config,
-    read_run,
-)
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.files import MetricsFollower, flatten, last_metrics, read_config, read_run
 from rlgames.runs.summary import RunSummary
 
 

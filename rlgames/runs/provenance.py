@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rlgames import __version__
+from rlgames.version import __version__
 
 VERSIONED_PACKAGES = (
     "torch",

@@ -9,7 +9,6 @@ import logging
 import os
 import platform
 import sys
-from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -23,13 +22,8 @@ from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import BEST, remove_leftovers
-from rlgames.runs.directory import (
-    DirectoryLock,
-    check_new_run,
-    lock_directory,
-    remove_new_directories,
-)
-from rlgames.runs.event_file import remove_events
+from rlgames.runs.directory import DirectoryLock
+from rlgames.runs.event_file import cut_events, event_files_size
 from rlgames.runs.files import load_run, metric_lines
 from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.loggers.logger import (
@@ -42,10 +36,6 @@ from rlgames.runs.loggers.logger import (
 )
 from rlgames.runs.provenance import provenance, timestamp
 
-MAX_REPEATED_LINES = 100
-"""Lines of the last checkpoint's games that loggers are given when a run resumes."""
-
-
 RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_statistics")
 """The fields of run.json that a run has when it is done; `results` is about its best checkpoint."""
 
@@ -53,50 +43,42 @@ RESULT_FIELDS = ("results", "final_results", "best_games", "exact", "opponent_st
 class RunLog:
     """The files of one run, locked for this process until finish. Metrics are indexed by games.
 
-    resumed_at: None for a new run; whatever was logged after it is removed. lock: of the directory,
-        if the caller has it. files: further files of a new run, each FOLDER/NAME, with their
+    lock: of the directory, claimed for a new run. resumed_at: None for a new run; whatever was
+        logged after it is removed. files: further files of a new run, each FOLDER/NAME, with their
         texts. num_lines: lines of metrics.jsonl.
-    Raises ConfigError for a directory with a file that a new run would overwrite, or that another
-    process uses, and OSError. A directory that it has created is then removed.
+    Raises ConfigError for a file that is not regular, and OSError. All files are then closed; the
+    lock stays.
     """
 
     def __init__(
         self,
-        directory: Path,
+        lock: DirectoryLock,
         config: dict[str, Any],
         yaml: str,
         interrupts: Interrupts,
         resumed_at: ResumePoint | None = None,
-        lock: DirectoryLock | None = None,
         files: Mapping[str, str] | None = None,
     ) -> None:
-        self.directory, self._files = directory, dict(files or {})
-        if resumed_at is None and not os.path.lexists(directory / "lock"):
-            self._check_new()
-        created = storage.make_directory(directory)
-        try:
-            self._lock = lock or lock_directory(directory)
-        except BaseException:
-            remove_new_directories(created)
-            raise
-        try:
-            listed = listed_settings(directory, config)
-            self._claim(config, yaml, resumed_at)
-            resume_point = resumed_at or ResumePoint(0, 0)
-            self.num_lines, repeated = _cut_lines(directory, resume_point)
-            self._metrics = storage.open_to_append(directory, "metrics.jsonl")
-            self.logger, self._handler = _open_logger(directory)
-            self._random: float | None = None
-            self._metric = ""
-            self._has_references = bool(resume_point.num_events)
-            self._cannot_draw = False
+        self.directory, self._lock = lock.directory, lock
+        self._random: float | None = None
+        self._metric = ""
+        self._cannot_draw = False
+        resume_point = resumed_at or ResumePoint(0, 0)
+        self._has_references = bool(resume_point.num_event_bytes)
+        listed = listed_settings(self.directory, config)
+        self._run = _started(self.directory, config, resumed_at)
+        self._write_files(yaml, files or {})
+        self.num_lines = _cut_lines(self.directory, resume_point)
+        cut_events(self.directory, resume_point.num_event_bytes)
+        with contextlib.ExitStack() as stack:
+            self._metrics = storage.open_to_append(self.directory, "metrics.jsonl")
+            stack.callback(self._metrics.close)
+            self.logger = _open_logger(self.directory, stack)
             self._loggers = Loggers(build_loggers(config), self._warn, interrupts)
-            start = RunStart(directory, config, yaml, listed, resume_point, repeated)
+            stack.callback(self._loggers.abandon)
+            start = RunStart(self.directory, config, yaml, listed, resume_point)
             self._start_loggers(start)
-        except BaseException:
-            remove_new_directories(created)
-            self._lock.release()
-            raise
+            self._open_files = stack.pop_all()
 
     def add(self, games: int, metrics: dict[str, float]) -> None:
         """Write a line of metrics.jsonl, and the same metrics to the loggers."""
@@ -142,9 +124,9 @@ class RunLog:
             self._warn(f"{path} cannot be written ({reason}); the run goes on without pictures")
 
     @property
-    def num_events(self) -> int:
-        """TensorBoard's events, of all processes of the run."""
-        return self._loggers.num_events
+    def num_event_bytes(self) -> int:
+        """The size of TensorBoard's files, of all processes of the run."""
+        return event_files_size(self.directory)
 
     def flush(self) -> None:
         """Force metrics and what loggers wrote to the disk."""
@@ -171,14 +153,12 @@ class RunLog:
     def close(self) -> None:
         """Close the files and release the lock. What cannot be written is dropped."""
         with contextlib.suppress(OSError):
-            self._metrics.close()
-        self.logger.removeHandler(self._handler)
-        self._handler.close()
+            self._open_files.close()
         self._lock.release()
 
     def _start_loggers(self, start: RunStart) -> None:
         """Start the loggers, and note the ids of the run in their trackers."""
-        self._loggers.start(start, valid_run_ids(self._run.get("trackers")))
+        self._loggers.start_all(start, valid_run_ids(self._run.get("trackers")))
         if self._loggers.run_ids:
             self._run["trackers"] = self._loggers.run_ids
             self._write_run()
@@ -187,32 +167,14 @@ class RunLog:
         """A point of a flat line in the chart of the game's metric."""
         self._loggers.reference(games, f"reference/{self._metric}/{name}", value)
 
-    def _claim(self, config: dict[str, Any], yaml: str, resumed_at: ResumePoint | None) -> None:
-        """Make the directory that of this run and process."""
-        directory = self.directory
-        run = load_run(directory)
-        if resumed_at is None:
-            self._check_new()
-            remove_events(directory, run.get("pid", 0))  # of a run that ended before it saved
-            run = provenance(config)
-        else:
-            earlier = run.get("resumed")
-            resumed = {"games": resumed_at.games, "at": timestamp()}
-            run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
-        for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
-            run.pop(name, None)
-        run |= {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
-        self._run = run
+    def _write_files(self, yaml: str, files: Mapping[str, str]) -> None:
         self._write_run()  # first: a directory with it can be started again
-        storage.make_folder(directory, "checkpoints")
-        remove_leftovers(directory / "checkpoints")
-        storage.write_file(directory, "config.yaml", yaml)
-        for name, text in self._files.items():
-            storage.make_folder(directory, name.rpartition("/")[0])
-            storage.write_file(directory, name, text, durable=False)
-
-    def _check_new(self) -> None:
-        check_new_run(self.directory, {name.partition("/")[0] for name in self._files})
+        storage.make_folder(self.directory, "checkpoints")
+        remove_leftovers(self.directory / "checkpoints")
+        storage.write_file(self.directory, "config.yaml", yaml)
+        for name, text in files.items():
+            storage.make_folder(self.directory, name.rpartition("/")[0])
+            storage.write_file(self.directory, name, text, durable=False)
 
     def _write_results(self, games: int, results: RunResults) -> None:
         for name, value in results.references.items():
@@ -220,7 +182,8 @@ class RunLog:
             if name != "random" or self._random is None:
                 self._log_reference(0, name, value)
                 self._log_reference(games, name, value)
-        self._loggers.results(games, results, self.directory / "checkpoints" / BEST)
+        self._loggers.results(games, results)
+        self._loggers.artifact(self.directory / "checkpoints" / BEST)
         self._run |= {
             "results": results.best | results.references,
             "final_results": results.final,
@@ -257,20 +220,35 @@ class _LogFile(logging.StreamHandler[io.TextIOWrapper]):
         super().close()
 
 
-def _open_logger(directory: Path) -> tuple[logging.Logger, logging.Handler]:
-    """A logger that writes to train.log only, and its handler."""
+def _started(
+    directory: Path, config: dict[str, Any], resumed_at: ResumePoint | None
+) -> dict[str, Any]:
+    """What run.json says once the run has started or resumed."""
+    run = provenance(config) if resumed_at is None else load_run(directory)
+    if resumed_at is not None:
+        earlier = run.get("resumed")
+        resumed = {"games": resumed_at.games, "at": timestamp()}
+        run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
+    for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
+        run.pop(name, None)
+    return run | {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
+
+
+def _open_logger(directory: Path, stack: contextlib.ExitStack) -> logging.Logger:
+    """A logger that writes to train.log only, until the stack is closed."""
     logger = logging.getLogger(f"rlgames.run.{directory}")
     logger.setLevel(logging.INFO)
     logger.propagate = False
     handler = _LogFile(storage.open_to_append(directory, "train.log"))
+    stack.callback(handler.close)
+    stack.callback(logger.removeHandler, handler)
     logger.addHandler(handler)
-    return logger, handler
+    return logger
 
 
-def _cut_lines(directory: Path, resumed_at: ResumePoint) -> tuple[int, list[dict[str, float]]]:
-    """Remove all lines of metrics.jsonl after a resume point. Returns how many are left, and the
-    last of those that were logged at its games."""
-    num_lines, repeated = 0, deque[dict[str, float]](maxlen=MAX_REPEATED_LINES)
+def _cut_lines(directory: Path, resumed_at: ResumePoint) -> int:
+    """Remove all lines of metrics.jsonl after a resume point. Returns how many are left."""
+    num_lines = 0
     with contextlib.ExitStack() as stack:
         new = stack.enter_context(storage.replace_file(directory, "metrics.jsonl"))
         lines: Iterable[dict[str, float]] = ()
@@ -280,6 +258,4 @@ def _cut_lines(directory: Path, resumed_at: ResumePoint) -> tuple[int, list[dict
         for line in lines:
             new.write(json.dumps(line).encode() + b"\n")
             num_lines += 1
-            if line["games"] == resumed_at.games:
-                repeated.append(line)
-    return num_lines, [*repeated]
+    return num_lines

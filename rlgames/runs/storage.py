@@ -167,7 +167,8 @@ def remove_file(directory: Path, name: str) -> None:
 def make_directory(path: Path) -> list[Path]:
     """Create a directory and its parents, durably; those that were created, outermost first.
 
-    Raises OSError. FileExistsError means that the path itself is no directory.
+    Raises OSError. FileExistsError means that the path itself is no directory, FileNotFoundError
+    that another process has removed it just now.
     """
     missing = [each for each in (path, *path.parents) if not os.path.lexists(each)][::-1]
     created = []
@@ -178,7 +179,7 @@ def make_directory(path: Path) -> list[Path]:
             continue
         created.append(each)
         sync_directory(each.parent)
-    if not path.is_dir():
+    if not stat.S_ISDIR(path.stat().st_mode):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     if not created:  # a launcher may have made it just now
         with contextlib.suppress(PermissionError):

@@ -12,7 +12,8 @@ from typing import Any
 
 from rlgames.core.intervals import student_t
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
-from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, finite_or_none
+from rlgames.core.untrusted import finite_or_none
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 
 FINAL_PREFIX = "final/"
 """Before the name of a figure: that of the final network, not of the best checkpoint."""

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow, KInARowState
-from rlgames.games.random_play import KInARowRandomPlay
+from rlgames.games.k_in_a_row import KInARow, KInARowRandomPlay, KInARowState
 from rlgames.players.player import Agent
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import Network, Policy
+from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree, make_child_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rlgames.kernels.gumbel import GumbelPlan
     from rlgames.kernels.line_nodes import Batch, Boards, Evaluator, TreeArrays
     from rlgames.kernels.mlp import MlpWeights
-    from rlgames.search.mcts import MctsSettings
 
 MAX_COMPILED_ROWS = 32
 """The kernel evaluates at most as many leaves at once by an mlp; torch is faster with more."""

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+import sqlite3
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig, OmegaConf
 
-from rlgames.config.checks import check_config, from_plain, to_plain
+from rlgames.config.options.search import HparamsConfig
+from rlgames.config.schema import key_fields
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import checked_value, from_plain, to_plain
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, reason_unranked
 from rlgames.core.rng import SEARCH_STREAM
@@ -27,8 +31,8 @@ from rlgames.rollouts.holdout import split_layouts
 from rlgames.runs.files import read_run
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import Job, Sweep
-from rlgames.training.components import build_components
-from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
+from rlgames.training.components import build_components, build_evaluator
+from rlgames.training.evaluator import FINAL_EVAL_FACTOR
 
 STORAGE = "optuna.db"
 
@@ -70,9 +74,9 @@ def evaluate_again(run: Path, job: int, objective: str, selection: float) -> Win
     checkpoint, name = split_objective(objective)
     agent = load_agent(run, checkpoint=checkpoint)
     cfg = trained_config(run)
-    cfg.device = next((str(tensor.device) for tensor in agent.policy.state_dict().values()), "cpu")
-    build_device(cfg)  # for its number of threads
-    evaluator = Evaluator(cfg, agent.game, split_layouts(agent.game, cfg.holdout, cfg.seed))
+    build_device(str(agent.game.device), cfg.threads)
+    split = split_layouts(agent.game, cfg.holdout, cfg.seed)
+    evaluator = build_evaluator(cfg, agent.game, split)
     evaluator.set_policy(agent.policy)
     with torch.inference_mode():
         result = evaluator.evaluate(FINAL_EVAL_FACTOR * cfg.eval_games, SEARCH_STREAM)
@@ -91,19 +95,19 @@ def import_optuna() -> Any:
     return optuna
 
 
-def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -> dict[str, Any]:
+def plan_search(
+    settings: HparamsConfig, space: list[str], objective: str | None, base: TrainConfig
+) -> dict[str, Any]:
     """The settings of a search, as the manifest stores them.
 
-    settings: of hparams_search. objective: a final metric, None for the one that selects the best
-    checkpoint. base: the config of all jobs.
+    settings: of hparams_search. space: ranges of keys. objective: a final metric, None for the one
+    that selects the best checkpoint. base: the config of all jobs.
     Raises ConfigError for a space or an objective that does not fit the base.
     """
-    for word in settings.space:
+    for word in space:
         name, kind = launchers.parse_range(word)
-        parent, _, last = name.rpartition(".")
-        node = OmegaConf.select(base, parent) if parent else base
-        known = isinstance(node, DictConfig) and last in node and parent != "game"
-        if not known or isinstance(node[last], DictConfig):
+        node, last = _owner(base, name)
+        if node is None or last not in key_fields(type(node)):
             hint = "hparams_search.space=[] omits the keys of the preset"
             raise ConfigError(f"{name}= cannot be searched over", hint)
         for value in kind.get("choices") or (kind["low"], kind["high"]):
@@ -117,7 +121,7 @@ def plan_search(settings: DictConfig, objective: str | None, base: DictConfig) -
             f"objective={objective} cannot rank runs of {base.game.name}: {reason}", hint
         )
     target = {"objective": f"{checkpoint}/{name}", "minimize": direction(goal, name) < 0}
-    return to_plain(settings) | target | {"base": to_plain(base)}
+    return to_plain(settings) | {"space": space} | target | {"base": to_plain(base)}
 
 
 def split_objective(objective: str) -> tuple[str, str]:
@@ -126,12 +130,29 @@ def split_objective(objective: str) -> tuple[str, str]:
     return (checkpoint, name) if slash and checkpoint in RESULTS else ("best", objective)
 
 
-def _with(base: DictConfig, values: dict[str, Any]) -> DictConfig:
-    """The checked base with other values."""
-    cfg = OmegaConf.create(to_plain(base))
+def _owner(base: TrainConfig, name: str) -> tuple[Any, str]:
+    """The config that has a key, as it is typed, and the key's name in it; a game has none."""
+    group, _, key = name.rpartition(".")
+    return (getattr(base, group, None) if group else base), key
+
+
+def _with(base: TrainConfig, values: dict[str, Any]) -> TrainConfig:
+    """The base with other values, checked. Raises ConfigError."""
     for name, value in values.items():
-        OmegaConf.update(cfg, name, value)
-    return check_config("train", cfg)
+        owner, key = _owner(base, name)
+        prefix = name.removesuffix(key)
+        changed = replace(owner, **{key: checked_value(type(owner), key, value, prefix)})
+        base = changed if owner is base else replace(base, **{prefix.rstrip("."): changed})
+    return base
+
+
+def _storage(optuna: Any, path: Path) -> Any:
+    """Optuna's storage in a file, whose name may have characters that an address cannot."""
+    from sqlalchemy.pool import NullPool  # type: ignore[import-not-found,unused-ignore]
+
+    connect = partial(sqlite3.connect, path)
+    settings = {"creator": connect, "poolclass": NullPool}
+    return optuna.storages.RDBStorage("sqlite://", engine_kwargs=settings)
 
 
 class Search:
@@ -152,7 +173,7 @@ class Search:
         path = sweep.directory.absolute() / STORAGE
         try:
             self.study = self.optuna.create_study(
-                storage=f"sqlite:///{path}",
+                storage=_storage(self.optuna, path),
                 study_name="sweep",
                 direction=direction,
                 load_if_exists=True,

@@ -8,34 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from hydra import compose, initialize_config_dir, main
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from rlgames.config.catalogue import conf_dir
-from rlgames.config.command_schemas import LAUNCHERS
-from rlgames.config.compose import COMPOSE_ERRORS, Composition, load_composition
-from rlgames.config.overrides import hydra_words, parse_overrides
-from rlgames.config.plugins import load_plugins
+from rlgames.config.compose import COMPOSE_ERRORS, hydra_state
+from rlgames.config.files import conf_dir
+from rlgames.config.registry import LAUNCHERS
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.sweeps.jobs import exit_with, this_process
-
-
-def load_sweep(overrides: list[str], shared: list[str]) -> list[tuple[list[str], Composition]]:
-    """The overrides of each job of a sweep of trainings, and its composition.
-
-    shared: Hydra's own overrides, which all jobs have.
-    """
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
-    words = hydra_words(load_plugins(overrides))
-    try:
-        jobs = BasicSweeper.split_arguments(parse_overrides(words), max_batch_size=None)[0]
-    except HydraException as error:
-        raise ConfigError(str(error).splitlines()[0], "intervals need hparams_search=") from None
-    return [(list(job), load_composition("train", [*shared, *job], True)) for job in jobs]
 
 
 def parse_range(word: str) -> tuple[str, dict[str, Any]]:
@@ -64,8 +46,7 @@ def check_launcher(words: list[str]) -> None:
         group, _, name = word.partition("=")
         if group == "hydra/launcher" and name not in LAUNCHERS:
             raise ConfigError(f"no launcher is called {name!r}", nearest(name, list(LAUNCHERS)))
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+    with hydra_state(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
             compose("job", words, return_hydra_config=True)
         except COMPOSE_ERRORS as error:
@@ -91,7 +72,8 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
     # Workers import from the same places as this process.
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
-        main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
+        with hydra_state():
+            main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
     finally:
         sys.argv = arguments
         os.environ.clear()

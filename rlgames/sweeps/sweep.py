@@ -19,14 +19,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from rlgames.config.catalogue import quoted
+from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError, report_error
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import LATEST
-from rlgames.runs.directory import check_regular_files, lock_directory
+from rlgames.runs.directory import DirectoryLock, check_regular_files, lock_directory
 from rlgames.runs.files import read_run
 from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
 from rlgames.sweeps import launchers
@@ -160,13 +160,12 @@ class Sweep:
         return shlex.join(["rlgames", "resume", str(self.directory), *self.launcher])
 
     @contextmanager
-    def owned(self) -> Iterator[Interrupts]:
-        """Lock the sweep for this process; signals make its jobs save and exit.
+    def owned(self, lock: DirectoryLock) -> Iterator[Interrupts]:
+        """A block in which signals make the jobs save and exit. It ends by releasing the lock.
 
-        Raises ConfigError where another process holds it or one of its jobs, and Interrupted, with
-        the command that resumes, at the end of the block after a signal.
+        Raises ConfigError where another process holds one of the jobs, and Interrupted, with the
+        command that resumes, at the end of the block after a signal.
         """
-        lock = lock_directory(self.directory)
         try:
             with Interrupts(on_first_signal=self._stop_jobs) as interrupts:
                 self._wait_for_jobs()

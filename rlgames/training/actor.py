@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rlgames.config.checks import from_plain
-from rlgames.config.plugins import load_plugins, plugins_override
+from rlgames.config.plugins import import_plugins, plugins_override
+from rlgames.config.typed import from_plain
 from rlgames.core.rng import make_generator
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.components import build_actor
@@ -89,7 +89,7 @@ class SelfPlayActor:
             os.chdir(directory)
         sys.path += [folder for folder in folders if folder not in sys.path]
         plugins = plugins_override(config["plugins"])
-        load_plugins([plugins] if plugins else [])
+        import_plugins([plugins] if plugins else [])
         cfg = from_plain(config)
         self.seed, self.engine = cfg.seed, build_actor(cfg)
         self.version = 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlgames.evaluation.evaluate import Evaluation
@@ -55,42 +55,15 @@ class CallbackList(Callback):
     def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
         self.callbacks = list(callbacks)
 
-    def on_resume(self, lines: list[dict[str, float]]) -> None:
-        for callback in self.callbacks:
-            callback.on_resume(lines)
 
-    def on_run_start(self, games: int, directory: Path) -> None:
+def _call_each(hook: str) -> Callable[..., None]:
+    def call(self: CallbackList, *args: Any, **options: Any) -> None:
         for callback in self.callbacks:
-            callback.on_run_start(games, directory)
+            getattr(callback, hook)(*args, **options)
 
-    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
-        for callback in self.callbacks:
-            callback.on_references(metric, random, optimal)
+    return call
 
-    def on_phase(self, phase: str) -> None:
-        for callback in self.callbacks:
-            callback.on_phase(phase)
 
-    def on_batch_collected(self, trajectories: Trajectories, final_states: FinalStates) -> None:
-        for callback in self.callbacks:
-            callback.on_batch_collected(trajectories, final_states)
-
-    def on_update(self, games: int, metrics: dict[str, float]) -> None:
-        for callback in self.callbacks:
-            callback.on_update(games, metrics)
-
-    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        for callback in self.callbacks:
-            callback.on_metrics(games, metrics)
-
-    def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
-        for callback in self.callbacks:
-            callback.on_evaluation_end(games, evaluation)
-
-    def on_checkpoint(self, games: int, is_best: bool) -> None:
-        for callback in self.callbacks:
-            callback.on_checkpoint(games, is_best)
-
-    def on_run_end(self, directory: Path) -> None:
-        for callback in self.callbacks:
-            callback.on_run_end(directory)
+for _hook in vars(Callback):
+    if _hook.startswith("on_"):
+        setattr(CallbackList, _hook, _call_each(_hook))

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from pathlib import Path
 
-from rlgames.config.checks import to_plain
+from rlgames.config.typed import to_plain
 from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, Tree
@@ -49,8 +49,9 @@ class Checkpointer:
 
         Raises as wait.
         """
-        lines, events = (0, 0) if self.log is None else (self.log.num_lines, self.log.num_events)
-        state = self.state.state_dict(lines, events)
+        log = self.log
+        lines, num_bytes = (0, 0) if log is None else (log.num_lines, log.num_event_bytes)
+        state = self.state.state_dict(lines, num_bytes)
         if self.log is None:
             return
         self.log.flush()  # a checkpoint never counts lines that are not on the disk

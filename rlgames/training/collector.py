@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 
-from rlgames.config.registry import load_part
-from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
 from rlgames.core.untrusted import checked_int
-from rlgames.factory.agents import build_player
-from rlgames.factory.components import build_reward
-from rlgames.games.game import Game, State
+from rlgames.games.game import State
 from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.past_selves import PastSelves
-from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Network
-from rlgames.rollouts.holdout import Split, sampled_from
+from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool, InitialStates
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.training.collector_checks import check_collector
 from rlgames.training.demonstrations import Demonstrations
-from rlgames.training.engine import Engine, LocalEngine
+from rlgames.training.engine import Engine, EngineContext, LocalEngine
 
 
 def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStates:
@@ -55,6 +46,21 @@ def restarting_from_pool(pool: GamePool, restart_fraction: float) -> InitialStat
     return start
 
 
+@dataclass(frozen=True)
+class CollectorSettings:
+    """The keys of a training that say where its games come from; see TrainConfig."""
+
+    window: int | None
+    restart_fraction: float
+    batch: int
+    demos_per_batch: int
+    clone_epochs: int
+    held_out_games: int
+    lr: float
+    seed: int
+    has_teacher: bool
+
+
 class Collector:
     """Has the games of each batch played, or samples them.
 
@@ -63,45 +69,30 @@ class Collector:
     passes over the recorded games so far. pretraining: the learner of those passes, None before
     and after. pool: games in progress, with window= only.
 
-    engine: plays whole games.
+    engine: plays whole games. context: of the learner.
     learner_plays: whether the learner plays the games_to_play itself, so that nothing is collected.
-
-    Raises ConfigError for keys that do not fit together and for records that cannot be read.
     """
 
     def __init__(
         self,
-        cfg: DictConfig,
-        game: Game[Any],
-        agent: Agent,
-        players: Sequence[Player],
+        settings: CollectorSettings,
+        context: LearnerContext,
         learner: Learner,
-        split: Split | None,
-        rng: torch.Generator,
+        engine: Engine,
+        demonstrations: Demonstrations | None,
     ) -> None:
-        check_collector(cfg, agent, learner, split)
-        self.cfg, self.game, self.agent, self.split, self.rng = cfg, game, agent, split, rng
-        self.players = list(players)
-        if cfg.get("teacher") is not None:
-            self.players[0] = build_player(cfg.teacher, cfg, game)
-            try:
-                learner.check_teacher(self.players[0])
-            except ValueError as error:
-                raise ConfigError(str(error)) from None
-        make_engine = load_part("engine", cfg.engine.name)
-        self.engine: Engine = make_engine(cfg, game, agent, self.players, split)
+        self.settings, self.context, self.engine = settings, context, engine
+        self.game, self.agent, self.split = engine.game, engine.agent, engine.split
+        self.rng, self.players = context.rng, list(engine.players)
         self.pool: GamePool | None = None
         self.pretraining: BehaviorCloning | None = None
         self.clone_epochs_done = 0
-        plays_alone = len(self.players) == 1 and not cfg.demos_per_batch
+        plays_alone = len(self.players) == 1 and not settings.demos_per_batch
         self.learner_plays = learner.learns_while_playing and plays_alone
-        self.demonstrations: Demonstrations | None = None
+        self.demonstrations = demonstrations
         self._held_out: Trajectories | None = None
-        if cfg.demonstrations:
-            path = Path(cfg.demonstrations)
-            self.demonstrations = Demonstrations.read(path, game, cfg, rng)
         clones = isinstance(learner, BehaviorCloning)
-        self.samples_records = clones and cfg.get("teacher") is None
+        self.samples_records = clones and not settings.has_teacher
         if self.samples_records and self.demonstrations:
             self.demonstrations, self._held_out = self.demonstrations.hold_out()
 
@@ -115,14 +106,14 @@ class Collector:
         """
         if self.samples_records and self.demonstrations:
             return self.demonstrations.sample(num_games)
-        if not self.cfg.window:
+        if not self.settings.window:
             return self.engine.play(num_games, games_played, rng)
-        return self.games_to_play(num_games, rng).collect(self.cfg.window)
+        return self.games_to_play(num_games, rng).collect(self.settings.window)
 
     def games_to_play(self, num_games: int, rng: torch.Generator) -> GamePool:
         """The games of the next batch of the agent alone: those in progress, with window=, else new
         ones."""
-        if not self.cfg.window:
+        if not self.settings.window:
             initial = self._initial_states()
             return GamePool(self.game, self.players, num_games, rng, initial_states=initial)
         self.pool = self.pool or self._make_pool(num_games, rng)
@@ -132,9 +123,9 @@ class Collector:
         self, trajectories: Trajectories, final_states: FinalStates
     ) -> tuple[Trajectories, FinalStates]:
         """A batch together with the recorded games that are added to every batch."""
-        if not self.cfg.demos_per_batch or self.demonstrations is None:
+        if not self.settings.demos_per_batch or self.demonstrations is None:
             return trajectories, final_states
-        recorded, recorded_final = self.demonstrations.sample(self.cfg.demos_per_batch)
+        recorded, recorded_final = self.demonstrations.sample(self.settings.demos_per_batch)
         public = replace(final_states, state=self.game.public(final_states.state))
         return trajectories.join(recorded), public.join(recorded_final)
 
@@ -142,18 +133,19 @@ class Collector:
         """Moves of the teacher that are not learned from; played at the first call, unless
         recorded."""
         if self._held_out is None:
-            rng = make_generator(self.cfg.seed, "held out", self.rng.device)
-            count = min(self.cfg.batch, self.cfg.eval_games)
+            rng = make_generator(self.settings.seed, "held out", self.rng.device)
+            count = min(self.settings.batch, self.settings.held_out_games)
             # Past selves change over time, and these games must not.
             players = [player for player in self.players if not isinstance(player, PastSelves)]
-            engine = LocalEngine(self.cfg, self.game, self.agent, players, self.split)
+            context = EngineContext(self.game, self.agent, players, self.split, count)
+            engine = LocalEngine(context)
             self._held_out = engine.play(count, 0, rng)[0].by_player(0)
         return self._held_out
 
     def pretrain(self) -> dict[str, float] | None:
         """Fit the policy to all recorded moves once. Returns the metrics, or None after
         clone_epochs passes."""
-        if self.demonstrations is None or self.clone_epochs_done >= self.cfg.clone_epochs:
+        if self.demonstrations is None or self.clone_epochs_done >= self.settings.clone_epochs:
             self.pretraining = None
             return None
         self.pretraining = self.pretraining or self._make_pretraining()
@@ -178,7 +170,7 @@ class Collector:
             self.pretraining = self._make_pretraining()
             self.pretraining.load_state_dict(state["pretraining"])
         if state["pool"] is not None:
-            num_parallel = checked_int(state["pool"]["batch"], 1, self.cfg.batch)
+            num_parallel = checked_int(state["pool"]["batch"], 1, self.settings.batch)
             self.pool = self._make_pool(num_parallel, rng)
             self.pool.load_state_dict(state["pool"])
 
@@ -192,16 +184,12 @@ class Collector:
             batch=num_parallel,
             initial_states=initial,
         )
-        if self.cfg.restart_fraction:
-            pool.initial_states = restarting_from_pool(pool, self.cfg.restart_fraction)
+        if self.settings.restart_fraction:
+            pool.initial_states = restarting_from_pool(pool, self.settings.restart_fraction)
         return pool
 
     def _initial_states(self) -> InitialStates | None:
         return None if self.split is None else sampled_from(self.split.trained_on)
 
     def _make_pretraining(self) -> BehaviorCloning:
-        policy, sampling = self.agent.policy, self.agent.sampling
-        assert isinstance(policy, Network)
-        reward = build_reward(self.cfg, self.game)
-        context = LearnerContext(self.game, policy, sampling, reward, self.rng)
-        return BehaviorCloning(context, lr=self.cfg.lr)
+        return BehaviorCloning(self.context, lr=self.settings.lr)

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 
-from rlgames.config.checks import to_plain
+from rlgames.config.options.players import PastConfig
+from rlgames.config.registry import check_installed, load_option
+from rlgames.config.schema import OptionConfig
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import arguments, to_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator
@@ -19,26 +22,32 @@ from rlgames.factory.agents import build_player, init_policy_from
 from rlgames.factory.components import (
     build_device,
     build_game,
+    build_greedy,
     build_learner,
     build_policy,
+    build_reward,
     build_sampling,
     build_self_play_search,
-    check_learner_fits,
-    check_learner_trains,
     policy_to,
 )
-from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
+from rlgames.factory.memory import (
+    check_batch_memory,
+    check_evaluation_memory,
+    check_weight_memory,
+)
 from rlgames.games.game import Game
-from rlgames.learners.learner import Learner
+from rlgames.learners.learner import Learner, LearnerContext
 from rlgames.players.past_selves import PastSelves
 from rlgames.players.player import Agent, Player
 from rlgames.policies.packed_ntuple import ON_CPU
 from rlgames.policies.policy import Policy
-from rlgames.rollouts.holdout import split_layouts
+from rlgames.rewards import Reward
+from rlgames.rollouts.holdout import Split, split_layouts
 from rlgames.runs.checkpoint import Checkpoint
-from rlgames.runs.loggers.logger import check_loggers
-from rlgames.training.collector import Collector
-from rlgames.training.engine import LocalEngine
+from rlgames.training.collector import Collector, CollectorSettings
+from rlgames.training.compatibility import Training, check_fits
+from rlgames.training.demonstrations import Demonstrations
+from rlgames.training.engine import Engine, EngineContext, LocalEngine
 from rlgames.training.evaluator import FINAL_EVAL_FACTOR, Evaluator
 
 
@@ -55,106 +64,153 @@ class Components:
     evaluator: Evaluator
 
 
-def check_components(cfg: DictConfig) -> None:
-    """Build everything once; raises ConfigError where the components do not fit together."""
+def check_components(cfg: TrainConfig) -> None:
+    """Build everything once; raises ConfigError if the components do not fit together."""
     build_components(cfg)
 
 
-def build_components(cfg: DictConfig, checkpoint: Checkpoint | None = None) -> Components:
-    """checkpoint: the one whose weights will be loaded, instead of new ones.
+def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Components:
+    """What a training is made of.
 
-    Raises ConfigError where the components do not fit together.
+    checkpoint: the one whose weights will be loaded, instead of new ones.
+    Raises ConfigError if the components do not fit together.
     """
-    check_loggers(to_plain(cfg))
-    device = build_device(cfg)
-    game = build_game(cfg).to(device)
+    for name in cfg.logger:
+        check_installed("logger", name)
+    device = build_device(cfg.device, cfg.threads)
+    game = build_game(cfg.game).to(device)
+    reward = build_reward(cfg.reward, game)
     # Whatever can be refused is refused before a large network is made, which takes long.
-    check_learner_trains(cfg)
-    check_learner_fits(cfg, game, device)
+    split = split_layouts(game, cfg.holdout, cfg.seed)
+    check_fits(Training(cfg, game, reward, split is not None))
+    check_installed("engine", cfg.engine.name)
     if device.type == "cpu":
         check_evaluation_memory("eval_games", cfg.eval_games, game, FINAL_EVAL_FACTOR)
-    split = split_layouts(game, cfg.holdout, cfg.seed)
-    evaluator = Evaluator(cfg, game, split)
-    policy = policy_to(_initial_policy(cfg, game, checkpoint), cfg.policy.name, device)
+    evaluator = build_evaluator(cfg, game, split)
+    policy = _initial_policy(cfg, game, reward, checkpoint)
     evaluator.set_policy(policy)
-    sampling = build_sampling(cfg)
-    learn_stream = distributed.rank_stream_name("learn")
-    rng = make_generator(cfg.seed, learn_stream, device)
-    learner = build_learner(cfg, game, policy, sampling, rng)
-    if distributed.world_size() > 1:
-        _check_distributed(cfg, learner)
-    announce_backend(cfg, device)
+    sampling = build_sampling(cfg.sampling)
+    rng = make_generator(cfg.seed, distributed.rank_stream_name("learn"), device)
+    check_weight_memory(cfg.policy.name, sum(buffer.numel() for buffer in policy.buffers()))
+    context = LearnerContext(game, policy, sampling, reward, rng)
+    learner = build_learner(cfg.learner, context, cfg.lr)
+    announce_backend(cfg.learner, device)
     records_log_prob = learner.needs_behavior_log_prob and not sampling.is_softmax
     agent = Agent(game, policy, sampling, records_log_prob=records_log_prob)
     players = training_players(cfg, game, agent)
-    collector = Collector(cfg, game, agent, players, learner, split, rng)
+    engine = build_engine(cfg, game, agent, _taught(cfg, game, players, learner), split)
+    collector = Collector(
+        CollectorSettings(
+            window=cfg.window,
+            restart_fraction=cfg.restart_fraction,
+            batch=cfg.batch,
+            demos_per_batch=cfg.demos_per_batch,
+            clone_epochs=cfg.clone_epochs,
+            held_out_games=cfg.eval_games,
+            lr=cfg.lr,
+            seed=cfg.seed,
+            has_teacher=cfg.teacher is not None,
+        ),
+        context,
+        learner,
+        engine,
+        _demonstrations(cfg, game, rng),
+    )
     if device.type == "cpu":
         check_batch_memory(min(cfg.batch, cfg.games), cfg.window, game)
     return Components(device, game, agent, learner, players, collector, evaluator)
 
 
-def build_actor(cfg: DictConfig) -> LocalEngine:
+def build_actor(cfg: TrainConfig) -> LocalEngine:
     """What plays the games of a training in another process than the learner's, with weights that
     are still to be loaded."""
-    device = build_device(cfg)
-    game = build_game(cfg).to(device)
-    policy = build_policy(cfg, game, make_generator(cfg.seed, "init"))
+    device = build_device(cfg.device, cfg.threads)
+    game = build_game(cfg.game).to(device)
+    policy = _new_policy(cfg, game, build_reward(cfg.reward, game))
     policy = policy_to(policy, cfg.policy.name, device)
-    agent = Agent(game, policy, build_sampling(cfg))
+    agent = Agent(game, policy, build_sampling(cfg.sampling))
     split = split_layouts(game, cfg.holdout, cfg.seed)
-    return LocalEngine(cfg, game, agent, training_players(cfg, game, agent), split)
+    players = training_players(cfg, game, agent)
+    return LocalEngine(EngineContext(game, agent, players, split, cfg.batch))
 
 
-def announce_backend(cfg: DictConfig, device: torch.device) -> None:
+def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> Evaluator:
+    """What evaluates the policies of a training. Raises ConfigError."""
+    opponent = None
+    if game.spec.seats == 2:
+        opponent = build_player(cfg.eval_opponent, game, cfg.game)
+    return Evaluator(game, opponent, split, build_greedy(cfg.sampling), cfg.best_by, cfg.seed)
+
+
+def build_engine(
+    cfg: TrainConfig, game: Game[Any], agent: Agent, players: list[Player], split: Split | None
+) -> Engine:
+    """What plays the games of a training."""
+    context = EngineContext(
+        game, agent, players, split, cfg.batch, cfg.threads, cfg.join_seconds, to_plain(cfg)
+    )
+    engine: Engine = load_option("engine", cfg.engine.name)(context, **arguments(cfg.engine))
+    return engine
+
+
+def announce_backend(learner: OptionConfig, device: torch.device) -> None:
     """Say on standard error that learner.backend=auto does not choose a kernel on this device."""
-    if cfg.learner.get("backend") == "auto" and device.type != "cpu":
+    if getattr(learner, "backend", None) == "auto" and device.type != "cpu":
         text = f"rlgames: learner.backend=auto is torch with device={device}; {ON_CPU}"
         print(printable(text), file=sys.stderr, flush=True)
 
 
-def training_players(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
+def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Player]:
     """The agent alone, which also plays itself, or the agent and its opponent; with a search
     around the agent if the learner learns from one."""
-    players = _players_without_search(cfg, game, agent)
-    if cfg.get("search"):
-        players[0] = build_self_play_search(cfg, game, agent)
+    players: list[Player] = [agent]
+    if cfg.search is not None:
+        players = [build_self_play_search(cfg.search, cfg.learner, cfg.reward, game, agent)]
+    if isinstance(cfg.opponent, PastConfig):
+        players.append(PastSelves(agent, cfg.opponent.every, cfg.opponent.keep))
+    elif cfg.opponent.name != "self":
+        players.append(build_player(cfg.opponent, game, cfg.game))
     return players
 
 
-def _players_without_search(cfg: DictConfig, game: Game[Any], agent: Agent) -> list[Player]:
-    name = cfg.opponent.name
-    if game.spec.seats == 1:
-        for key in ("opponent", "eval_opponent"):
-            if cfg[key].name != {"opponent": "self", "eval_opponent": "random"}[key]:
-                raise ConfigError(f"{game.spec.name} is played alone", f"leave {key}= out")
-        return [agent]
-    if name == "self":
-        return [agent]
-    if name == "past":
-        return [agent, PastSelves(agent, cfg.opponent.every, cfg.opponent.keep)]
-    return [agent, build_player(cfg.opponent, cfg, game)]
+def _taught(
+    cfg: TrainConfig, game: Game[Any], players: list[Player], learner: Learner
+) -> list[Player]:
+    """The players of the games to learn from: a teacher replaces the agent."""
+    if cfg.teacher is None:
+        return players
+    teacher = build_player(cfg.teacher, game, cfg.game)
+    try:
+        learner.check_teacher(teacher)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return [teacher, *players[1:]]
 
 
-def _initial_policy(cfg: DictConfig, game: Game[Any], checkpoint: Checkpoint | None) -> Policy:
-    rng = make_generator(cfg.seed, "init")
+def _demonstrations(
+    cfg: TrainConfig, game: Game[Any], rng: torch.Generator
+) -> Demonstrations | None:
+    if cfg.demonstrations is None:
+        return None
+    path, rules = Path(cfg.demonstrations), to_plain(cfg)["game"]
+    return Demonstrations.read(path, game, rules, cfg.demonstrator, rng)
+
+
+def _initial_policy(
+    cfg: TrainConfig, game: Game[Any], reward: Reward, checkpoint: Checkpoint | None
+) -> Policy:
     num_parameters = None if checkpoint is None else checkpoint.num_parameters
-    policy = build_policy(cfg, game, rng, num_parameters)
+    policy = _new_policy(cfg, game, reward, num_parameters)
     if cfg.init_from and checkpoint is None:
         init_policy_from(Path(cfg.init_from), cfg, policy)
-    return policy
+    return policy_to(policy, cfg.policy.name, game.device)
 
 
-def _check_distributed(cfg: DictConfig, learner: Learner) -> None:
-    """Raises ConfigError for what several processes cannot do together."""
-    world_size = distributed.world_size()
-    if not learner.supports_distributed or cfg.clone_epochs:
-        setting = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
-        raise ConfigError(
-            f"{setting} works in one process only, and there are {world_size}",
-            "learner=ppo works in several",
-        )
-    if cfg.batch < world_size:
-        raise ConfigError(
-            f"batch={cfg.batch} is too small for {world_size} processes",
-            f"batch={world_size} gives each a game",
-        )
+def _new_policy(
+    cfg: TrainConfig,
+    game: Game[Any],
+    reward: Reward,
+    num_parameters: int | None = None,
+) -> Policy:
+    rng = make_generator(cfg.seed, "init")
+    return build_policy(cfg.policy, cfg.learner, reward, game, rng, num_parameters)

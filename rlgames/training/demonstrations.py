@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
 
-from rlgames.config.checks import to_plain
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game
@@ -34,22 +32,27 @@ class Demonstrations:
 
     @classmethod
     def read(
-        cls, path: Path, game: Game[Any], cfg: DictConfig, rng: torch.Generator
+        cls,
+        path: Path,
+        game: Game[Any],
+        rules: dict[str, Any],
+        demonstrator: str | None,
+        rng: torch.Generator,
     ) -> Demonstrations:
-        """Read a record; with demonstrator=NAME only that player's moves.
+        """Read a record of a game with these rules; of one player if demonstrator is not None.
 
         Raises ConfigError for a file that is no record of this game or has no such player.
         """
-        record = records.read(path, game, to_plain(cfg)["game"])
+        record = records.read(path, game, rules)
         trajectories, state = record.trajectories, game.public(record.final_states.state)
-        if cfg.demonstrator is not None:
-            if cfg.demonstrator not in record.players:
+        if demonstrator is not None:
+            if demonstrator not in record.players:
                 names = [sanitized(name, 40) for name in record.players[:MAX_NAMED_PLAYERS]]
                 raise ConfigError(
-                    f"{path} holds no moves of demonstrator={cfg.demonstrator}",
-                    nearest(cfg.demonstrator, names),
+                    f"{path} holds no moves of demonstrator={demonstrator}",
+                    nearest(demonstrator, names),
                 )
-            trajectories = trajectories.by_player(record.players.index(cfg.demonstrator))
+            trajectories = trajectories.by_player(record.players.index(demonstrator))
         trajectories = replace(trajectories, player=torch.zeros_like(trajectories.player))
         final_states = FinalStates(state.to(rng.device), record.final_states.num_moves)
         every = cls(trajectories.to(rng.device), final_states, rng)

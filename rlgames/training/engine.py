@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 from torch import Tensor
 
 from rlgames.core.signals import Interrupts
@@ -25,22 +25,35 @@ def alternating_seats(num_games: int, games_played: int, device: torch.device) -
     return torch.cat([first, 1 - first], 1)
 
 
-class Engine(ABC):
-    """Plays whole games with the weights of the agent in training.
+@dataclass(frozen=True)
+class EngineContext:
+    """What every engine is built from.
 
-    cfg: of the training. players: as GamePool takes them. split: of the hidden layouts, or None.
+    Args:
+        players: as GamePool takes them.
+        split: of the hidden layouts, or None.
+        batch: games between two updates.
+        threads: CPU threads of torch in each process that plays.
+        join_seconds: how long to wait for such processes.
+        config: the plain config of the training, from which they build the same parts.
     """
 
-    def __init__(
-        self,
-        cfg: DictConfig,
-        game: Game[Any],
-        agent: Agent,
-        players: Sequence[Player],
-        split: Split | None,
-    ) -> None:
-        self.cfg, self.game, self.agent = cfg, game, agent
-        self.players, self.split = players, split
+    game: Game[Any]
+    agent: Agent
+    players: Sequence[Player]
+    split: Split | None
+    batch: int
+    threads: int = 1
+    join_seconds: float = 0.0
+    config: Mapping[str, Any] | None = None
+
+
+class Engine(ABC):
+    """Plays whole games with the weights of the agent in training."""
+
+    def __init__(self, context: EngineContext) -> None:
+        self.game, self.agent = context.game, context.agent
+        self.players, self.split = context.players, context.split
 
     def start(self, games_played: int, interrupts: Interrupts) -> None:  # noqa: B027
         """Prepare for play, once and before it. interrupts: those of the run.

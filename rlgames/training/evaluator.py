@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from omegaconf import DictConfig
-
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, direction, reason_unranked
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.factory.agents import build_player
-from rlgames.factory.components import build_greedy
 from rlgames.games.game import Game
 from rlgames.players.player import Agent, Player
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.holdout import Split
+from rlgames.sampling import Sampling
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_graph
 from rlgames.training.eval_metrics import EVAL_METRICS, EvalMetric, EvaluationResult
@@ -32,6 +29,7 @@ FINAL_EVAL_FACTOR = 4
 class Evaluator:
     """Evaluates the greedy policy, during training and at its end.
 
+    opponent: in the other seat, None in a one-player game. greedy_rule: how it picks an action.
     greedy: the policy of set_policy, played greedily.
     goal_metric: what the game is about, "turns", "score" or "points". best_by: the metric that
     selects the best checkpoint: exploitability where all positions can be listed, otherwise
@@ -40,22 +38,29 @@ class Evaluator:
 
     greedy: Agent
 
-    def __init__(self, cfg: DictConfig, game: Game[Any], split: Split | None) -> None:
-        """Raises ConfigError where best_by is not a metric that ranks agents in the game."""
-        self.cfg, self.game, self.split = cfg, game, split
-        self.opponent: Player | None = None
+    def __init__(
+        self,
+        game: Game[Any],
+        opponent: Player | None,
+        split: Split | None,
+        greedy_rule: Sampling,
+        best_by: str | None,
+        seed: int,
+    ) -> None:
+        """Raises ConfigError if best_by is not a metric that ranks agents in the game."""
+        self.game, self.opponent, self.split = game, opponent, split
+        self.greedy_rule, self.seed = greedy_rule, seed
         self.graph: Graph | None = None
-        if game.spec.seats == 2:
-            self.opponent = build_player(cfg.eval_opponent, cfg, game)
-            if game.spec.has_exact_key and not game.spec.hidden and cfg.device == "cpu":
-                self.graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
+        is_listed = game.spec.has_exact_key and not game.spec.hidden
+        if opponent is not None and is_listed and game.device.type == "cpu":
+            self.graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
         self.goal_metric = GOAL_METRICS[game.spec.goal]
-        self.best_by = cfg.best_by or ("exploitability" if self.graph else self.goal_metric)
+        self.best_by = best_by or ("exploitability" if self.graph else self.goal_metric)
         self._check_best_by()
 
     def set_policy(self, policy: Policy) -> None:
         """The policy to evaluate, which may take long to build: all else is checked before."""
-        self.greedy = Agent(self.game, policy, build_greedy(self.cfg))
+        self.greedy = Agent(self.game, policy, self.greedy_rule)
 
     def _check_best_by(self) -> None:
         """Raises ConfigError where best_by is not a metric that ranks agents in the game."""
@@ -77,8 +82,8 @@ class Evaluator:
     def evaluate(self, num_games: int, stream: str) -> EvaluationResult:
         """Play games drawn from the named stream, on the layouts of training and on those held
         out."""
-        cfg, split, greedy = self.cfg, self.split, self.greedy
-        rng = make_generator(cfg.seed, stream, cfg.device)
+        split, greedy = self.split, self.greedy
+        rng = make_generator(self.seed, stream, self.game.device)
         layouts = None if split is None else split.trained_on
         settings = EvaluationSettings(sampled_games=num_games, layouts=layouts)
         if self.opponent is not None:

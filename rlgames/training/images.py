@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from omegaconf import DictConfig
 
 from rlgames.core.rng import make_generator
 from rlgames.drawing import plots
@@ -35,28 +34,29 @@ class ImageCallback(Callback):
     """Writes histograms of every evaluation, and now and then images of a game.
 
     learns_logits: the policy's scores are logits, so that its moves have probabilities.
-    evaluated_at: after how many games a resumed run was last evaluated, otherwise 0.
+    num_games: in the whole run. evaluated_at: after how many games a resumed run was last
+    evaluated, otherwise 0.
     """
 
     def __init__(
         self,
-        cfg: DictConfig,
         evaluator: Evaluator,
         learns_logits: bool,
         log: RunLog,
+        num_games: int,
         evaluated_at: int,
     ) -> None:
-        self.cfg, self.evaluator, self.log = cfg, evaluator, log
+        self.evaluator, self.log, self.num_games = evaluator, log, num_games
         self.game, self.policy = evaluator.game, evaluator.greedy.policy
         self.learns_logits = learns_logits
-        self._last_shown = evaluated_at * NUM_SHOWN // cfg.games
+        self._last_shown = evaluated_at * NUM_SHOWN // num_games
 
     def on_evaluation_end(self, games: int, evaluation: Evaluation | None) -> None:
         if evaluation is not None:
             self._write_lengths_and_scores(games, evaluation.state)
         if isinstance(self.policy, ValueFunction) and self.game.spec.goal == "outcome":
             self._write_afterstate_values(games, self.policy)
-        part = games * NUM_SHOWN // self.cfg.games
+        part = games * NUM_SHOWN // self.num_games
         if games and part != self._last_shown:
             self._last_shown = part
             self._show_games(games)
@@ -68,7 +68,7 @@ class ImageCallback(Callback):
 
     def _write_afterstate_values(self, games: int, policy: ValueFunction) -> None:
         """The values of boards after winning and other moves, as histograms and as one image."""
-        rng = make_generator(self.cfg.seed, "draw", self.cfg.device)
+        rng = make_generator(self.evaluator.seed, "draw", self.game.device)
         groups = {
             name: values.cpu().double().numpy()
             for name, values in afterstate_values(
@@ -83,7 +83,7 @@ class ImageCallback(Callback):
     def _show_games(self, games: int) -> None:
         """A greedy game, the values of positions, and how certain the policy is of its moves."""
         evaluator, game = self.evaluator, self.game
-        rng = make_generator(self.cfg.seed, "show", self.cfg.device)
+        rng = make_generator(self.evaluator.seed, "show", self.game.device)
         if self.learns_logits:
             certainty = certainty_by_move(game, self.policy, rng).cpu().double().numpy()
             title = f"distance to certainty by move, after {games:,} games"

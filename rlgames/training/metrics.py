@@ -50,7 +50,7 @@ class MetricAccumulator:
         self._reset()
 
     def _reset(self) -> None:
-        self._start = self._phases_start = self._timed_until = time.perf_counter()
+        self._start = self._timed_until = time.perf_counter()
         self._seconds_by_phase = dict.fromkeys(PHASES, 0.0)
         self._sums: dict[str, float] = {}
         self._weights: dict[str, float] = {}
@@ -106,12 +106,10 @@ class MetricAccumulator:
                 raise ValueError(f"there is no metric {sanitized(name, 40)} of such a value")
         seconds = checked_float(state["seconds"], 0, MAX_SECONDS)
         self._start = time.perf_counter() - seconds
-        if "phases" in state:  # otherwise an earlier version timed them, in its own process only
-            phases = dict(state["phases"])
-            self._phases_start = self._start
-            self._seconds_by_phase = {
-                name: checked_float(phases[name], 0, MAX_SECONDS) for name in PHASES
-            }
+        phases = dict(state["phases"])
+        self._seconds_by_phase = {
+            name: checked_float(phases[name], 0, MAX_SECONDS) for name in PHASES
+        }
         self._sums, self._weights = sums, weights
         self._num_games = checked_int(state["num_games"], 0)
         self._num_moves = checked_int(state["num_moves"], 0)
@@ -120,11 +118,11 @@ class MetricAccumulator:
         """The means as train/..., speed and fractions of the time as time/...; then start over."""
         self._add_time()
         now = self._timed_until
-        seconds, timed_seconds = now - self._start, now - self._phases_start
+        seconds = now - self._start
         metrics = {f"train/{name}": sum_ / self._weights[name] for name, sum_ in self._sums.items()}
         metrics["time/games_per_s"] = self._num_games / seconds
         metrics["time/moves_per_s"] = self._num_moves / seconds
         for phase, phase_seconds in self._seconds_by_phase.items():
-            metrics[f"time/{phase}"] = phase_seconds / timed_seconds
+            metrics[f"time/{phase}"] = phase_seconds / seconds
         self._reset()
         return metrics

@@ -14,8 +14,7 @@ class Progress:
     logged_at, evaluated_at, saved_at, kept_at: games played at the last line of the log, the last
     evaluation, the last checkpoint (-1: none yet) and the last checkpoint that is kept. best: the
     best evaluation so far, as Evaluator.better compares it. has_converged: more training would
-    change nothing. seconds: wall-clock time of earlier processes. num_moves: made so far; None
-    after games of an earlier version, which did not count them.
+    change nothing. seconds: wall-clock time of earlier processes. num_moves: made so far.
     """
 
     games_played: int = 0
@@ -27,7 +26,7 @@ class Progress:
     best: list[float] | None = None
     has_converged: bool = False
     seconds: float = 0.0
-    num_moves: int | None = 0
+    num_moves: int = 0
 
     def check(self, games: int) -> None:
         """Raises ValueError or TypeError for values that are impossible after this many games."""
@@ -37,8 +36,7 @@ class Progress:
         for last_games in (self.logged_at, self.evaluated_at, self.kept_at):
             checked_int(last_games, 0, games)
         checked_float(self.seconds)
-        if self.num_moves is not None:
-            checked_int(self.num_moves, 0)
+        checked_int(self.num_moves, 0)
         if self.best is not None and (
             len(self.best) != 2 or not all(type(value) in (int, float) for value in self.best)
         ):

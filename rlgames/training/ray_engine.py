@@ -12,24 +12,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from omegaconf import DictConfig
 
-from rlgames.config.checks import to_plain
 from rlgames.core.distributed import Wait, accepts_connections
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
-from rlgames.games.game import Game
-from rlgames.players.player import Agent, Player
-from rlgames.rollouts.holdout import Split
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.training.actor import Games, SelfPlayActor, Weights, join_games, send_compactly
-from rlgames.training.engine import Engine
+from rlgames.training.engine import Engine, EngineContext
 from rlgames.training.ray_library import ray
 
 TASKS_PER_ACTOR = 2
@@ -53,15 +48,16 @@ class RayEngine(Engine):
 
     def __init__(
         self,
-        cfg: DictConfig,
-        game: Game[Any],
-        agent: Agent,
-        players: Sequence[Player],
-        split: Split | None,
+        context: EngineContext,
+        *,
+        actors: int,
+        address: str | None,
+        games_per_task: int | None,
     ) -> None:
-        super().__init__(cfg, game, agent, players, split)
-        self.num_actors = int(cfg.engine.actors)
-        self.games_per_task = cfg.engine.games_per_task or -(-cfg.batch // self.num_actors)
+        super().__init__(context)
+        self.num_actors, self.address, self.threads = actors, address, context.threads
+        self.join_seconds, self.config = context.join_seconds, context.config or {}
+        self.games_per_task = games_per_task or -(-context.batch // actors)
         self._actors: list[Any] = []
         self._tasks: dict[Any, int] = {}  # by what Ray will return: the number of the actor
         self._free: list[int] = []  # actors, once for each task that they could take
@@ -78,18 +74,18 @@ class RayEngine(Engine):
         Raises ConnectionError where that takes longer than join_seconds.
         """
         self._interrupts, self._games_before = interrupts, games_played
-        wait = Wait(self.cfg.join_seconds)
+        wait = Wait(self.join_seconds)
         self._connect(wait)
         with interrupts.shielded():
             send_compactly()
             remote: Any = ray.remote(SelfPlayActor)
             make_actor = remote.options(
-                num_cpus=self.cfg.threads,
+                num_cpus=self.threads,
                 max_restarts=MAX_RESTARTS,
                 max_task_retries=-1,
                 scheduling_strategy="SPREAD",
             )
-            config = to_plain(self.cfg) | {"device": "cpu"}
+            config = {**self.config, "device": "cpu"}
             directory = os.getcwd()
             folders = [path or directory for path in sys.path]
             for number in range(self.num_actors):
@@ -145,7 +141,7 @@ class RayEngine(Engine):
         """Start Ray here or join a cluster, unless this process is connected already."""
         if ray.is_initialized():
             return
-        address = self.cfg.engine.address
+        address = self.address
         _check_address(address)
         while address and ":" in address and not _is_listening(address):
             wait.sleep(f"Ray at {sanitized(address)}", says_so=True)
@@ -153,7 +149,7 @@ class RayEngine(Engine):
             with self._interrupts.shielded(), _own_sigterm():
                 self._is_ray_ours = True
                 try:
-                    _init_ray(address, self.num_actors * self.cfg.threads)
+                    _init_ray(address, self.num_actors * self.threads)
                 except Exception as error:
                     # Of its own timeout of 30 s, short for a busy machine, Ray raises no subclass.
                     if type(error) is Exception and wait.remaining > 0:
@@ -215,13 +211,13 @@ class RayEngine(Engine):
 
     def _resources(self) -> str:
         """What the cluster that was joined has for an actor, in words."""
-        if not self.cfg.engine.address:
+        if not self.address:
             return ""
         with self._interrupts.shielded():
             untyped: Any = ray
             total = untyped.cluster_resources().get("CPU", 0)
             free = untyped.available_resources().get("CPU", 0)
-        return f", which takes {self.cfg.threads} of {total:g} CPUs, {free:g} of them free"
+        return f", which takes {self.threads} of {total:g} CPUs, {free:g} of them free"
 
 
 def _init_ray(address: str | None, num_cpus: int) -> None:

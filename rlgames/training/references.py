@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from omegaconf import DictConfig
-
-from rlgames.config.registry import REGISTRY
 from rlgames.core.rng import make_generator
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate, random_play_mean
 from rlgames.games.game import Game
@@ -27,6 +24,7 @@ NUM_QUICK_GAMES = 500
 class References:
     """What random and optimal play reach in the metric of the game; None: not known (yet).
 
+    is_quick: the opponent moves at once.
     optimal: on the layouts that are played, those of training where others are held out.
     held_out_optimal: on those held out. random needs no such distinction, because random shots take
     the same time on every layout: the order of the cells is random, and each layout has as many
@@ -34,9 +32,15 @@ class References:
     """
 
     def __init__(
-        self, cfg: DictConfig, game: Game[Any], opponent: Player | None, split: Split | None
+        self,
+        game: Game[Any],
+        opponent: Player | None,
+        is_quick: bool,
+        split: Split | None,
+        seed: int,
     ) -> None:
-        self.cfg, self.game, self.opponent, self.split = cfg, game, opponent, split
+        self.game, self.opponent, self.is_quick = game, opponent, is_quick
+        self.split, self.seed = split, seed
         self.random: float | None = None
         self.optimal: float | None = None
         self.held_out_optimal: float | None = None
@@ -52,11 +56,8 @@ class References:
         if opponent is None:
             if game.spec.goal == "turns":
                 self.random = game.expected_random_turns()
-        elif (
-            REGISTRY["player"][self.cfg.eval_opponent.name].is_quick
-            and game.spec.max_plies <= MAX_QUICK_PLIES
-        ):
-            rng = make_generator(self.cfg.seed, "random", self.cfg.device)
+        elif self.is_quick and game.spec.max_plies <= MAX_QUICK_PLIES:
+            rng = make_generator(self.seed, "random", game.device)
             settings = EvaluationSettings(games=NUM_QUICK_GAMES)
             self.random = evaluate(game, Random(game), settings, rng, opponent).points
 

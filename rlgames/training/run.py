@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
 from rlgames.config import plugins
-from rlgames.config.checks import sanitize_errors, to_plain, to_yaml
-from rlgames.config.hydra_job import HydraJob
+from rlgames.config.registry import REGISTRY
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.devices import choose_device
-from rlgames.core.errors import ConfigError
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
-from rlgames.core.untrusted import sanitized
 from rlgames.games.game import Game
 from rlgames.runs.checkpoint import LATEST, Checkpoint, restore_weights
-from rlgames.runs.directory import (
-    DirectoryLock,
-    check_new_run,
-    make_run_directory,
-    make_sibling,
-    remove_new_directories,
-)
+from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
 from rlgames.runs.files import read_metrics
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
 from rlgames.runs.run_log import RunLog
@@ -63,15 +56,15 @@ class TrainingResult:
 
 
 def train(
-    cfg: DictConfig,
+    cfg: TrainConfig,
     callback: Callback | None = None,
-    hydra: HydraJob | None = None,
+    files: Mapping[str, str] | None = None,
     exist_ok: bool = False,
 ) -> TrainingResult | None:
-    """Train by a checked config, from the first game to the last.
+    """Train by a config, from the first game to the last.
 
-    hydra: Hydra's side of the run, None for a run without one. exist_ok: where the directory of
-    out= holds a file that the run would overwrite, a number is added to its name.
+    files: further files of the run, each FOLDER/NAME, with their texts. exist_ok: if the directory
+    of out= holds a file that the run would overwrite, a number is added to its name.
     Of several processes started by torchrun, the first one writes and returns the result.
 
     Raises ConfigError before anything is written where the components do not fit together;
@@ -79,41 +72,23 @@ def train(
     then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT,
     SIGTERM and SIGHUP.
     """
-    cfg.device = choose_device(cfg.device)
+    cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with (
-        contextlib.ExitStack() as stack,
         Interrupts() as interrupts,
         distributed.process_group(cfg.device, cfg.join_seconds),
     ):
-        if hydra is not None:
-            stack.enter_context(hydra.environment())
         components = build_components(cfg)
-        log = _open_log(cfg, interrupts, hydra, exist_ok) if distributed.rank() == 0 else None
-        if hydra is not None and log is not None:
-            stack.enter_context(_applied(hydra, log))
-        return Run(TrainingState(cfg, components), log, interrupts, callback).run()
-
-
-@contextlib.contextmanager
-def _applied(hydra: HydraJob, log: RunLog) -> Iterator[None]:
-    """A block with Hydra's settings of the run's process. Raises ConfigError, and closes the run,
-    for those that cannot be."""
-    if hydra.changes_directory and distributed.world_size() > 1:
-        log.close()
-        raise ConfigError("hydra.job.chdir=true needs a single process", "omit it with torchrun")
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(hydra.applied(log.directory))
-        except BaseException:
-            log.close()
-            raise
-        log.logger.propagate = hydra.is_logged
-        yield
+        state = TrainingState(cfg, components)
+        log = None
+        if distributed.rank() == 0:
+            log = _open_log(cfg, interrupts, files, exist_ok)
+            state.cfg = _located(cfg, log.directory)  # the config of checkpoints
+        return Run(state, log, interrupts, callback).run()
 
 
 def resume(
     directory: Path,
-    cfg: DictConfig,
+    cfg: TrainConfig,
     checkpoint: Checkpoint,
     lock: DirectoryLock | None = None,
     callback: Callback | None = None,
@@ -123,25 +98,27 @@ def resume(
 
     On the CPU the results are bit-equal to those of a run that never stopped.
     """
-    cfg.device = choose_device(cfg.device)
+    cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with (
         contextlib.ExitStack() as stack,
         Interrupts() as interrupts,
         distributed.process_group(cfg.device, cfg.join_seconds),
     ):
-        stack.callback(lock.release if lock else lambda: None)
+        if distributed.rank() == 0:
+            lock = lock or lock_directory(directory)
+            stack.callback(lock.release)
         with sanitize_errors():
             components = build_components(cfg, checkpoint)
         state, log = TrainingState(cfg, components), None
         state.load(checkpoint)
-        if distributed.rank() == 0:
+        if lock is not None:
             resumed_at = ResumePoint(
                 games=state.progress.games_played,
                 num_lines=state.num_log_lines,
-                num_events=state.num_events,
+                num_event_bytes=state.num_event_bytes,
                 is_changed=to_plain(cfg) != checkpoint.config,
             )
-            log = RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at, lock)
+            log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
             if callback is not None:
                 callback.on_resume(read_metrics(directory / "metrics.jsonl"))
         return Run(state, log, interrupts, callback).run()
@@ -169,11 +146,17 @@ class Run:
                 components.learner.learns_logits,
                 state.progress.evaluated_at,
             )
-            images = ImageCallback(self.cfg, evaluator, learns_logits, log, evaluated_at)
+            images = ImageCallback(evaluator, learns_logits, log, self.cfg.games, evaluated_at)
             callbacks = [LogCallback(log, evaluator.best_by), images]
             callbacks += [] if callback is None else [callback]
         self.callbacks = CallbackList(callbacks)
-        self.references = References(self.cfg, components.game, evaluator.opponent, evaluator.split)
+        self.references = References(
+            components.game,
+            evaluator.opponent,
+            REGISTRY["player"][self.cfg.eval_opponent.name].is_quick,
+            evaluator.split,
+            self.cfg.seed,
+        )
         self.checkpointer = Checkpointer(state, log)
         self.loop = TrainingLoop(
             state, self.references, self.checkpointer, self.callbacks, interrupts
@@ -298,27 +281,14 @@ class Run:
 
 
 def _open_log(
-    cfg: DictConfig, interrupts: Interrupts, hydra: HydraJob | None, exist_ok: bool
+    cfg: TrainConfig, interrupts: Interrupts, files: Mapping[str, str] | None, exist_ok: bool
 ) -> RunLog:
-    def open_log(directory: Path) -> RunLog:
-        if hydra is not None and hydra.changes_directory:
-            directory = directory.absolute()
-        files = {} if hydra is None else hydra.files(directory)
-        return RunLog(directory, to_plain(cfg), to_yaml(cfg), interrupts, files=files)
+    check = partial(check_new_run, folders={name.partition("/")[0] for name in files or ()})
+    with claim_directory(cfg.out, Path("outputs") / cfg.game.name, check, exist_ok) as lock:
+        cfg = _located(cfg, lock.directory)
+        return RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, files=files)
 
-    try:
-        if cfg.out and exist_ok:
-            cfg.out = str(make_sibling(Path(cfg.out), check_new_run))
-        if cfg.out:
-            return open_log(Path(cfg.out))
-        directory = make_run_directory(Path("outputs") / cfg.game.name)
-        try:
-            return open_log(directory)
-        except BaseException:
-            remove_new_directories([directory])
-            raise
-    except OSError as error:
-        path = sanitized(error.filename or cfg.out or "outputs")
-        raise ConfigError(
-            f"{path} cannot be written: {error.strerror}", "name another out="
-        ) from None
+
+def _located(cfg: TrainConfig, directory: Path) -> TrainConfig:
+    """The config with the directory that out= got, which may have a number."""
+    return dataclasses.replace(cfg, out=str(directory)) if cfg.out else cfg

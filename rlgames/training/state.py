@@ -7,8 +7,8 @@ import warnings
 from dataclasses import asdict
 
 import torch
-from omegaconf import DictConfig
 
+from rlgames.config.training import TrainConfig
 from rlgames.core import distributed
 from rlgames.core.rng import make_generator, restore_generator
 from rlgames.core.untrusted import checked_int, sanitized
@@ -35,17 +35,16 @@ class TrainingState:
 
     Playing changes generators, the collector and players in the middle of a batch. They are stored
     as they were after the last batch that was learned from, so that an interrupted batch is played
-    again. num_log_lines, num_events: lines of the log, and events of TensorBoard, that belong to a
-    restored checkpoint; None events: an earlier version did not count them.
+    again. num_log_lines, num_event_bytes: lines of the log, and bytes of TensorBoard's files, that
+    belong to a restored checkpoint.
     """
 
-    def __init__(self, cfg: DictConfig, components: Components) -> None:
+    def __init__(self, cfg: TrainConfig, components: Components) -> None:
         self.cfg, self.components = cfg, components
         self.progress, self.metrics = Progress(), MetricAccumulator()
         play_stream = distributed.rank_stream_name("play")
         self.rng = make_generator(cfg.seed, play_stream, components.device)
-        self.num_log_lines = 0
-        self.num_events: int | None = None
+        self.num_log_lines = self.num_event_bytes = 0
         self._started_at = time.perf_counter()
         self.take_snapshot()
 
@@ -71,9 +70,11 @@ class TrainingState:
 
     def totals(self) -> dict[str, float]:
         """What the run has taken so far, for each line of the log."""
-        progress = self.progress
-        totals = {"time/seconds": self.seconds, "time/updates": progress.num_updates}
-        return totals | ({} if progress.num_moves is None else {"time/moves": progress.num_moves})
+        return {
+            "time/seconds": self.seconds,
+            "time/updates": self.progress.num_updates,
+            "time/moves": self.progress.num_moves,
+        }
 
     def take_snapshot(self) -> None:
         """Note what playing changes."""
@@ -99,20 +100,19 @@ class TrainingState:
         num_games, num_moves, num_stopping = distributed.all_reduce_sum(counts).tolist()
         self.metrics.count(num_games, num_moves)
         self.progress.games_played += num_games
-        if self.progress.num_moves is not None:
-            self.progress.num_moves += num_moves
+        self.progress.num_moves += num_moves
         self.progress.num_updates += 1
         self.take_snapshot()
         return bool(num_stopping)
 
-    def state_dict(self, num_log_lines: int, num_events: int) -> Tree:
+    def state_dict(self, num_log_lines: int, num_event_bytes: int) -> Tree:
         """The state as a tree; in the first process that of all processes."""
         own = {"learner": self.components.learner.state_dict(), **self._snapshot}
         processes = distributed.gather(own) or []
         return {
             "progress": asdict(self.progress) | {"seconds": self.seconds},
             "num_log_lines": num_log_lines,
-            "num_events": num_events,
+            "num_event_bytes": num_event_bytes,
             "metrics": self.metrics.state_dict(),
             "processes": {str(rank): process for rank, process in enumerate(processes)},
         }
@@ -135,12 +135,11 @@ class TrainingState:
 
     def _load_state_dict(self, state: Tree) -> None:
         components, processes = self.components, state["processes"]
-        self.progress = Progress(**{"num_moves": None, **state["progress"]})
+        self.progress = Progress(**state["progress"])
         self.num_log_lines = checked_int(state["num_log_lines"], 0)
-        if "num_events" in state:
-            self.num_events = checked_int(state["num_events"], 0)
-            if self.progress.saved_at < 0:  # stopped before all references were written
-                self.num_events = 0
+        self.num_event_bytes = checked_int(state["num_event_bytes"], 0)
+        if self.progress.saved_at < 0:  # stopped before all references were written
+            self.num_event_bytes = 0
         self.metrics.load_state_dict(state["metrics"])
         own = processes.get(str(distributed.rank()))  # None if there were fewer processes
         shared = own or processes["0"]

@@ -13,7 +13,10 @@ import time
 import pytest
 
 from rlgames.cli.completion import SCRIPTS, candidates, split
-from rlgames.config import catalogue
+from rlgames.config.files import OptionFiles
+from rlgames.config.keys import option_keys
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import Group
 
 BREAKS = " \t\n\"'@><=;|&(:"
 """What breaks words in bash where nobody has changed it."""
@@ -107,11 +110,10 @@ def test_runs_are_completed(folder):
 
 
 def test_every_key_is_offered_once_it_is_begun():
-    for option in catalogue.options("learner"):
-        keys = [key.name for key in catalogue.keys_of("learner", option)]
-        assert completed(f"rlgames train learner={option} learner.") == sorted(
-            f"{key}=" for key in keys
-        )
+    for option in REGISTRY["learner"]:
+        keys = option_keys("learner", Group("learner", None, ""), option, OptionFiles())
+        found = completed(f"rlgames train learner={option} learner.")
+        assert found == sorted(f"{key.name}=" for key in keys)
 
 
 def test_bash_has_what_stands_before_a_break_already(folder):

@@ -1,32 +1,30 @@
 """Help tells every command, group, option and key; what it tells is what the files say."""
 
-import importlib.util
 import json
 import re
 import shlex
-from dataclasses import fields
-from pathlib import Path
 
 import pytest
-import yaml
 from helpers import check_refused
 
 from rlgames.cli.help import command_help, overview
+from rlgames.cli.table import COMMANDS
 from rlgames.commands import listing
-from rlgames.config import catalogue, command_schemas, registry
-from rlgames.config.catalogue import conf_dir
-from rlgames.config.checks import to_plain
-from rlgames.config.command_schemas import COMMANDS
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.keys import chosen_options, group_keys, option_keys, schema_keys
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import Group, as_typed, groups_of, key_fields, names_of
+from rlgames.config.training import EnvConfig, TrainConfig
+from rlgames.config.typed import to_plain
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.salvo_duel import SalvoDuel
 from rlgames.solvers.optimum import find_optimum, solver_reach
 
-ROOT = Path(__file__).parents[2]
-EVERY = [(group, option) for group in registry.REGISTRY for option in catalogue.options(group)]
-
+FILES = OptionFiles()
+EVERY = [(folder, option) for folder in REGISTRY for option in FILES.names(folder)]
 TYPED = [name for name, command in COMMANDS.items() if command.config is not None]
 
 
@@ -56,7 +54,7 @@ def test_the_overview_has_a_line_for_each_command_with_what_it_does_and_an_examp
 def test_the_examples_are_what_can_be_typed(command):
     words = shlex.split(COMMANDS[command].example)
     assert words[:2] == ["rlgames", command]
-    load_config(command, words[2:])
+    load_config(COMMANDS[command].config, words[2:])
 
 
 def test_every_command_and_its_printer_can_be_loaded():
@@ -68,61 +66,31 @@ def test_every_command_and_its_printer_can_be_loaded():
 def test_every_help_line_of_a_command_has_at_most_ten_words():
     for command in COMMANDS.values():
         assert len(command.help.split()) <= 10
-    for config in command_schemas.CONFIGS.values():
-        texts = [item.metadata["help"] for item in fields(config.schema)]
-        for text in (*texts, *(group.help for group in config.groups)):
+    for schema in [*(COMMANDS[name].config for name in TYPED), EnvConfig]:
+        texts = [item.metadata["help"] for item in key_fields(schema).values()]
+        for text in (*texts, *(group.help for group in groups_of(schema).values())):
             assert text
-            assert all(len(part.split()) <= 10 for part in text.split("; "))
+            assert all(len(part.split()) <= 10 for part in text.split("; ")), text
 
 
-@pytest.mark.parametrize("path", sorted(conf_dir().rglob("*.yaml")), ids=lambda p: p.stem)
-def test_every_key_of_a_file_is_explained(path):
-    node = yaml.safe_load(path.read_text(encoding="utf-8"))
-    told = catalogue.comments(path)
-    group = path.parent.name
-    if group == "experiment":  # its keys are those of the options that it chooses
-        now = catalogue.chosen_options("train", [f"experiment={path.stem}"])
-        keys = [key for option in now.items() for key in catalogue.keys_of(*option)]
-        keys += [*catalogue.group_keys("train"), *catalogue.keys_of_command("train")]
-        about = {key.name: key.description for key in keys}
-        assert all(about[name] for name in catalogue.experiment_overrides(path.stem))
-        assert catalogue.description(group, path.stem)
-        return
-    groups = [
-        re.split("[@/ ]", name)[-1]
-        for item in node.get("defaults", [])
-        if isinstance(item, dict)
-        for name in item
-        if not name.startswith("override")
-    ]
-    names = [name for name in node if name not in ("defaults", "name", group)]
-    for base in node.get("defaults", []):
-        if isinstance(base, str) and base != "_self_":  # explained where it is declared
-            told = catalogue.comments(path.with_name(f"{base}.yaml")) | told
-    assert all(told.get(name) for name in [*names, *groups])
-    assert group == "conf" or catalogue.description(group, path.stem)
-
-
-def test_a_comment_belongs_to_the_key_before_or_below_it(tmp_path):
-    (tmp_path / "own.yaml").write_text(
-        "# @package _global_\n# the whole file\nboard: 3\nline: 2  # behind\n\n"
-        "# above,\n# in two lines\ncells: ['a # b', c]\ninner:\n  deep: 1 # too\nname: own\n"
-    )
-    assert catalogue.comments(tmp_path / "own.yaml") == {
-        "line": "behind",
-        "cells": "above, in two lines",
-        "deep": "too",
-    }
+@pytest.mark.parametrize("name", FILES.names("experiment"))
+def test_an_experiment_says_what_it_is_and_sets_known_keys(name):
+    assert FILES.help("experiment", name)
+    chosen = chosen_options(TrainConfig, [], FILES, name)
+    keys = [*group_keys(TrainConfig, FILES), *schema_keys(TrainConfig)]
+    groups = groups_of(TrainConfig)
+    for group in {*chosen} - {"experiment"}:
+        keys += option_keys(group, groups[group], chosen[group], FILES)
+    assert {*FILES.preset(name).settings} <= {key.name for key in keys if key.help}
 
 
 @pytest.mark.parametrize("command", TYPED)
 def test_help_shows_every_group_and_key_of_a_command(command):
     record = COMMANDS[command]
     text = command_help(record, [])
-    more = (config for config in (record.launch, record.sweep) if config is not None)
-    names = record.config.key_names.union(*(config.key_names for config in more))
-    groups = {group.name for group in catalogue.groups_of(command)}
-    assert groups <= names | {"experiment"}
+    more = [schema for schema in (record.launch, record.sweep) if schema is not None]
+    names = {name for schema in (record.config, *more) for name in names_of(schema)}
+    groups = {name for schema in (record.config, *more) for name in groups_of(schema)}
     for name in groups:
         assert explained(text, name)[1]
     for name in names - groups:
@@ -136,16 +104,12 @@ def test_help_shows_every_group_and_key_of_a_command(command):
 def test_help_shows_every_key_of_an_option(group, option):
     typed = "opponent" if group == "player" else group
     text = command_help(COMMANDS["train"], [f"{typed}={option}"])
-    assert text.startswith(f"{typed}={option}: {catalogue.description(group, option)}")
-    values = catalogue.option_values(group, option)
-    for item in fields(registry.REGISTRY[group][option].schema):
-        if item.name != "name":
-            prefix = f"{typed}.{option}" if group in registry.LIST_GROUPS else typed
-            key = item.name if group == "game" else f"{prefix}.{item.name}"
-            default, told = explained(text, key)
-            assert default == catalogue.as_typed(values[item.name])
-            assert all(str(choice) in told for choice in item.metadata.get("of", ()))
-            assert len(told.split()) > 2
+    assert text.startswith(f"{typed}={option}: {FILES.help(group, option)}")
+    for key in option_keys(typed, Group(group, None, "", is_list=group == "logger"), option, FILES):
+        default, told = explained(text, key.name)
+        assert default == key.default
+        assert all(choice in told for choice in key.choices)
+        assert len(told.split()) > 2
 
 
 @pytest.mark.parametrize("command", ["eval", "play", "watch", "show"])
@@ -182,7 +146,7 @@ def test_the_help_of_training_fits_on_two_screens():
         (["--verison"], "did you mean --version?"),
         (["train", "--multi"], "did you mean --multirun?"),
         (["train", "board4=3"], "did you mean board?"),
-        (["train", "--game", "salvo"], "write game=value"),
+        (["train", "--game", "salvo"], "use game=VALUE"),
         (["train", "game=salvo", "ships=4,2"], "write a list as ships=[4,2]"),
     ],
 )
@@ -208,7 +172,7 @@ def test_words_beside_help_select_what_it_explains(typed):
 
 def test_listings_have_a_line_for_each(typed, capfd):
     games = json.loads(typed("games", "format=json").stdout)["games"]
-    assert [game["name"] for game in games] == catalogue.options("game")
+    assert [game["name"] for game in games] == FILES.names("game")
     of = {game["name"]: game for game in games}
     assert (of["connect4"]["seats"], of["connect4"]["solve"]) == (2, "yes")
     assert (of["salvo"]["seats"], of["salvo"]["solve"]) == (1, "yes")
@@ -217,7 +181,7 @@ def test_listings_have_a_line_for_each(typed, capfd):
     listing.print_listing({"games": games})
     assert len(capfd.readouterr().out.splitlines()) == len(games) + 1
     presets = json.loads(typed("experiments", "format=json").stdout)["experiments"]
-    assert [preset["name"] for preset in presets] == catalogue.options("experiment")
+    assert [preset["name"] for preset in presets] == FILES.names("experiment")
     lines = typed("experiments").stdout.splitlines()
     for preset, line in zip(presets, lines[1:], strict=True):
         assert line.split()[:4] == [preset[name] for name in ("name", "game", "learner", "policy")]
@@ -245,18 +209,18 @@ def test_what_is_said_to_be_solvable_is_solved_and_nothing_else(game, told):
 
 @pytest.mark.parametrize("name", ["ramesh_case5", "fleet_salvo", "dedieu_amar_adp_cloning"])
 def test_an_experiment_is_listed_with_its_settings(name):
-    cfg = load_config("train", [f"experiment={name}"])
-    now = catalogue.chosen_options("train", [f"experiment={name}"])
+    cfg = load_config(TrainConfig, [f"experiment={name}"])
+    now = chosen_options(TrainConfig, [], FILES, name)
     assert now["experiment"] == name
-    for group in command_schemas.TRAIN.group_names:
-        if group in registry.LIST_GROUPS:
-            assert catalogue.option_names(now[group]) == [*cfg[group]]
+    for group, node in groups_of(TrainConfig).items():
+        if node.is_list:
+            assert now[group].strip("[]").split(",") == [*getattr(cfg, group)]
         else:
-            assert now.get(group) == (cfg[group].name if cfg.get(group) else None)
-    for key, value in catalogue.experiment_overrides(name).items():
+            assert now.get(group) == getattr(getattr(cfg, group), "name", None)
+    for key, value in FILES.preset(name).settings.items():
         if "." in key:
             group, inner = key.split(".")
-            assert catalogue.as_typed(to_plain(cfg)[group][inner]) == value or "e" in value
+            assert as_typed(to_plain(cfg)[group][inner]) == value or "e" in value
 
 
 def test_registered_parts_are_explained_and_listed(own_parts, typed):
@@ -266,9 +230,7 @@ def test_registered_parts_are_explained_and_listed(own_parts, typed):
     shown = typed("train", "--help", "game=strip", "policy=little", *own_parts).stdout
     assert explained(shown, "cells") == ("5", "how long the strip is a whole number, 2 to 20")
     assert explained(shown, "colour") == ("grey", "grey, gold")
-    assert explained(shown, "policy.layers")[1].startswith("how small ")
-    own = catalogue.comments(conf_dir() / "policy" / "mlp.yaml")["activation"]
-    assert explained(shown, "policy.activation")[1].startswith(own)
+    assert explained(shown, "policy.layers")[0] == "[8]"
     games = json.loads(typed("games", "format=json", *own_parts).stdout)["games"]
     strip = next(game for game in games if game["name"] == "strip")
     assert (strip["seats"], strip["board"]) == (2, "cells=5")
@@ -281,10 +243,3 @@ def test_registered_parts_are_explained_and_listed(own_parts, typed):
         "policy": "little",
         "about": "soon over",
     }
-
-
-def test_the_page_of_all_keys_is_as_the_script_makes_it():
-    place = importlib.util.spec_from_file_location("configs", ROOT / "scripts" / "configs.py")
-    configs = importlib.util.module_from_spec(place)
-    place.loader.exec_module(configs)
-    assert configs.PAGE.read_text(encoding="utf-8") == configs.page(), "run scripts/configs.py"

@@ -6,7 +6,9 @@ import pytest
 from helpers import SMALL_TRAINING, check_refused
 
 import rlgames as package
+from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 
 
@@ -27,12 +29,12 @@ def run(outputs, tmp_path):
 
 
 def test_numbers_with_an_exponent_are_whole_numbers(typed):
-    cfg = load_config("train", ["games=1e5", "policy.layers=[1e1]"])
+    cfg = load_config(TrainConfig, ["games=1e5", "policy.layers=[1e1]"])
     assert (cfg.games, type(cfg.games), cfg.policy.layers) == (100_000, int, [10])
-    assert load_config("eval", ["games=1e3", "player=random", "game=salvo"]).games == 1000
+    assert load_config(EvalConfig, ["games=1e3", "player=random", "game=salvo"]).games == 1000
     for word in ("games=1.5e0", "games=1e400"):
         with pytest.raises(ConfigError, match="whole number"):
-            load_config("train", [word])
+            load_config(TrainConfig, [word])
 
 
 def test_latest_names_the_newest_run(run, typed):
@@ -63,7 +65,7 @@ def test_another_game_is_blamed_not_its_keys(run, typed):
 
 def test_a_run_behind_a_key_is_named_with_what_to_type(run, typed):
     check_refused(typed("eval", "opponent=random", run), "the run comes first",
-            f"write rlgames eval {run} opponent=random")  # fmt: skip
+            f"use rlgames eval {run} opponent=random")  # fmt: skip
     check_refused(typed("eval", run, "latest"), "takes one run, and latest is another")
 
 

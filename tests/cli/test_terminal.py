@@ -13,7 +13,7 @@ from processes import Terminal
 
 import rlgames as package
 from rlgames.cli import display
-from rlgames.config.command import Command
+from rlgames.cli.table import Command
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 
@@ -234,7 +234,7 @@ def test_a_quick_look_replaces_no_evaluation(typed, tmp_path):
 def test_a_seat_means_nothing_where_one_plays_alone(typed):
     done = typed("play", "game=2048", "seat=2")
     assert done.returncode == 2
-    assert "played alone" in done.stderr
+    assert "one-player game" in done.stderr
 
 
 EVIL = "\x1b[31mred\x07[bold]x\u202e:smile:\n2"

@@ -10,6 +10,7 @@ from rlgames.cli import display
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.commands.show import show_command
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.training.evaluator import Evaluator
@@ -71,7 +72,7 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
     calls = evaluations(monkeypatch)
     first_is_best = lambda self, metrics, best: [0.0, 0.0] if best is None else None  # noqa: E731
     monkeypatch.setattr(Evaluator, "better", first_is_best)
-    result = train(load_config("train", [*SMALL, "eval_every=100", f"out={tmp_path}/run"]))
+    result = train(load_config(TrainConfig, [*SMALL, "eval_every=100", f"out={tmp_path}/run"]))
     facts = json.loads((tmp_path / "run/run.json").read_text())
     assert facts["best_games"] == 100
     assert facts["exact"]
@@ -94,7 +95,7 @@ def test_a_run_reports_its_best_and_its_final_network(tmp_path, monkeypatch, cap
 
 def test_a_final_network_that_is_the_best_is_evaluated_once(tmp_path, monkeypatch, capsys):
     calls = evaluations(monkeypatch)
-    result = train(load_config("train", [*SMALL, "eval_every=400", f"out={tmp_path}/run"]))
+    result = train(load_config(TrainConfig, [*SMALL, "eval_every=400", f"out={tmp_path}/run"]))
     facts = json.loads((tmp_path / "run/run.json").read_text())
     assert [stream for stream, _ in calls] == ["eval", "final"]
     assert facts["best_games"] == 400

@@ -12,13 +12,13 @@ from processes import Forked
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.config.catalogue import options, quoted
-from rlgames.config.checks import from_plain, to_plain
-from rlgames.config.command_schemas import TRAIN
 from rlgames.config.compose import load_config
-from rlgames.config.registry import LIST_GROUPS
+from rlgames.config.files import OptionFiles
+from rlgames.config.keys import command_groups
+from rlgames.config.training import TrainConfig
+from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
-from rlgames.runs.shipped import shipped_agent
+from rlgames.runs.names import shipped_agent
 from rlgames.sweeps import jobs
 
 SMALL = [
@@ -220,10 +220,10 @@ FITTING = {
 def every_file():
     """For every option of every group the words that it needs; two that need each other once."""
     found: dict[Any, Any] = {}
-    for group in TRAIN.group_names:
-        if group in LIST_GROUPS or group == "engine":  # test_loggers.py, test_ray_engine.py
+    for group, about in command_groups(TrainConfig).items():
+        if about.is_list or about.folder in ("player", "engine"):  # of other tests
             continue
-        for option in options(group):
+        for option in OptionFiles().names(about.folder):
             words = [f"{group}={option}", *FITTING.get(f"{group}={option}", [])]
             if option not in (
                 "alphabeta",
@@ -249,14 +249,14 @@ def test_every_file_of_every_group_trains(words, device, tmp_path):
     "name",
     [
         name
-        if name in options("game")  # what a game is trained by where nothing is named
+        if name in OptionFiles().names("game")  # what a game is trained by where nothing is named
         else pytest.param(name, marks=pytest.mark.slow)
-        for name in options("experiment")
+        for name in OptionFiles().names("experiment")
     ],
 )
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_experiment_runs_two_updates(name, device, tmp_path):
-    cfg = load_config("train", [f"experiment={name}"])
+    cfg = load_config(TrainConfig, [f"experiment={name}"])
     if device != "cpu" and cfg.policy.name == "ntuple_logits":
         pytest.skip("its learners are kernels, which run on the CPU")
     batch = min(cfg.batch, 16)
@@ -268,7 +268,7 @@ def test_every_experiment_runs_two_updates(name, device, tmp_path):
         words += ["policy.num_cell_values=6"]  # small tables
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games
-    words += ["learner.updates_per_batch=2"] if "updates_per_batch" in cfg.learner else []
+    words += ["learner.updates_per_batch=2"] if hasattr(cfg.learner, "updates_per_batch") else []
     run = package.train([*words, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
 
@@ -491,11 +491,3 @@ def test_a_trace_changes_no_figures(rlgames):
     plain, traced = (rlgames(*words, *more).stdout for more in ([], ["trace=1"]))
     score = next(line for line in plain.splitlines() if "│ random  " in line)
     assert score in traced
-
-
-def test_a_checkpoint_of_an_older_version_gets_the_keys_it_did_not_have():
-    cfg = to_plain(load_config("train", ["experiment=2048_mlp"]))
-    del cfg["policy"]["bias"], cfg["learner"]["gae_lambda"]
-    found = from_plain(cfg)
-    assert found.policy.bias is True
-    assert found.learner.gae_lambda == 1.0

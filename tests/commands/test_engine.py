@@ -11,7 +11,7 @@ from processes import Process
 from rlgames import __version__
 from rlgames.cli.engine import MAX_LINE_BYTES
 from rlgames.commands.engine import Engine
-from rlgames.config import catalogue
+from rlgames.config.files import OptionFiles
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Player, Random
 
@@ -203,7 +203,7 @@ def test_a_hidden_fleet_stays_hidden_and_no_answer_is_taken_back():
     assert asked.answer("final_score") == "= 3\n\n"
 
 
-@pytest.mark.parametrize("name", catalogue.options("game"))
+@pytest.mark.parametrize("name", OptionFiles().names("game"))
 def test_every_game_is_played_and_set_up_as_text(name, typed):
     """By the names of its moves and by its boards alone, to the score that the rules give."""
     game = make_small_game(name)

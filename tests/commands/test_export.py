@@ -90,7 +90,7 @@ def test_nothing_but_onnx_files_is_overwritten(typed, small):
     before = checkpoint.read_bytes()
     done = typed("export", str(small), f"out={checkpoint}")
     assert done.returncode == 2
-    assert "is no ONNX file" in done.stderr
+    assert "is not an ONNX file" in done.stderr
     assert checkpoint.read_bytes() == before
 
 

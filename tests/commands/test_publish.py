@@ -17,13 +17,13 @@ from safetensors.torch import save_file
 import rlgames as package
 from rlgames.commands.model_card import Agent, _code, figure_rows, model_card
 from rlgames.commands.publish import publish_command
-from rlgames.config.checks import from_plain
+from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.runs.shipped import shipped_agent
+from rlgames.runs.names import shipped_agent
 
 pytest.importorskip("matplotlib")
 
@@ -33,7 +33,7 @@ BRIEF = ["games=50", "solve_seconds=0"]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     directory = tmp_path_factory.mktemp("runs") / "run"
-    words = ["eval_every=10", "solve_seconds=0", "logger=[csv,tensorboard]"]
+    words = ["eval_every=10", "solve_seconds=0"]
     return package.train([*SMALL_TRAINING, *words, f"out={directory}"])
 
 

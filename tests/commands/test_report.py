@@ -18,7 +18,7 @@ from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rlgames as package
-from rlgames.cli import report_follow
+from rlgames.cli import report as report_printer
 from rlgames.commands.report import report_command
 from rlgames.core.intervals import student_t
 from rlgames.runs.files import flatten, read_metrics
@@ -296,8 +296,8 @@ def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
 
 
 def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypatch):
-    monkeypatch.setattr(report_follow, "REFRESH_SECONDS", 0.01)
-    monkeypatch.setattr(report_follow, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(report_printer, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(report_printer, "IDLE_SECONDS", 0.05)
     run = write(tmp_path / "runs/a", "running", facts={"host": "other"})
     seen = []
 

@@ -1,6 +1,7 @@
 """Every combination of options that validates trains; every other one is refused in one line."""
 
 import contextlib
+import dataclasses
 import itertools
 import math
 from functools import cache
@@ -8,15 +9,13 @@ from typing import Any
 
 import pytest
 from helpers import check_message, rng
-from omegaconf import DictConfig, OmegaConf
 
-from rlgames.config.catalogue import option_values
-from rlgames.config.checks import check_config, to_plain
 from rlgames.config.compose import load_config
-from rlgames.config.registry import REGISTRY, schema_of
-from rlgames.config.schema import defaults
+from rlgames.config.registry import REGISTRY
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game, check_learner_fits, check_learner_trains
+from rlgames.factory.components import build_game, build_reward, check_policy_fits
+from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.components import build_components
 
 GROUPS = ("game", "learner", "policy", "reward", "sampling", "search")
@@ -46,48 +45,54 @@ MIN_COMBINATIONS = 950
 
 
 @cache
-def base(game: str) -> dict[str, Any]:
-    return to_plain(load_config("train", [f"game={game}", *TINY_RULES[game], *TRAINING]))
+def base(game: str) -> TrainConfig:
+    return load_config(TrainConfig, [f"game={game}", *TINY_RULES[game], *TRAINING])
 
 
 @cache
-def option(group: str, name: str) -> dict[str, Any]:
-    """The values of an option, with small sizes."""
-    values = defaults(schema_of(group, name)) | option_values(group, name)
-    return values | {key: value for key, value in TINY_VALUES.items() if key in values}
+def option(group: str, name: str) -> Any:
+    """An option with small sizes."""
+    config = REGISTRY[group][name].schema()
+    sizes = {key: value for key, value in TINY_VALUES.items() if hasattr(config, key)}
+    return dataclasses.replace(config, **sizes)
 
 
-def config(combination: Combination) -> DictConfig:
-    """A training's config, checked as one that was typed."""
+def config(combination: Combination) -> TrainConfig:
     game, *names = combination
     groups = dict(zip(GROUPS[1:], names, strict=True))
     nodes = {group: option(group, name) for group, name in groups.items() if name != "none"}
-    if groups["learner"] == "behavior_cloning":
+    if groups["learner"] in ("behavior_cloning", "dagger"):
         nodes["teacher"] = option("player", "random")
-    return check_config("train", OmegaConf.create(base(game) | nodes))
+    return dataclasses.replace(base(game), **nodes)
 
 
 @cache
 def candidates() -> list[Combination]:
     """The combinations that pass the checks of what fits together; building their components may
     still refuse them."""
-    learners: dict[str, list[str]] = {name: [] for name in REGISTRY["learner"]}
-    for learner, policy in itertools.product(learners, REGISTRY["policy"]):
-        cfg = OmegaConf.create({"learner": {"name": learner}, "policy": {"name": policy}})
-        with contextlib.suppress(ConfigError):
-            check_learner_trains(cfg)
-            learners[learner].append(policy)
     passed: list[Combination] = []
-    for name in REGISTRY["game"]:
-        game = build_game(OmegaConf.create(base(name)))
-        rest = [REGISTRY["reward"], REGISTRY["sampling"], ("none", *REGISTRY["search"])]
-        for learner, *others in itertools.product(learners, *rest):
-            nodes = dict(zip(("learner", *GROUPS[3:]), (learner, *others), strict=True))
-            cfg = OmegaConf.create({g: option(g, n) for g, n in nodes.items() if n != "none"})
-            with contextlib.suppress(ConfigError):
-                check_learner_fits(cfg, game, rng().device)
-                passed += [(name, learner, policy, *others) for policy in learners[learner]]
+    pairs = list(filter(is_trained, itertools.product(REGISTRY["learner"], REGISTRY["policy"])))
+    searches = ("none", *REGISTRY["search"])
+    for name, reward_name in itertools.product(REGISTRY["game"], REGISTRY["reward"]):
+        game = build_game(base(name).game)
+        with contextlib.suppress(ConfigError):
+            reward = build_reward(option("reward", reward_name), game)
+            for (learner, policy), *others in itertools.product(
+                pairs, REGISTRY["sampling"], searches
+            ):
+                combination = (name, learner, policy, reward_name, *others)
+                with contextlib.suppress(ConfigError):
+                    check_fits(Training(config(combination), game, reward, False))
+                    passed.append(combination)
     return passed
+
+
+def is_trained(pair: tuple[str, str]) -> bool:
+    learner, policy = pair
+    with contextlib.suppress(ConfigError):
+        check_policy_fits(policy, learner)
+        return True
+    return False
 
 
 def trains(combination: Combination) -> bool:

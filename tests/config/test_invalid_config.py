@@ -1,19 +1,22 @@
 """Configs that cannot be: refused in one line, before anything starts; odd paths work."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from helpers import SMALL_TRAINING, check_refused
+from helpers import SMALL_TRAINING, check_refused, make_learner, make_policy
 from markers import one_in
 
 import rlgames as package
 from rlgames.cli import main
 from rlgames.config.compose import load_config
-from rlgames.config.registry import load_part
+from rlgames.config.registry import load_option
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import arguments
 from rlgames.factory import components, memory
 from rlgames.factory.memory import count_parameters, free_memory
 from rlgames.games.k_in_a_row import KInARow
@@ -27,7 +30,7 @@ from rlgames.games.k_in_a_row import KInARow
             (["sed=2"], ["'sed'", "did you mean seed?"]),
             (["gam=connect4"], ["'gam'", "did you mean game?"]),
             (["game=conect4"], ["'conect4'", "did you mean connect4?"]),
-            (["learner.minibatch=2"], ["did you mean learner.minibatches?"]),
+            (["learner.minibatch=2"], ["learner.minibatch is a key of learner=dqn"]),
             (["learner.minibatches=0"], ["at least 1"]),
             (["learner.minibatches=1.5"], ["a whole number"]),
             (["batch=1.5e0"], ["a whole number"]),
@@ -111,26 +114,55 @@ def test_the_weights_of_a_network_are_counted_without_making_it():
         ["game=2048", "policy=mlp"],
         ["game=tictactoe", "policy=conv"],
         ["game=2048", "policy=staged"],
+        ["game=2048", "policy=embedding"],
+        ["game=salvo", "shots=1", "policy=belief_propagation"],
+        ["game=tictactoe", "policy=axial", "policy.init=truncated_normal"],
     ):
-        cfg = load_config("train", words)
-        game = components.build_game(cfg)
-        made = components.build_policy(cfg, game, torch.Generator())
-        settings = components.arguments(cfg.policy)
+        cfg = load_config(TrainConfig, words)
+        game = components.build_game(cfg.game)
+        made = make_policy(cfg, game)
+        settings = arguments(cfg.policy)
         settings.pop("canonical", None)
-        network = load_part("policy", cfg.policy.name)
+        network = load_option("policy", cfg.policy.name)
         make = partial(network, game, value=True, rng=torch.Generator(), **settings)
         counted = count_parameters(make)
         assert counted == sum(weight.numel() for weight in made.parameters()), words
 
 
-def test_a_control_groups_limit_counts(monkeypatch):
-    texts = {"/proc/meminfo": "MemAvailable: 1000 kB\n"}
-    texts |= {"/sys/fs/cgroup/memory.max": "700000\n", "/sys/fs/cgroup/memory.current": "200000\n"}
-    monkeypatch.setattr(Path, "read_text", lambda path: texts[str(path)])
-    monkeypatch.setattr(Path, "exists", lambda path: str(path) in texts)
+GROUP = "/sys/fs/cgroup"
+LIMITS = {
+    "version 2": ("0::/", f"{GROUP}/memory.max", f"{GROUP}/memory.current"),
+    "version 2, a parent's": ("0::/a/b", f"{GROUP}/a/memory.max", f"{GROUP}/a/memory.current"),
+    "version 1": (
+        "9:name=systemd:/\n4:cpu,memory:/job",
+        f"{GROUP}/memory/job/memory.limit_in_bytes",
+        f"{GROUP}/memory/job/memory.usage_in_bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("version", LIMITS)
+def test_a_control_groups_limit_counts(version, monkeypatch):
+    groups, limit, usage = LIMITS[version]
+    texts = {"/proc/meminfo": "MemAvailable: 1000 kB\n", "/proc/self/cgroup": groups + "\n"}
+    texts |= {limit: "700000\n", usage: "200000\n"}
+
+    def read_text(path):
+        if str(path) not in texts:
+            raise FileNotFoundError
+        return texts[str(path)]
+
+    monkeypatch.setattr(Path, "read_text", read_text)
     assert free_memory() == 500_000
-    texts["/sys/fs/cgroup/memory.max"] = "max\n"
+    texts[limit] = "max\n"
     assert free_memory() == 1_024_000
+
+
+@pytest.mark.parametrize("flag", ["-v", "-d"])
+def test_ulimit_counts(flag):
+    code = "from rlgames.factory.memory import free_memory; print(free_memory())"
+    command = f"ulimit {flag} {8 << 20}; exec {sys.executable} -c '{code}'"
+    assert int(subprocess.check_output(["bash", "-c", command])) < 8 << 30
 
 
 @pytest.mark.parametrize(
@@ -144,12 +176,9 @@ def test_minibatches_need_not_divide_a_batch(words, tmp_path):
 
 @pytest.mark.parametrize(("moves", "parts"), [(10, 4), (3, 7), (1, 1), (12, 4), (5, 100_000)])
 def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
-    cfg = load_config("train", ["game=tictactoe", f"learner.minibatches={parts}"])
-    game = KInARow(3, 3, 3, False, "tictactoe")
-    rng = torch.Generator().manual_seed(0)
-    policy, sampling = components.build_policy(cfg, game, rng), components.build_sampling(cfg)
-    learner: Any = components.build_learner(cfg, game, policy, sampling, rng)
-    epochs = cfg.learner.epochs
+    words = ["game=tictactoe", f"learner.minibatches={parts}", "learner.epochs=4"]
+    _, learner = make_learner(KInARow(3, 3, 3, False, "tictactoe"), *words)
+    epochs = 4
     every = torch.arange(moves)
     found = [every[part] for part in learner._minibatch_rows(moves, torch.device("cpu"))]
     assert torch.cat(found).bincount(minlength=moves).tolist() == [epochs] * moves
@@ -196,13 +225,6 @@ def test_names_that_are_too_long_are_refused_in_one_line(command, typed):
     done = typed(*words)
     assert done.returncode in (2, 3)
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_a_sweep_takes_players_by_name_only(typed, tmp_path):
-    (tmp_path / "first").mkdir()
-    done = typed("train", "-m", "game=connect4", "opponent=random,first", "out=sweep")
-    check_refused(done, "first is a run", "opponent=first")
-    assert not (tmp_path / "sweep").exists()
 
 
 def test_an_unforeseen_error_is_one_line_unless_more_is_asked_for(typed, monkeypatch):

@@ -3,7 +3,8 @@
 import resource
 import time
 from collections.abc import Iterator
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,14 +13,14 @@ from markers import one_in
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rlgames.cli.words import quote_text
-from rlgames.config.catalogue import kind_of
-from rlgames.config.checks import to_plain, typed_values
-from rlgames.config.command_schemas import COMMANDS, CONFIGS
+from rlgames.cli.table import COMMANDS
 from rlgames.config.compose import load_config
-from rlgames.config.overrides import hydra_words, parse_overrides
+from rlgames.config.files import OptionFiles
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import defaults
+from rlgames.config.schema import groups_of, key_fields
+from rlgames.config.training import EnvConfig, LaunchConfig, TrainConfig
+from rlgames.config.typed import checked_value, to_plain
+from rlgames.config.words import Grammar, parse
 from rlgames.core.errors import ConfigError
 from rlgames.factory import memory
 
@@ -63,21 +64,15 @@ class Key:
         name = self.item.name
         return name if self.prefix in ("", "game") else f"{self.prefix}.{name}"
 
-    @property
-    def kind(self) -> str:
-        return kind_of(self.schema, self.item.name)
-
 
 def every_key() -> list[Key]:
     """The keys of all commands, and of all options of all groups; inherited ones once."""
-    keys = [
-        Key(config.schema, "", item)
-        for config in CONFIGS.values()
-        for item in fields(config.schema)
-    ]
-    for group, parts in REGISTRY.items():
-        for part in parts.values():
-            keys += [Key(part.schema, group, item) for item in fields(part.schema)]
+    schemas = [each.config for each in COMMANDS.values() if each.config]
+    schemas += [LaunchConfig, EnvConfig]
+    keys = [Key(schema, "", item) for schema in schemas for item in key_fields(schema).values()]
+    for group, options in REGISTRY.items():
+        for option in options.values():
+            keys += [Key(option.schema, group, item) for item in key_fields(option.schema).values()]
     different: dict[Any, Key] = {}
     for key in keys:
         metadata = (str(key.item.type), *map(str, key.item.metadata.values()))
@@ -88,20 +83,27 @@ def every_key() -> list[Key]:
 EVERY_CASE = [(key, value) for key in every_key() for value in ODD_VALUES]
 
 
+@cache
+def grammar(schema: type) -> Grammar:
+    return Grammar(schema, OptionFiles())
+
+
 def arrived(key: Key, value: str) -> Any:
     """What a config holds after key=value was typed; raises ConfigError for what is refused.
 
     As load_config, without composing all other keys: that takes Hydra half a second.
     """
-    (override,) = parse_overrides(hydra_words([quote_text(f"{key.typed}={value}")]))
+    schema = TrainConfig if key.prefix else key.schema
+    override = parse(grammar(schema).for_parser(f"{key.typed}={value}"))
     if override.is_sweep_override():
         raise ConfigError(f"{key.typed} names several values")
-    node = OmegaConf.create(defaults(key.schema))
     try:
-        OmegaConf.update(node, key.item.name, override.value(), merge=True)
-    except OmegaConfBaseException:  # which Hydra reports as an error of its own
+        node = OmegaConf.create({"value": override.value()})
+        plain = OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException:  # which is reported as an error of its own
         raise ConfigError(f"{key.typed} cannot be merged") from None
-    return typed_values(key.schema, node, key.prefix, [key.item.name])[key.item.name]
+    assert isinstance(plain, dict)
+    return checked_value(key.schema, key.item.name, plain["value"])
 
 
 def means(result: Any, key: Key, value: str) -> bool:
@@ -188,14 +190,14 @@ def test_every_odd_value_of_every_key_is_refused_or_arrives_as_typed():
 )
 def test_what_cannot_be_is_refused_whole(word):
     with pytest.raises(ConfigError) as raised:
-        load_config("train", ["game=tictactoe", quote_text(word)])
+        load_config(TrainConfig, ["game=tictactoe", word])
     check_message(raised.value)
 
 
 def whole_configs() -> Iterator[Any]:
     """A deterministic sample of cases of keys that a training has, with the options they need."""
     for number, (key, value) in enumerate(EVERY_CASE):
-        if key.prefix == "" and key.schema is not CONFIGS["train"].schema:
+        if key.prefix == "" and key.schema is not TrainConfig:
             continue
         if key.prefix in ("hparams_search", "player") or number % 97:
             continue
@@ -209,7 +211,7 @@ def whole_configs() -> Iterator[Any]:
 def test_whole_configs_hold_what_was_typed(option, key, value):
     words = [f"{key.prefix}={option}"] if option else []
     try:
-        config = load_config("train", [*words, quote_text(f"{key.typed}={value}")])
+        config = load_config(TrainConfig, [*words, f"{key.typed}={value}"])
     except ConfigError as error:
         check_message(error)
         return
@@ -251,15 +253,13 @@ def test_what_is_huge_is_refused_at_once_and_takes_no_memory(line, typed, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_refuses_a_missing_value_in_one_line(command, rlgames, tmp_path):
-    config = COMMANDS[command].config
-    if config is None or COMMANDS[command].runs == "required":
+    schema = COMMANDS[command].config
+    if schema is None or COMMANDS[command].runs == "required":
         pytest.skip("it reads its config after that of a run")
-    for item in fields(config.schema):
-        if item.name == "plugins":
-            continue
+    for name in {*key_fields(schema)} - {"plugins"}:
         words = ["random", "exact"] if command == "arena" else []
-        words += ["game=tictactoe"] if "game" in config.key_names else []
-        done = rlgames(command, *words, f"{item.name}=???")
+        words += ["game=tictactoe"] if "game" in groups_of(schema) else []
+        done = rlgames(command, *words, f"{name}=???")
         assert done.returncode == 2, done.stderr
         assert len(done.stderr.splitlines()) == 1
         assert list(tmp_path.iterdir()) == []

@@ -1,56 +1,70 @@
 """Names of other libraries: each leads to a key or an option that there is, in one line."""
 
+import re
+
 import pytest
 from helpers import check_refused
 
-from rlgames.config import catalogue
-from rlgames.config.command_schemas import COMMANDS
-from rlgames.config.registry import group_of
-from rlgames.config.synonyms import KEY_SYNONYMS, OPTION_SYNONYMS, key_synonyms, options_with
+from rlgames.cli.table import COMMANDS
+from rlgames.config import suggestions
+from rlgames.config.files import OptionFiles
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import key_fields, names_of
 
 
 def test_every_synonym_leads_to_a_key_or_an_option():
-    top = {name for command in COMMANDS.values() if command.config for name in
-           command.config.key_names}  # fmt: skip
-    for key in {synonym.key for synonyms in KEY_SYNONYMS.values() for synonym in synonyms}:
-        assert options_with(key) if "." in key else key in top
-    for group, names in OPTION_SYNONYMS.items():
-        assert {*names.values()} <= {*catalogue.options(group_of(group))}
-        assert not {*names} & {*catalogue.options(group)}
+    top = {name for each in COMMANDS.values() if each.config for name in names_of(each.config)}
+    for line in suggestions._lines(suggestions.KEY_SYNONYMS):
+        key = re.match(r"[\w.]+", line)[0]
+        group, _, name = key.rpartition(".")
+        schemas = [option.schema for option in REGISTRY.get(group, {}).values()]
+        assert key in top or any(name in key_fields(schema) for schema in schemas), line
+    for line in suggestions._lines(suggestions.OPTION_SYNONYMS):
+        option, _, names = line.partition(": ")
+        folder, _, name = option.partition("=")
+        known = OptionFiles().names(folder)
+        assert name in known, line
+        assert not {*names.split()} & {*known} - {"alphabeta"}
 
 
 @pytest.mark.parametrize("name", ["gamma", "discount_factor", "Gamma", "learner.gamma"])
 def test_case_underscores_and_groups_do_not_matter(name):
-    assert [(each.key, each.note) for each in key_synonyms(name)] == [("reward.discount", "")]
+    assert suggestions.unknown_key(name, ["reward.discount"]).hint == "use reward.discount="
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["gamma=0.9"], "no key is called 'gamma' here; write reward.discount="),
-        (["episodes=1000"], "no key is called 'episodes' here; write games=\n"),
-        (["total_timesteps=1000"], "write games=; it counts games, not moves"),
-        (["iterations=1000"], "write games=; it counts games, not batches"),
-        (["n_steps=8"], "write window="),
+        (["gamma=0.9"], "no key is called 'gamma' here; use reward.discount="),
+        (["episodes=1000"], "no key is called 'episodes' here; use games=\n"),
+        (["total_timesteps=1000"], "use games=; it counts games, not moves"),
+        (["iterations=1000"], "use games=; it counts games, not batches"),
+        (["n_steps=8"], "use window="),
         (["batch_size=64"], "learner.minibatch or learner.minibatches divides them"),
-        (["minibatch_size=64"], "write learner.minibatches=; it is the number of minibatches"),
-        (["learner=dqn", "minibatch_size=64"], "here; write learner.minibatch=\n"),
-        (["learner=td_lambda", "lambda=0.5"], "write learner.td_lambda="),
-        (["lambda=0.5"], "write learner.gae_lambda="),
+        (["minibatch_size=64"], "use learner.minibatches=; it is the number of minibatches"),
+        (["learner=dqn", "minibatch_size=64"], "here; use learner.minibatch=\n"),
+        (["learner=td_lambda", "lambda=0.5"], "use learner.td_lambda="),
+        (["lambda=0.5"], "use learner.gae_lambda="),
         (["search=mcts", "dirichlet_alpha=1"], "it is alpha times the number of legal actions"),
         (["resume_from=run"], "rlgames resume RUN resumes a run"),
-        (["entropy_coef=0.1"], "write learner.entropy_coef="),
-        (["learner.ent_coef=0.1"], "write learner.entropy_coef="),
-        (["learner=dqn", "ent_coef=1"], "is a key of learner=reinforce or ppo"),
-        (["buffer_size=5"], "learner.buffer_size is a key of learner=dqn or alphazero"),
-        (["algo=ppo"], "write learner="),
-        (["env=connect4"], "write game="),
-        (["learner=PPO"], "write learner=ppo"),
-        (["learner=appo"], "write learner=ppo"),
-        (["game=tic_tac_toe"], "write game=tictactoe"),
-        (["opponent=minimax"], "write opponent=exact"),
-        (["sampling=greedy"], "write sampling=argmax"),
-        (["--help", "gamma"], "write reward.discount="),
+        (["entropy_coef=0.1"], "use learner.entropy_coef="),
+        (["learner.ent_coef=0.1"], "use learner.entropy_coef="),
+        (
+            ["learner=dqn", "ent_coef=1"],
+            "is a key of learner=reinforce or learner=ppo",
+        ),
+        (["buffer_size=5"], "learner.buffer_size is a key of learner=dqn or learner=alphazero"),
+        (["algo=ppo"], "use learner="),
+        (["env=connect4"], "use game="),
+        (["learner=PPO"], "use learner=ppo"),
+        (["learner=appo"], "use learner=ppo"),
+        (["game=tic_tac_toe"], "use game=tictactoe"),
+        (
+            ["game=tictactoe", "opponent=minimax"],
+            "no run there; use exact",
+        ),
+        (["sampling=greedy"], "use sampling=argmax"),
+        (["--help", "gamma"], "use reward.discount="),
     ],
 )
 def test_the_names_of_other_libraries_are_answered_with_those_here(words, hint, typed):

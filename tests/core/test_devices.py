@@ -6,13 +6,15 @@ from helpers import make_agent, make_game, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core import devices
 from rlgames.core.devices import choose_device, find_device
 from rlgames.core.distributed import process_group
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_policy, check_learner_fits, policy_to
+from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
+from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.components import announce_backend
 
 MPS = torch.device("mps")
@@ -42,9 +44,9 @@ def test_a_named_device_is_taken_as_it_is(capsys):
         ("cuda:99", "device=cuda:99 is not here; use device="),
         ("mps:7", "device=mps:7 is not here; use device="),
         ("cuda:x", "device=cuda:x is not here; use device="),
-        ("gpu", "device=gpu is no device; did you mean cpu"),
-        ("meta", "device=meta is no device; available: auto, cpu, cuda, mps"),
-        ("", "device= is no device"),
+        ("gpu", "device=gpu is not a device; use device=cuda"),
+        ("meta", "device=meta is not a device; available: auto, cpu, cuda, mps"),
+        ("", "device= is not a device"),
     ],
 )
 def test_a_device_that_is_not_there_is_refused(name, message):
@@ -67,28 +69,31 @@ def test_a_run_and_an_evaluation_say_what_auto_is(typed, tmp_path):
 
 
 def test_what_needs_float64_is_refused_on_a_device_without_it():
-    cfg = load_config("train", ["game=2048", "policy=embedding", "experiment=null"])
+    cfg = load_config(TrainConfig, ["game=2048", "policy=embedding", "experiment=null"])
     game = make_game("game=2048")
-    policy = build_policy(cfg, game, rng())
+    reward = build_reward(cfg.reward, game)
+    policy = build_policy(cfg.policy, cfg.learner, reward, game, rng())
     with pytest.raises(ConfigError, match="policy=embedding computes with float64, which device="):
         policy_to(policy, "embedding", MPS)
     words = ["game=2048", "learner=adp", "policy=linear", "sampling=argmax", "experiment=null"]
-    cfg = load_config("train", [*words, "reward=score"])
-    check_learner_fits(cfg, game, torch.device("cpu"))
+    cfg = load_config(TrainConfig, [*words, "reward=score"])
+    training = Training(cfg, game, build_reward(cfg.reward, game), False)
+    check_fits(training)
+    game.device = MPS
     with pytest.raises(ConfigError, match="learner=adp computes with float64, which device=mps"):
-        check_learner_fits(cfg, game, MPS)
+        check_fits(training)
 
 
 def test_learning_without_kernels_is_announced(capsys):
     words = ["game=2048", "policy=ntuple", "learner=td", "reward=score", "sampling=argmax"]
-    cfg = load_config("train", ["experiment=null", *words])
-    announce_backend(cfg, torch.device("cpu"))
+    cfg = load_config(TrainConfig, ["experiment=null", *words])
+    announce_backend(cfg.learner, torch.device("cpu"))
     assert capsys.readouterr().err == ""
-    announce_backend(cfg, torch.device("cuda"))
+    announce_backend(cfg.learner, torch.device("cuda"))
     expected = "learner.backend=auto is torch with device=cuda; kernels run on the CPU, with device"
     assert capsys.readouterr().err == f"rlgames: {expected}=cpu\n"
-    cfg.learner.backend = "torch"
-    announce_backend(cfg, torch.device("cuda"))
+    cfg = load_config(TrainConfig, ["experiment=null", *words, "learner.backend=torch"])
+    announce_backend(cfg.learner, torch.device("cuda"))
     assert capsys.readouterr().err == ""
 
 

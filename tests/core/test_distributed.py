@@ -17,7 +17,8 @@ from markers import one_in, quick
 from processes import Process, final_state, has_ended, metrics_without_times, same
 
 from rlgames.config.compose import load_config
-from rlgames.config.registry import REGISTRY, load_part
+from rlgames.config.registry import REGISTRY, load_option
+from rlgames.config.training import TrainConfig
 from rlgames.core import distributed
 from rlgames.learners.learner import Learner
 from rlgames.learners.reinforce import BASELINES
@@ -93,7 +94,7 @@ LEARNERS = {
 
 @pytest.mark.parametrize("learner", quick(LEARNERS, "ppo"))
 def test_weights_are_the_same_in_all_after_every_update(learner, tmp_path):
-    prepare = saving_weights(tmp_path, load_part("learner", learner))
+    prepare = saving_weights(tmp_path, load_option("learner", learner))
     words = ["train", *WORDS, f"learner={learner}", *LEARNERS[learner], "out=run"]
     both(tmp_path, *words, prepare=prepare)
     assert len(list(tmp_path.glob("0-*.pt"))) == 20
@@ -123,7 +124,7 @@ def test_equals_one_process_on_the_same_games(learner, tmp_path):
     words = [*WORDS, *learner, "learner.optimizer=sgd", "lr=0.1"]
 
     def taught(games):
-        parts = build_components(load_config("train", words))
+        parts = build_components(load_config(TrainConfig, words))
         rng = torch.Generator().manual_seed(1)
         moves, results = collect_games(parts.game, [parts.agent], 10, rng)
         chosen = torch.tensor(games)
@@ -150,7 +151,7 @@ def test_resumes_exactly(tmp_path):
     both(tmp_path, *words, "out=whole")
 
     def prepare(rank):
-        update, count = load_part("learner", "ppo").update, 0
+        update, count = load_option("learner", "ppo").update, 0
 
         def stopped(self, *args):
             nonlocal count
@@ -159,7 +160,7 @@ def test_resumes_exactly(tmp_path):
                 signal.raise_signal(signal.SIGTERM)
             return update(self, *args)
 
-        load_part("learner", "ppo").update = stopped
+        load_option("learner", "ppo").update = stopped
 
     ends = Ranks(tmp_path, *words, "out=parted", prepare=prepare).wait()
     assert [code for code, _ in ends] == [143, 143], ends
@@ -363,3 +364,29 @@ def test_what_is_wrong_with_torchruns_variables_is_named(
     assert told in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [("cuda", "device=cuda is not here; use device=cpu"), ("cuda:1", "the GPU of all processes")],
+)
+def test_a_gpu_that_processes_cannot_have_is_refused_in_one_line(device, message, tmp_path):
+    for code, text in Ranks(tmp_path, "train", *WORDS, f"device={device}").wait():
+        assert code == 2
+        assert message in text
+        assert len(text.splitlines()) == 1
+    assert list(tmp_path.glob("*/**/run.json")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[gloo] Connection closed by peer [127.0.0.1]:3", ConnectionError),
+        ("NCCL error: Duplicate GPU detected", RuntimeError),
+    ],
+)
+def test_only_a_lost_connection_is_said_to_be_the_end_of_another_process(text, error):
+    with pytest.raises((ConnectionError, RuntimeError)) as raised, distributed._communication():
+        raise RuntimeError(text)
+    assert type(raised.value) is error

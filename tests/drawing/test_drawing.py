@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers import make_game, rendered, rng
 
-from rlgames.config.catalogue import options
+from rlgames.config.files import OptionFiles
 from rlgames.drawing.terminal import BoardView
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -35,7 +35,7 @@ def shares(game, state):
     return weight / weight.sum()
 
 
-GAMES = options("game")
+GAMES = OptionFiles().names("game")
 
 
 @pytest.mark.parametrize("name", GAMES)

@@ -158,7 +158,7 @@ def test_invalid_keys_are_refused(keys, hint):
 
 def test_a_game_for_one_has_one_seat():
     for keys in ({"seat": 2}, {"opponent": "random"}):
-        with pytest.raises(ConfigError, match="alone"):
+        with pytest.raises(ConfigError, match="one-player game"):
             gymnasium.make("rlgames/2048-v0", **keys)
     with pytest.raises(ConfigError, match="needs a game"):
         gymnasium.make("rlgames/Game-v0")
@@ -196,7 +196,7 @@ def test_pettingzoo_rewards_both_seats():
     assert table.rewards == {"player_0": 1.0, "player_1": -1.0}
     with pytest.raises(NotImplementedError, match="state"):  # PettingZoo's own method
         table.state()
-    with pytest.raises(ConfigError, match="alone"):
+    with pytest.raises(ConfigError, match="one-player game"):
         env(game="2048")
     with pytest.raises(ConfigError, match="both seats"):
         env(game="connect4", opponent="random")

@@ -6,6 +6,7 @@ import torch
 from rlgames.commands.arena import arena_command
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.rng import SELECTION_STREAM, make_generator
 from rlgames.evaluation.parallel import ShardedGames
 from rlgames.training.run import train
@@ -32,7 +33,7 @@ def first_numbers(monkeypatch):
 def test_selection_final_evaluation_report_and_arena_play_different_games(first_numbers, tmp_path):
     run = tmp_path / "run"
     words = ["game=tictactoe", "eval_games=20", *SMALL, f"out={run}"]
-    train(load_config("train", words))
+    train(load_config(TrainConfig, words))
     first, *selection = first_numbers  # random play comes first
     selecting = float(torch.rand((), generator=make_generator(0, SELECTION_STREAM)))
     num_final = len(selection) - selection.count(selecting)

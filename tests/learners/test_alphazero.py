@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers import rng
+from helpers import learner_of, make_policy, rng
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.factory.components import (
-    build_learner,
-    build_policy,
     build_sampling,
     build_self_play_search,
 )
@@ -22,9 +21,10 @@ from rlgames.players.player import Agent, Random
 from rlgames.rollouts.play import collect_games
 from rlgames.search import mcts
 from rlgames.search.exploration import add_dirichlet_noise
-from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.mcts import Mcts
 from rlgames.search.search import SearchResult
 from rlgames.search.self_play import SearchSelfPlay
+from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.search.utility import Utility
 from rlgames.solvers.alphabeta import AlphaBeta
@@ -39,12 +39,12 @@ sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 def made(*words):
     """The player and the learner of a small run, around one network."""
-    cfg = load_config("train", [*SMALL, *words])
-    policy = build_policy(cfg, TICTACTOE, rng())
-    sampling = build_sampling(cfg)
-    learner = build_learner(cfg, TICTACTOE, policy, sampling, rng())
+    cfg = load_config(TrainConfig, [*SMALL, *words])
+    policy = make_policy(cfg, TICTACTOE, 0)
+    sampling = build_sampling(cfg.sampling)
+    learner = learner_of(cfg, TICTACTOE, policy)
     agent = Agent(TICTACTOE, policy, sampling)
-    return build_self_play_search(cfg, TICTACTOE, agent), learner
+    return build_self_play_search(cfg.search, cfg.learner, cfg.reward, TICTACTOE, agent), learner
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_learning_lowers_the_loss(games):
 )
 def test_senseless_configs_are_rejected(words, said):
     with pytest.raises(ConfigError) as error:
-        build_components(load_config("train", words))
+        build_components(load_config(TrainConfig, words))
     assert said in f"{error.value.error}; {error.value.hint}"
 
 
@@ -232,7 +232,7 @@ def test_the_same_seed_learns_the_same(tmp_path):
         "learner.updates_per_batch=3",
         "solve_seconds=0",
     ]
-    runs = [train(load_config("train", [*words, f"out={tmp_path / n}"])) for n in "ab"]
+    runs = [train(load_config(TrainConfig, [*words, f"out={tmp_path / n}"])) for n in "ab"]
     one, other = (build_agent(run.directory) for run in runs)
     for left, right in zip(one, other, strict=True):
         assert torch.equal(left, right)
@@ -280,6 +280,6 @@ def test_labels_of_late_positions_are_what_alpha_beta_proves(name):
 @pytest.mark.slow
 def test_tic_tac_toe_becomes_unexploitable(tmp_path):
     actual = train(
-        load_config("train", ["experiment=tictactoe_alphazero", f"out={tmp_path / 'run'}"])
+        load_config(TrainConfig, ["experiment=tictactoe_alphazero", f"out={tmp_path / 'run'}"])
     )
     assert actual.best.metrics["exploitability"] == 0

@@ -8,6 +8,7 @@ import torch
 from helpers import make_agent, rng
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_game
 from rlgames.learners.ppo import importance_weight
 from rlgames.players.player import Agent, Random
@@ -87,7 +88,7 @@ def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
         ("dqn", "epsilon_greedy", False),
     ):
         words = ["game=tictactoe", f"learner={learner}", "policy.layers=[8]", "batch=4"]
-        parts = build_components(load_config("train", [*words, f"sampling={rule}"]))
+        parts = build_components(load_config(TrainConfig, [*words, f"sampling={rule}"]))
         moves, _ = parts.collector.collect(4, 0, rng())
         assert (moves.log_prob is not None) == records
 
@@ -95,7 +96,7 @@ def test_log_probabilities_are_recorded_only_where_an_update_needs_them():
 def test_moves_of_an_opponent_have_no_log_probability():
     words = ["game=tictactoe", "learner=ppo", "policy.layers=[8]", "opponent=random", "batch=4"]
     words.append("sampling=epsilon_greedy")
-    parts = build_components(load_config("train", words))
+    parts = build_components(load_config(TrainConfig, words))
     moves, _ = parts.collector.collect(4, 0, rng())
     assert moves.log_prob is not None
     assert torch.equal(moves.log_prob.isnan(), moves.player == 1)
@@ -127,7 +128,7 @@ def test_a_move_that_the_behavior_policy_rarely_makes_counts_ten_times_at_most()
 def game_and_words(*words: str) -> tuple[Any, list[str]]:
     chosen = ["game=tictactoe", "learner=ppo", "learner.optimizer=sgd", "policy.layers=[8]"]
     chosen += ["learner.entropy_coef=0", "learner.max_grad_norm=null", "learner.epochs=1", *words]
-    return build_game(load_config("train", chosen)), chosen
+    return build_game(load_config(TrainConfig, chosen).game), chosen
 
 
 @pytest.mark.parametrize("rule", ["epsilon_greedy", "argmax", "stochastic"])

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_agent, rng
+from helpers import make_agent, make_policy, rng
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markers import one_in
 
+from rlgames.commands.configs import SolveConfig
 from rlgames.config.compose import load_config
-from rlgames.factory.components import build_game, build_policy
+from rlgames.config.training import TrainConfig
+from rlgames.factory.components import build_game
 from rlgames.learners.gradient import descend, make_optimizer
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Agent
@@ -81,9 +83,9 @@ def test_non_finite_scores_are_rejected(rule, bad):
 
 
 def test_permuted_rows_have_permuted_greedy_moves_and_values():
-    cfg = load_config("train", ["experiment=connect4_mlp"])
-    game = build_game(cfg)
-    policy = build_policy(cfg, game, rng())
+    cfg = load_config(TrainConfig, ["experiment=connect4_mlp"])
+    game = build_game(cfg.game)
+    policy = make_policy(cfg, game, 0)
     agent = Agent(game, policy, Argmax())
     moves, _ = collect_games(game, [Agent(game, policy, Stochastic())], 20, rng(1))
     order = torch.randperm(len(moves), generator=rng(2))
@@ -183,11 +185,11 @@ def test_divergence_is_reported_in_one_line(typed, tmp_path):
     ],
 )
 def test_position_counts_may_exceed_a_float(words):
-    assert build_game(load_config("solve", words)).spec.max_positions == math.inf
+    assert build_game(load_config(SolveConfig, words).game).spec.max_positions == math.inf
 
 
 def test_the_42nd_stone_can_win():
-    game = build_game(load_config("solve", ["game=connect4"]))
+    game = build_game(load_config(SolveConfig, ["game=connect4"]).game)
     state = game.initial(1, rng())
     for column in "116303261511236224441633636444025050050255":
         assert not state.done.any()

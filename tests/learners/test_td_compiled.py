@@ -6,6 +6,7 @@ from helpers import make_agent, rng
 from packed_random import PackedRandom
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.training.components import build_components
@@ -191,4 +192,4 @@ def test_recorded_games_are_learned_from_in_batches_only(tmp_path):
     words = [f"demonstrations={tmp_path / 'games.jsonl'}", "demos_per_batch=4"]
     for demand in ("learner.backend=numba", "learner.threads=2"):
         with pytest.raises(ConfigError, match="needs the batched learner"):
-            build_components(load_config("train", [*SMALL, *words, demand]))
+            build_components(load_config(TrainConfig, [*SMALL, *words, demand]))

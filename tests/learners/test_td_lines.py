@@ -8,6 +8,7 @@ from helpers import make_agent, rng
 from packed_random import SplitMix64
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.players.player import Agent
 from rlgames.rollouts.play import GamePool
@@ -190,11 +191,11 @@ def test_what_the_kernel_cannot_do_goes_to_torch_or_is_refused_with_the_reason(w
 
 
 def test_games_against_others_are_learned_from_in_batches():
-    collector = build_components(load_config("train", [*SMALL, "opponent=random"])).collector
+    collector = build_components(load_config(TrainConfig, [*SMALL, "opponent=random"])).collector
     assert not collector.learner_plays
     for demand in ("learner.backend=numba", "learner.threads=2"):
         with pytest.raises(ConfigError, match="needs the batched learner"):
-            build_components(load_config("train", [*SMALL, "opponent=random", demand]))
+            build_components(load_config(TrainConfig, [*SMALL, "opponent=random", demand]))
 
 
 def test_large_boards_are_learned_without_the_kernel():

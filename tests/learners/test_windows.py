@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import rng
+from helpers import learner_of, make_policy, rng
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_learner, build_policy, build_sampling
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.players.player import Agent, Random
@@ -79,7 +79,7 @@ def test_windows_of_many_games_are_the_whole_games(plies):
     def initial_states(first, count, rng):
         return layouts[torch.arange(first, first + count) % 8]
 
-    policy = build_policy(load_config("train", ["game=battleship"]), game, rng())
+    policy = make_policy(load_config(TrainConfig, ["game=battleship"]), game, 0)
     agent = Agent(game, policy, Argmax())
     expected, _ = whole(game, agent, 8, initial_states=initial_states)
     actual, _ = windows(
@@ -118,12 +118,12 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
     game = Game2048(2, 2)
     words = ["game=2048", "board=2", "policy=table", "learner=td", "experiment=null"]
     words += [f"reward={reward}", "reward.discount=0.9", "lr=1"]
-    cfg = load_config("train", [*words, "reward.scale=1"])
-    policy = build_policy(cfg, game, rng())
+    cfg = load_config(TrainConfig, [*words, "reward.scale=1"])
+    policy = make_policy(cfg, game, 0)
     assert isinstance(policy, Table)
     policy.values.copy_(torch.rand(len(policy.values), generator=rng(1)) * 10)
     old = policy.values.clone()
-    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng())
+    learner = learner_of(cfg, game, policy)
     opened = GamePool(game, [Random(game)], UNLIMITED_GAMES, rng(2), batch=1)
     for _ in range(60):
         policy.values.copy_(old)
@@ -148,13 +148,13 @@ def test_the_last_move_of_a_window_asks_for_the_best_action_where_it_ends(reward
     ("words", "error"),
     [
         (["game=2048", "learner=reinforce", "window=8"], "whole games"),
-        (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one seat"),
+        (["game=tictactoe", "policy=table", "learner=td", "window=8"], "one-player games"),
         (["game=2048", "experiment=null", "restart_fraction=0.5"], "add window=N"),
     ],
 )
 def test_unsuitable_windows_are_rejected(words, error):
     with pytest.raises(ConfigError, match=error):
-        build_components(load_config("train", words))
+        build_components(load_config(TrainConfig, words))
 
 
 def test_restarts_are_one_move_from_an_unfinished_game():
@@ -208,7 +208,7 @@ def test_training_by_windows_counts_the_games_that_end_and_repeats_itself(tmp_pa
     words += ["log_every=100", "eval_every=200", "eval_games=20", "solve_seconds=0"]
     actual = []
     for name in ("one", "other"):
-        cfg = load_config("train", [*words, f"out={tmp_path / name}"])
+        cfg = load_config(TrainConfig, [*words, f"out={tmp_path / name}"])
         train(cfg)
         lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
         actual.append([json.loads(line) for line in lines])

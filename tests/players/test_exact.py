@@ -10,8 +10,8 @@ from helpers import make_game, rng
 from rlgames.cli import display
 from rlgames.commands.arena import arena_command
 from rlgames.commands.evaluate import evaluate_command
-from rlgames.config.checks import from_plain, to_plain
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
@@ -86,7 +86,7 @@ def test_an_arena_says_it_too(capsys):
 def test_a_run_says_it_too(tmp_path, capsys):
     words = ["experiment=connect4_mlp", "eval_opponent=exact", "eval_opponent.move_positions=100"]
     words += ["games=20", "batch=10", "eval_games=1", "policy.layers=[4]", f"out={tmp_path}/run"]
-    result = train(load_config("train", words))
+    result = train(load_config(TrainConfig, words))
     facts = json.loads((tmp_path / "run/run.json").read_text())
     share = facts["opponent_statistics"]["proven_moves"]
     assert 0 < share < 1
@@ -95,15 +95,9 @@ def test_a_run_says_it_too(tmp_path, capsys):
     assert f"{share:.1%}" in capsys.readouterr().out
 
 
-def test_a_search_needs_a_limit_and_old_runs_keep_theirs():
+def test_a_search_needs_a_limit():
     words = ["player=random", "game=connect4", "opponent=exact", "opponent.move_positions=null"]
     with pytest.raises(ConfigError, match="limit of time"):
         evaluate_command(None, words)
     timed = evaluate_command(None, [*words, "opponent.move_seconds=0.001", "games=2"])
     assert 0 < timed["opponent_proven_moves"] < 1
-    plain = to_plain(load_config("train", ["game=connect4", "eval_opponent=exact"]))
-    assert plain["eval_opponent"]["move_seconds"] is None
-    del plain["eval_opponent"]["move_positions"]
-    plain["eval_opponent"]["move_seconds"] = 0.1
-    old = from_plain(plain).eval_opponent
-    assert (old.move_positions, old.move_seconds) == (None, 0.1)

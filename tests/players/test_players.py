@@ -8,14 +8,16 @@ import pytest
 import torch
 from helpers import make_small_game, rng
 
+from rlgames.commands.configs import EvalConfig
 from rlgames.config import compose
-from rlgames.config.catalogue import options
+from rlgames.config.files import OptionFiles
 from rlgames.config.registry import REGISTRY
+from rlgames.config.typed import arguments
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.factory.agents import build_player
-from rlgames.factory.components import arguments, build_game
+from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -30,8 +32,8 @@ def every_pair():
     names = [
         name for name, part in REGISTRY["player"].items() if part.make and name != "human"
     ]  # it has tests of its own
-    nodes = {name: compose.load_config("eval", [f"player={name}"]).player for name in names}
-    for name in options("game"):
+    nodes = {name: compose.load_config(EvalConfig, [f"player={name}"]).player for name in names}
+    for name in OptionFiles().names("game"):
         game = make_small_game(name)
         for player, node in nodes.items():
             try:
@@ -77,7 +79,7 @@ def test_actions_are_legal_and_seeded_and_match_the_probabilities(game, player):
 
 def test_every_game_has_a_player_besides_random():
     names = [str(param.id) for param in PAIRS]
-    for name in options("game"):
+    for name in OptionFiles().names("game"):
         assert sum(text.endswith(f" plays {name}") for text in names) >= 2
 
 
@@ -234,10 +236,10 @@ def test_hunt_target_shoots_next_to_hits_and_in_line():
 
 def test_players_refuse_other_games():
     for player, game in (("corner", "tictactoe"), ("win_or_block", "2048"), ("density", "2048")):
-        cfg = compose.load_config("eval", [f"player={player}", f"game={game}"])
-        sitting_at = build_game(cfg)
+        cfg = compose.load_config(EvalConfig, [f"player={player}", f"game={game}"])
+        sitting_at = build_game(cfg.game)
         with pytest.raises(ConfigError, match="plays"):
-            build_player(cfg.player, cfg, sitting_at)
+            build_player(cfg.player, sitting_at, cfg.game)
 
 
 def test_results_are_counted_by_seat():

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from helpers import rng
+from helpers import learner_of, make_policy, rng
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.factory.components import build_game
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.policies.line_tuples import random_walks
@@ -138,10 +139,10 @@ def test_random_walks_are_distinct_walks_and_the_same_at_each_call():
 )
 def test_what_does_not_fit_is_refused(words, error):
     base = ["experiment=null", "game=connect4", "reward=outcome", "policy=ntuple", "learner=td"]
-    cfg = load_config("train", [*base, *words])
-    game = build_game(cfg)
+    cfg = load_config(TrainConfig, [*base, *words])
+    game = build_game(cfg.game)
     with pytest.raises(ConfigError, match=error):
-        build_learner(cfg, game, build_policy(cfg, game, rng()), build_sampling(cfg), rng())
+        learner_of(cfg, game, make_policy(cfg, game, 0))
 
 
 class Derived(KInARow):

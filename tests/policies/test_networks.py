@@ -4,10 +4,10 @@ import pytest
 import torch
 from helpers import SMALL_RULES, make_agent
 
-from rlgames.config.registry import REGISTRY, load_part
+from rlgames.config.registry import REGISTRY, load_option
 from rlgames.policies.policy import Network
 
-NETWORKS = [name for name in REGISTRY["policy"] if issubclass(load_part("policy", name), Network)]
+NETWORKS = [name for name in REGISTRY["policy"] if issubclass(load_option("policy", name), Network)]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

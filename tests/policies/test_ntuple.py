@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import make_game, make_learner, rng
+from helpers import learner_of, make_game, make_learner, make_policy, rng
 from markers import one_in
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_learner, build_policy, build_sampling
 from rlgames.games.game_2048 import Game2048
 from rlgames.learners.td import SharedValues
 from rlgames.players.player import Agent, Random
@@ -86,7 +86,7 @@ def test_boards_have_the_values_of_the_stage_that_their_largest_tile_has_reached
     ],
 )
 def test_stages_begin_at_tiles_that_the_network_tells_apart(name, words, reason):
-    cfg = load_config("train", [f"game={name}", "policy=ntuple", "learner=td", *words.split()])
+    cfg = load_config(TrainConfig, [f"game={name}", "policy=ntuple", "learner=td", *words.split()])
     with pytest.raises(ConfigError, match=re.escape(reason)):
         build_components(cfg)
 
@@ -212,9 +212,9 @@ def test_the_tuples_of_the_usual_board_are_the_placements_of_the_shapes():
     ),
 )
 def test_invalid_ntuple_configs_are_rejected(words, error):
-    cfg = load_config("train", ["game=2048", "policy=ntuple", "learner=td", *words])
+    cfg = load_config(TrainConfig, ["game=2048", "policy=ntuple", "learner=td", *words])
     with pytest.raises(ConfigError, match=error):
-        build_policy(cfg, Game2048(4, 4), rng())
+        make_policy(cfg, Game2048(4, 4), 0)
 
 
 def test_ntuple_rejects_other_games():
@@ -280,9 +280,9 @@ def expecting(game, *words, backup="expected", policy=None):
     learner for one that there is."""
     overrides = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", *words]
     overrides += ["learner=td", f"learner.backup={backup}", "lr=1"]
-    cfg = load_config("train", overrides)
-    policy = build_policy(cfg, game, rng()) if policy is None else policy
-    return policy, build_learner(cfg, game, policy, build_sampling(cfg), rng())
+    cfg = load_config(TrainConfig, overrides)
+    policy = make_policy(cfg, game, 0) if policy is None else policy
+    return policy, learner_of(cfg, game, policy)
 
 
 def mean_of_best(game, policy, after):
@@ -383,7 +383,7 @@ def test_tuples_with_too_many_contents_are_rejected():
     words = ["game=2048", "experiment=null", "reward=score", "policy=ntuple", "learner=td"]
     words += ["policy.table_size=100000", f"policy.tuples=[{list(range(14))}]"]
     with pytest.raises(ConfigError, match="at most 13 cells"):
-        build_components(load_config("train", words))
+        build_components(load_config(TrainConfig, words))
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_invalid_frozen_tuples_are_rejected(frozen, error):
     words = ["game=2048", "board=2", "experiment=null", "reward=score", "policy=ntuple"]
     words += ["policy.tuples=[[0,1],[0,1,2,3]]", "learner=td", f"learner.frozen_tuples={frozen}"]
     with pytest.raises(ConfigError, match=error):
-        build_components(load_config("train", words))
+        build_components(load_config(TrainConfig, words))
 
 
 def test_expected_backup_reaches_the_exact_optimum():
@@ -410,7 +410,7 @@ def test_expected_backup_reaches_the_exact_optimum():
 
 def test_expected_backup_rejects_final_rewards():
     words = ["game=2048", "experiment=null", "reward=grid_sum", "policy=ntuple", "learner=td"]
-    cfg = load_config("train", [*words, "learner.backup=expected"])
+    cfg = load_config(TrainConfig, [*words, "learner.backup=expected"])
     with pytest.raises(ConfigError, match="backup=expected"):
         build_components(cfg)
 

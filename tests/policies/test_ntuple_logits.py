@@ -8,6 +8,7 @@ import torch
 from helpers import rng
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.symmetry import Symmetries
@@ -97,6 +98,6 @@ def test_what_does_not_fit_is_refused_with_the_reason(words, reason):
     small = "policy.tuples=[[0,1,2]] policy.num_cell_values=6"
     known = {word.partition("=")[0] for word in words.split()}
     rest = [word for word in small.split() if word.partition("=")[0] not in known]
-    cfg = load_config("train", ["policy=ntuple_logits", *words.split(), *rest])
+    cfg = load_config(TrainConfig, ["policy=ntuple_logits", *words.split(), *rest])
     with pytest.raises(ConfigError, match=re.escape(reason)):
         build_components(cfg)

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import make_learner, rng
+from helpers import learner_of, make_learner, make_policy, rng
 from markers import one_in
 
 import rlgames as package
-from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
 from rlgames.config.options.policies import LinearConfig
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.factory.components import build_game, build_learner, build_policy, build_sampling
+from rlgames.factory.components import build_game
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import HIDDEN
 from rlgames.games.game_2048 import Game2048
@@ -368,10 +369,10 @@ def test_dqn_rejects_non_finite_rewards():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mlp", "conv"])
-@pytest.mark.parametrize("game", options("game"))
+@pytest.mark.parametrize("game", OptionFiles().names("game"))
 def test_dqn_trains_networks_on_every_game(game, policy):
     words = [f"game={game}", "learner=dqn", f"policy={policy}", "learner.updates_per_batch=2"]
-    rules = build_game(load_config("train", words))
+    rules = build_game(load_config(TrainConfig, words).game)
     words.append("reward=outcome" if rules.spec.goal == "outcome" else "reward=turns")
     network, taught = learner(rules, *words)
     before = [p.detach().clone() for p in network.parameters()]
@@ -406,7 +407,7 @@ ADP = ["policy=linear", "learner=adp", "sampling=epsilon_greedy"]
 )
 def test_unsuitable_values_are_rejected_with_a_hint(words, hint):
     with pytest.raises(ConfigError) as refused:
-        check_components(load_config("train", words))
+        check_components(load_config(TrainConfig, words))
     assert hint in refused.value.error + refused.value.hint
     assert "\n" not in refused.value.error + refused.value.hint
 
@@ -427,7 +428,7 @@ def test_rewards_that_are_missing_when_moves_are_compared_are_refused(words, hin
     if "sampling=argmax" not in words:
         words.append("sampling=epsilon_greedy")
     with pytest.raises(ConfigError) as refused:
-        check_components(load_config("train", words))
+        check_components(load_config(TrainConfig, words))
     assert scored in refused.value.error
     assert hint in refused.value.hint
 
@@ -475,10 +476,10 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
     words = ["game=2048", "board=2", "columns=3", "learner=td_lambda", "sampling=argmax", "lr=0.1"]
     words += ["policy.layers=[8]", "learner.minibatches=1", "learner.optimizer=sgd"]
     words += [f"learner.td_lambda={decay}", "reward.scale=0.1", "reward.discount=0.9"]
-    cfg = load_config("train", words)
-    game = build_game(cfg)
-    policy: Any = build_policy(cfg, game, rng(3))
-    learner = build_learner(cfg, game, policy, build_sampling(cfg), rng(4))
+    cfg = load_config(TrainConfig, words)
+    game = build_game(cfg.game)
+    policy: Any = make_policy(cfg, game, 3)
+    learner = learner_of(cfg, game, policy, 4)
     moves, reached = GamePool(game, [Random(game)], 12, rng(1)).collect(14)
     open_ = ~reached.state.done
     assert 0 < int(open_.sum()) < 12
@@ -507,8 +508,5 @@ def test_a_network_learns_the_returns_of_afterstates(decay):
 def test_td_lambda_rejects_unsuitable_configs():
     words = ["game=2048", "learner=td_lambda", "sampling=argmax"]
     for more, said in ((["reward=grid_sum"], "score_delta"), (["sampling=stochastic"], "logits")):
-        cfg = load_config("train", [*words, *more])
-        game = build_game(cfg)
-        policy = build_policy(cfg, game, rng())
         with pytest.raises(ConfigError, match=said):
-            build_learner(cfg, game, policy, build_sampling(cfg), rng())
+            check_components(load_config(TrainConfig, [*words, *more]))

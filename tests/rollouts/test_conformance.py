@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from markers import ACCELERATOR, on_accelerator
 
+from rlgames.commands.configs import SolveConfig
 from rlgames.config import registry
-from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import arguments
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
-from rlgames.factory.components import arguments
 from rlgames.games.game import HIDDEN
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
@@ -29,7 +31,7 @@ from rlgames.rollouts.conformance import (
 from rlgames.rollouts.play import play_games
 from rlgames.rollouts.random_walk import visible
 
-NAMES = options("game")
+NAMES = OptionFiles().names("game")
 
 
 make_game = cache(helpers.make_game)
@@ -38,9 +40,9 @@ make_game = cache(helpers.make_game)
 def rules_of_experiments():
     """The words of every game as experiments have it, the same rules once, and none as its own
     file has them."""
-    seen = [load_config("solve", [f"game={name}"]).game for name in NAMES]
-    for name in options("experiment"):
-        game = load_config("train", [f"experiment={name}"]).game
+    seen = [load_config(SolveConfig, [f"game={name}"]).game for name in NAMES]
+    for name in OptionFiles().names("experiment"):
+        game = load_config(TrainConfig, [f"experiment={name}"]).game
         if game not in seen:
             seen.append(game)
             rules = arguments(game).items()

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded_games import GAMES, make_game_and_rules, players_of, record
 
-from rlgames.config.catalogue import options
+from rlgames.config.files import OptionFiles
 from rlgames.rollouts import records
 from rlgames.rollouts.records import BadRecord
 
-NAMES = options("game")
+NAMES = OptionFiles().names("game")
 DAMAGED = "tictactoe"
 """The game whose record is damaged: its lines are short."""
 

@@ -23,7 +23,7 @@ from recorded_games import record as recorded
 from safetensors import SafetensorError
 from untrusted_files import bounded, forge, plain_header, trained
 
-from rlgames.config.checks import from_plain
+from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import load_agent
 from rlgames.rollouts import records

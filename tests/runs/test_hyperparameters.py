@@ -6,13 +6,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.hparams import metadata
 
 import rlgames
-from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import to_plain
 from rlgames.runs.hyperparameters import changed_settings, listed_settings
 
 
 def config(*words):
-    return to_plain(load_config("train", list(words)))
+    return to_plain(load_config(TrainConfig, list(words)))
 
 
 def test_a_single_run_leads_with_lr_seed_and_what_differs_from_the_defaults(tmp_path):

@@ -5,7 +5,6 @@ disk, a quota or a file system may return, and the command is repeated without i
 """
 
 import contextlib
-import copy
 import errno
 import fcntl
 import functools
@@ -28,14 +27,14 @@ import safetensors
 from processes import final_state, metrics_without_times, same
 from safetensors.torch import save_file
 
-from rlgames.cli import job_worker, training
-from rlgames.commands import resume
+from rlgames.cli import job_worker
+from rlgames.commands import launch, resume
 from rlgames.commands import sweep as sweep_command
 from rlgames.core.signals import Interrupted
 from rlgames.drawing import plots
-from rlgames.runs import checkpoint, directory, event_file, provenance, storage
+from rlgames.runs import checkpoint, directory, provenance, storage
 from rlgames.runs.files import read_run
-from rlgames.sweeps import jobs, launchers
+from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
 from rlgames.training import game_images
 from rlgames.training.collector import Collector
@@ -232,8 +231,8 @@ def test_a_file_is_whole_and_named_after_an_error(name, error, tmp_path):
 
 
 @functools.cache
-def composed(load: Any, *arguments: Any) -> Any:
-    return load(*([*each] if isinstance(each, tuple) else each for each in arguments))
+def composed(load: Any, schema: type, words: tuple[str, ...], **settings: Any) -> Any:
+    return load(schema, [*words], **settings)
 
 
 @pytest.fixture
@@ -241,19 +240,13 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Configs are composed once, pictures are small, and nothing waits."""
 
     def cached(load: Any) -> Any:
-        def load_copy(*arguments: Any) -> Any:
-            hashable = (tuple(each) if isinstance(each, list) else each for each in arguments)
-            return copy.deepcopy(composed(load, *hashable))
+        return lambda schema, words, **settings: composed(load, schema, (*words,), **settings)
 
-        return load_copy
-
-    loads = {resume: ["load_config"], sweep_command: ["load_config", "load_shared"]}
-    loads |= {training: ["load_launch"], launchers: ["load_composition"]}
-    loads |= {job_worker: ["load_shared"]}
-    for module, names in loads.items():
-        for name in names:
-            monkeypatch.setattr(module, name, cached(getattr(module, name)))
-    monkeypatch.setattr(event_file, "_wait_for_a_later_name", lambda directory: None)
+    for module, name in [
+        *((launch, "load"), (resume, "load_config")),
+        *((sweep_command, "load"), (sweep_command, "load_config")),
+    ]:
+        monkeypatch.setattr(module, name, cached(getattr(module, name)))
     monkeypatch.setattr(provenance, "_git", lambda *words: None)
     monkeypatch.setattr(plots, "plot_series", lambda *args: None)
     monkeypatch.setattr(plots, "encode_png", lambda image: b"PNG")
@@ -386,7 +379,7 @@ class InThisProcess:
         sweep, number = Sweep.read(Path(words[0])), int(words[1])
         # Hydra disables the loggers that exist before it starts.
         logging.getLogger(f"rlgames.run.{sweep.path(number)}").disabled = False
-        self.code = job_worker._run(sweep, number, words[2:])
+        self.code = job_worker._run(sweep, number)
         self.stdin = io.BytesIO()
 
     def poll(self) -> int:

@@ -1,10 +1,7 @@
 """Loggers: what they get, what a failure of one costs, and the real libraries."""
 
-import csv
 import json
-import os
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -20,8 +17,9 @@ from processes import metrics_without_times
 import rlgames as package
 from rlgames.commands.resume import load_resumable
 from rlgames.config import registry
-from rlgames.config.checks import from_plain, to_plain, to_yaml
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import from_plain, to_plain, to_yaml
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.runs.files import read_metrics, read_run
@@ -42,17 +40,20 @@ def resumed(directory):
     resume(directory, cfg, checkpoint, lock)
 
 
+MLFLOW = {"name": "mlflow", "experiment": "rlgames", "checkpoint": True}
+
+
 def loggers_of(*words):
-    return to_plain(load_config("train", list(words)))["logger"]
+    return to_plain(load_config(TrainConfig, list(words)))["logger"]
 
 
 @pytest.mark.parametrize(
     ("words", "names"),
     [
         ([], ["tensorboard"]),
-        (["logger=csv"], ["csv"]),
-        (["logger=[tensorboard,csv]"], ["tensorboard", "csv"]),
-        (["experiment=connect4", "logger=[csv]"], ["csv"]),
+        (["logger=mlflow"], ["mlflow"]),
+        (["logger=[tensorboard,mlflow]"], ["tensorboard", "mlflow"]),
+        (["experiment=connect4", "logger=[mlflow]"], ["mlflow"]),
         (["logger=null"], []),
         (["logger=[]"], []),
         (["~logger"], []),
@@ -66,55 +67,49 @@ def test_each_logger_has_its_own_keys():
     words = ["logger=[wandb,mlflow]", "logger.wandb.mode=offline", "logger.mlflow.experiment=mine"]
     chosen = loggers_of(*words)
     assert chosen["wandb"]["mode"] == "offline"
-    assert chosen["mlflow"] == {"name": "mlflow", "experiment": "mine", "checkpoint": True}
+    assert chosen["mlflow"] == MLFLOW | {"experiment": "mine"}
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["logger=cvs"], "did you mean csv"),
-        (["logger=[csv,tensorbord]"], "did you mean tensorboard"),
-        (["logger.wandb.project=mine"], "logger=wandb, which is not chosen"),
+        (["logger=mlfow"], "did you mean mlflow"),
+        (["logger=[mlflow,tensorbord]"], "did you mean tensorboard"),
+        (["logger.wandb.project=mine"], "logger.wandb.project is a key of logger=wandb"),
         (["logger=wandb", "logger.wandb.mod=offline"], "did you mean logger.wandb.mode"),
         (["logger=wandb", "logger.wandb.mode=of"], "logger.wandb.mode=of is not a choice"),
         (["learner=[ppo,dqn]"], "no learner is called"),
-        (["logger=csv", "logger.csv.name=wandb"], "is another option"),
+        (["logger.tensorboard.name=wandb"], "no key is called 'logger.tensorboard.name'"),
     ],
 )
 def test_a_wrong_logger_or_key_gets_the_nearest_name(words, hint):
     with pytest.raises(ConfigError) as error:
-        load_config("train", words)
+        load_config(TrainConfig, words)
     assert hint in f"{error.value.error}; {error.value.hint}"
 
 
-def test_a_config_of_a_version_without_loggers_has_tensorboard():
-    config = to_plain(load_config("train", ["logger=csv"]))
-    assert [*from_plain(config).logger] == ["csv"]
-    del config["logger"]
-    assert [*from_plain(config).logger] == ["tensorboard"]
-    assert [*from_plain(config | {"logger": {}}).logger] == []
-
-
-@pytest.mark.parametrize("node", ["csv", ["csv"], {"csv": "csv"}, {"csv": {"name": "ttt"}}, 3])
+@pytest.mark.parametrize(
+    "node", ["mlflow", ["mlflow"], {"mlflow": "mlflow"}, {"mlflow": {"name": "ttt"}}, 3]
+)
 def test_a_checkpoint_that_names_no_proper_loggers_is_refused(node):
-    config = to_plain(load_config("train", [])) | {"logger": node}
+    config = to_plain(load_config(TrainConfig, [])) | {"logger": node}
     with pytest.raises(ConfigError, match="logger"):
         from_plain(config)
 
 
 def test_a_config_from_a_file_has_its_loggers_or_those_that_are_typed(tmp_path):
-    words = ["logger=[wandb,csv]", "logger.wandb.mode=offline"]
-    config = load_config("train", words)
+    words = ["logger=[wandb,tensorboard]", "logger.wandb.mode=offline"]
+    config = load_config(TrainConfig, words)
     file = tmp_path / "config.yaml"
     file.write_text(to_yaml(config))
     assert loggers_of(f"config={file}") == to_plain(config)["logger"]
-    assert loggers_of(f"config={file}", "logger=csv") == {"csv": {"name": "csv"}}
+    assert loggers_of(f"config={file}", "logger=mlflow") == {"mlflow": MLFLOW}
     assert loggers_of(f"config={file}", "logger=null") == {}
-    file.write_text(to_yaml(load_config("train", ["logger=null"])))
+    file.write_text(to_yaml(load_config(TrainConfig, ["logger=null"])))
     assert loggers_of(f"config={file}") == {}
-    for text in ("logger: csv", "logger: [csv]"):
+    for text in ("logger: mlflow", "logger: [mlflow]"):
         file.write_text(f"game:\n  name: tictactoe\n{text}\n")
-        assert loggers_of(f"config={file}") == {"csv": {"name": "csv"}}
+        assert loggers_of(f"config={file}") == {"mlflow": MLFLOW}
 
 
 def test_a_missing_package_is_named_with_its_extra_before_anything_is_written(
@@ -122,7 +117,7 @@ def test_a_missing_package_is_named_with_its_extra_before_anything_is_written(
 ):
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
     with pytest.raises(ConfigError) as error:
-        train(tmp_path / "run", "logger=[csv,mlflow]")
+        train(tmp_path / "run", "logger=[tensorboard,mlflow]")
     assert error.value.error == "logger=mlflow needs mlflow, which is not installed"
     assert error.value.hint == "pip install 'rlgames[mlflow]'"
     assert not (tmp_path / "run").exists()
@@ -150,13 +145,14 @@ CONTRACT += ("sync", "close")
 
 
 def use_all(loggers, directory):
-    loggers.start(RunStart(directory, {}, "", {}), {})
+    loggers.start_all(RunStart(directory, {}, "", {}), {})
     loggers.scalars(10, {"train/loss": 1.0})
     loggers.reference(10, "reference/turns/random", 2.0)
     loggers.histogram(10, "games/turns", [1.0])
     loggers.image(10, "values", b"GIF")
     loggers.layout("turns", "turns")
-    loggers.results(10, RESULTS, directory)
+    loggers.results(10, RESULTS)
+    loggers.artifact(directory)
     loggers.sync()
     loggers.close("done")
 
@@ -175,35 +171,15 @@ def test_a_logger_that_fails_is_reported_once_and_costs_the_others_nothing(faili
 
 
 def test_ids_of_trackers_in_a_strangers_file_are_ids():
-    strange = {"wandb": "../../x", "mlflow": 3, "trackio": "a" * 65, "good": "a_B-3"}
+    strange = {"wandb": "../../x", "mlflow": 3, "other": "a" * 65, "good": "a_B-3"}
     assert valid_run_ids(strange) == {"good": "a_B-3"}
     assert valid_run_ids(["wandb"]) == {}
 
 
-def rows_of(run, name="metrics.csv"):
-    with open(run / name, newline="") as file:
-        return [{key: value for key, value in row.items() if value} for row in csv.DictReader(file)]
-
-
-def test_csv_files_hold_the_metrics_and_the_results(tmp_path):
-    run = train(tmp_path / "run", "logger=csv")
-    for _ in range(2):  # a resumed run continues its file
-        lines = read_metrics(run / "metrics.jsonl")
-        assert [{k: float(v) for k, v in row.items()} for row in rows_of(run)] == lines
-        results = rows_of(run, "results.csv")
-        best = {row["metric"]: float(row["best checkpoint"]) for row in results}
-        final = {r["metric"]: float(r["final network"]) for r in results if "final network" in r}
-        outcome = read_run(run)
-        assert {k.removeprefix("reference "): v for k, v in best.items()} == outcome["results"]
-        assert final == outcome["final_results"]
-        resumed(run)
-    assert not [*run.glob("events*")]
-
-
 def test_loggers_change_nothing_in_a_run(tmp_path):
-    runs = [train(tmp_path / name, f"logger={name}") for name in ("csv", "tensorboard", "null")]
-    first, *others = map(metrics_without_times, runs)
-    assert all(other == first for other in others)
+    runs = [train(tmp_path / name, f"logger={name}") for name in ("tensorboard", "null")]
+    first, second = map(metrics_without_times, runs)
+    assert first == second
 
 
 def needs(package_name):
@@ -334,33 +310,6 @@ def test_mlflow_has_a_run_and_its_resumption_and_shows_them(tmp_path, monkeypatc
 def test_a_server_that_cannot_be_reached_stops_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    run = train(tmp_path / "run", "logger=[mlflow,csv]")
+    run = train(tmp_path / "run", "logger=[mlflow]")
     assert capsys.readouterr().err.count("logger=mlflow failed") == 1
     assert read_run(run)["status"] == "done"
-    assert len(rows_of(run)) == len(read_metrics(run / "metrics.jsonl"))
-
-
-@pytest.mark.slow
-@needs("trackio")
-def test_trackio_has_a_run_and_its_resumption(tmp_path):
-    """In processes of their own: trackio reads the place of its database when it is imported."""
-    for words in (["train", *WORDS, "logger=trackio", "out=run"], ["resume", "run", "games=40"]):
-        subprocess.run(
-            [sys.executable, "-m", "rlgames", *words],
-            cwd=tmp_path,
-            env=os.environ | {"TRACKIO_DIR": str(tmp_path / "trackio")},
-            check=True,
-        )
-    run_id = read_run(tmp_path / "run")["trackers"]["trackio"]
-    with sqlite3.connect(tmp_path / "trackio/rlgames.db") as database:
-        rows = database.execute("select run_name, step, metrics from metrics").fetchall()
-        configs = database.execute("select config from configs").fetchall()
-        artifacts = database.execute("select name, type from artifacts").fetchall()
-    logged = [(step, json.loads(metrics)) for name, step, metrics in rows if name == run_id]
-    assert len(logged) == len(rows)
-    losses = [(step, metrics["train/loss"]) for step, metrics in logged if "train/loss" in metrics]
-    lines = read_metrics(tmp_path / "run/metrics.jsonl")
-    assert losses == [(row["games"], row["train/loss"]) for row in lines if "train/loss" in row]
-    assert {"results", "game/animation", "games/turns"} <= {name for _, m in logged for name in m}
-    assert json.loads(configs[0][0])["learner"] == "ppo"
-    assert artifacts == [(f"checkpoint-{run_id}", "model")]

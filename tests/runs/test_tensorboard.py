@@ -1,8 +1,8 @@
 """Games as pictures: every game has them, and they show what the policy thinks."""
 
 import io
-import os
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from rlgames.players.player import Random
 from rlgames.policies.policy import Policy
 from rlgames.policies.table import Table
 from rlgames.rollouts.play import collect_games
+from rlgames.runs import event_file
 from rlgames.runs.loggers.logger import Loggers, ResumePoint, RunStart
 from rlgames.runs.loggers.tensorboard import TensorBoardLogger
 from rlgames.sweeps.sweep import Job, Sweep
@@ -44,25 +45,36 @@ GAMES = {
 }
 
 
-def start_of_run(directory, games=0):
-    """That of a run which resumes after this many games and does not know its events."""
-    return RunStart(directory, {}, "", {}, ResumePoint(games, 0))
+def start_of_run(directory, games=0, num_event_bytes=0):
+    """That of a run which resumes after this many games and bytes of event files."""
+    return RunStart(directory, {}, "", {}, ResumePoint(games, 0, num_event_bytes))
 
 
-@pytest.mark.parametrize("numbers", [(99, 1000), (1000, 99)])
-def test_resumed_within_a_second(tmp_path, monkeypatch, numbers):
-    """TensorBoard reads first what was written first, whatever the number of the process."""
-    for first, number in zip((0, 30), numbers, strict=True):
-        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+@pytest.mark.parametrize("seconds", [0, 1, -3600, 3600])
+def test_steps_are_shown_once_and_in_order_whatever_the_clock_says(tmp_path, monkeypatch, seconds):
+    """Each of three processes is killed 20 games after its checkpoint; until the next one the clock
+    goes on or back."""
+    now, num_bytes = 1_800_000_000, 0
+    (tmp_path / "events.out.tfevents.1.of.another.program").touch()
+    for first in (0, 30, 60):
+        monkeypatch.setattr(time, "time", lambda now=now: float(now))
+        event_file.cut_events(tmp_path, num_bytes)
         charts = TensorBoardLogger()
-        charts.start(start_of_run(tmp_path, first))
+        charts.start(start_of_run(tmp_path, first, num_bytes))
         for games in range(first, first + 50, 10):
-            charts.scalars(games, {"train/loss": first})
-        charts.close("done")
-    found = EventAccumulator(str(tmp_path))
-    found.Reload()
+            charts.scalars(games, {"train/loss": first, f"train/{first}": games})
+            if games == first + 20:
+                num_bytes = event_file.event_files_size(tmp_path)
+        charts.abandon()
+        now += seconds
+    with open(max(tmp_path.glob("*.rlgames")), "ab") as file:
+        file.write(b"torn")
+    found = EventAccumulator(str(tmp_path), purge_orphaned_data=False).Reload()
     shown = [(event.step, event.value) for event in found.Scalars("train/loss")]
-    assert shown == [(0, 0), (10, 0), (20, 0), *((games, 30) for games in range(30, 80, 10))]
+    assert shown == [(games, min(games // 30 * 30, 60)) for games in range(0, 110, 10)]
+    assert [event.step for event in found.Scalars("train/0")] == [0, 10, 20]
+    assert [event.step for event in found.Scalars("train/30")] == [30, 40, 50]
+    assert (tmp_path / "events.out.tfevents.1.of.another.program").exists()
 
 
 def test_logging_starts_no_thread_and_patches_nothing(tmp_path):
@@ -78,7 +90,7 @@ def test_an_error_is_reported_once_and_ends_logging(tmp_path):
     warnings: list[str] = []
     with Interrupts() as interrupts:
         loggers = Loggers({"tensorboard": TensorBoardLogger()}, warnings.append, interrupts)
-        loggers.start(start_of_run(tmp_path / "missing"), {})
+        loggers.start_all(start_of_run(tmp_path / "missing"), {})
         loggers.scalars(0, {"train/loss": 1.0})
         loggers.close("done")
     (warning,) = warnings

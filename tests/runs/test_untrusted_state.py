@@ -6,6 +6,7 @@ import math
 import os
 import random
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from recorded_games import make_game_and_rules
 from untrusted_files import RUNS, plain_error_line, trained
 
 from rlgames.commands.resume import load_resumable
-from rlgames.config.catalogue import options
+from rlgames.config.files import OptionFiles
 from rlgames.core.errors import ConfigError
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.player import Random
@@ -29,7 +30,7 @@ from rlgames.training.state import TrainingState
 ESCAPE = "\x1b[31m\x07\n[bold red]x"
 
 
-GAMES = [[f"game={name}"] for name in options("game")]
+GAMES = [[f"game={name}"] for name in OptionFiles().names("game")]
 SMALL_GAMES = [
     ["game=2048", "board=2", "columns=2"],
     ["game=2048", "board=1", "columns=3"],
@@ -115,7 +116,7 @@ REFUSED = [
     *each("plain", "progress/seconds", -1, math.nan, math.inf, "1", 10**400),
     ("plain", "progress/has_converged", "yes"),
     *each("plain", "num_log_lines", -1, "3", 2.5, None, []),
-    *each("plain", "num_events", -1, "3", 2.5, None, []),
+    *each("plain", "num_event_bytes", -1, "3", 2.5, None, []),
     *each("plain", "metrics", ..., [], 3),
     ("plain", "metrics/sums", {"loss": 1.0}),
     ("plain", "metrics/sums", [["a", 1]]),
@@ -364,8 +365,9 @@ def test_a_pipe_in_a_run_does_not_block(name, run, typed):
 def test_more_memory_than_available_is_refused(part, make_run, monkeypatch):
     """games= may ask for 10^12 games; the memory for them is counted first."""
     _, cfg, checkpoint = make_run("dqn")
-    cfg = copy.deepcopy(cfg)
-    cfg.games, node = 10**12, cfg if part in cfg else cfg.learner
-    node[part] = {"buffer_size": 10**12, "minibatch": 10**10}.get(part, 10**11)
+    changed = {part: {"buffer_size": 10**12, "minibatch": 10**10}.get(part, 10**11)}
+    if not hasattr(cfg, part):
+        changed = {"learner": replace(cfg.learner, **changed)}
+    cfg = replace(cfg, games=10**12, **changed)
     with pytest.raises(ConfigError, match=f"{part}=.* GiB"):
         build_components(cfg, checkpoint)

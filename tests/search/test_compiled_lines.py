@@ -19,7 +19,8 @@ from rlgames.policies.mlp import Mlp
 from rlgames.policies.policy import ACTIVATIONS
 from rlgames.sampling import Argmax, NonFiniteError
 from rlgames.search import compiled_lines
-from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.mcts import Mcts
+from rlgames.search.settings import MctsSettings
 
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 BOARDS = [

@@ -6,7 +6,9 @@ import pytest
 import torch
 from helpers import rng
 
+from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.factory.components import build_search
 from rlgames.games.game_2048 import Game2048
 from rlgames.games.k_in_a_row import KInARow
@@ -104,8 +106,8 @@ def test_unsuitable_players_and_games_are_refused():
 
 def test_the_discount_is_that_of_the_run():
     game = Game2048(2, 2)
-    cfg = load_config("eval", ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
-    reward = load_config("train", ["game=2048", "reward.discount=0.7"]).reward
+    cfg = load_config(EvalConfig, ["search=expectimax", "search.plies=3", "game=2048", "board=2"])
+    reward = load_config(TrainConfig, ["game=2048", "reward.discount=0.7"]).reward
     search: Any = build_search(cfg.search, game, agent_of(game), reward)
     assert (search.settings.plies, search.settings.discount) == (3, 0.7)
 

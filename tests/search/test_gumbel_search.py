@@ -8,17 +8,19 @@ from helpers import make_small_game, rng
 from markers import quick
 
 import rlgames as package
-from rlgames.config.catalogue import options
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Agent, Random
 from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search.gumbel import considered_visits, gumbel_noise, phase_ends
-from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.mcts import Mcts
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.self_play import SearchSelfPlay
+from rlgames.search.settings import MctsSettings
 from rlgames.training.components import build_components
 
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
@@ -208,7 +210,9 @@ def test_an_immediate_win_is_found_and_raised_by_the_policy(num_parallel):
 
 
 @pytest.mark.parametrize("settings", [{}, {"leaf": "value"}, {"depth": 2, "fixed_depth": True}])
-@pytest.mark.parametrize("name", quick(options("game"), "2048", "salvo_duel", "tictactoe"))
+@pytest.mark.parametrize(
+    "name", quick(OptionFiles().names("game"), "2048", "salvo_duel", "tictactoe")
+)
 def test_every_game_is_searched_and_only_legal_actions_count(name, settings):
     game = make_small_game(name)
     state = live_states(game)
@@ -265,7 +269,7 @@ def test_alphazero_trains_with_it(tmp_path):
 
 def test_dirichlet_noise_is_refused(rlgames):
     with pytest.raises(ConfigError, match=r"use search\.dirichlet_fraction=0"):
-        build_components(load_config("train", GUMBEL))
+        build_components(load_config(TrainConfig, GUMBEL))
     words = ["search=mcts", "search.rule=gumbel", "search.dirichlet_fraction=0.25"]
     done = rlgames("eval", "player=random", "game=tictactoe", *words)
     assert done.returncode == 2

@@ -13,8 +13,11 @@ from markers import one_in
 
 import rlgames as package
 from rlgames.commands.arena import arena_command, competitors
-from rlgames.config.catalogue import options
+from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
+from rlgames.config.files import OptionFiles
+from rlgames.config.options.search import MctsConfig
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.factory.components import build_search
@@ -26,7 +29,8 @@ from rlgames.policies.mlp import Mlp
 from rlgames.sampling import Argmax
 from rlgames.search import mcts
 from rlgames.search.alphabeta import AlphaBetaSearch
-from rlgames.search.mcts import Mcts, MctsSettings
+from rlgames.search.mcts import Mcts
+from rlgames.search.settings import MctsSettings
 from rlgames.search.tree import SearchTree
 from rlgames.solvers.graph import Graph
 from rlgames.training.components import check_components
@@ -197,7 +201,7 @@ def test_values_use_only_visible_information():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", options("game"))
+@pytest.mark.parametrize("name", OptionFiles().names("game"))
 def test_search_beats_the_player_it_is_built_on(name):
     game = make_small_game(name)
     random = Random(game)
@@ -217,7 +221,7 @@ def test_search_beats_the_player_it_is_built_on(name):
 @pytest.mark.parametrize(
     "settings", one_in(2, [{}, {"rule": "dedieu_amar", "depth": 2}, {"leaf": "value"}])
 )
-@pytest.mark.parametrize("name", options("game"))
+@pytest.mark.parametrize("name", OptionFiles().names("game"))
 def test_visits_add_up_are_legal_and_depend_on_the_seed_only(name, settings):
     game = make_small_game(name)
     state = some_states(game)
@@ -342,9 +346,8 @@ def test_children_are_found_again_and_equal_children_are_merged():
 def test_the_value_head_is_scaled_to_the_units_of_the_game():
     """Scores were learnt at a hundredth: a leaf is worth its score so far and 100 values more."""
     game = Game2048(2, 2)
-    node = load_config("eval", ["player=random", "game=2048", "search=mcts"]).search
-    node.leaf = "value"
-    reward = load_config("train", ["experiment=2048_ppo"]).reward
+    node = MctsConfig(leaf="value")
+    reward = load_config(TrainConfig, ["experiment=2048_ppo"]).reward
     player = with_network(game).player
     search: Any = build_search(node, game, player, reward)
     assert (search.utility.value, search.settings.value_scale) == ("score", pytest.approx(100))
@@ -352,7 +355,7 @@ def test_the_value_head_is_scaled_to_the_units_of_the_game():
         ["reward=score", "reward.minus=random_turn"],
         ["reward=score", "reward.scored=score"],
     ):
-        reward = load_config("train", ["game=2048", *words]).reward
+        reward = load_config(TrainConfig, ["game=2048", *words]).reward
         with pytest.raises(ConfigError, match="value head"):
             build_search(node, game, player, reward)
 
@@ -372,7 +375,9 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
     words = [*game_words, "experiment=null", *reward, "reward.discount=0.5"]
     game, agent, _ = make_agent(*words, "learner=ppo", "policy.layers=[8]")
     torch.nn.init.normal_(agent.policy.value.weight, generator=rng(1))
-    cfg = load_config("train", [*words, "learner=alphazero", "search=mcts", "search.leaf=value"])
+    cfg = load_config(
+        TrainConfig, [*words, "learner=alphazero", "search=mcts", "search.leaf=value"]
+    )
     search: Any = build_search(cfg.search, game, agent, cfg.reward)
     roots = game.public(game.initial(6, rng(2)))
     steps = []
@@ -411,7 +416,7 @@ def test_the_papers_search_of_2048(monkeypatch):
     action is chosen by Q + α·P/(1 + N)."""
     words = ["search=dedieu_amar", "search.simulations=30", "search.depth=3", "search.c_puct=0.5"]
     game, agent, _ = make_agent("experiment=dedieu_amar_stochastic", "board=3", "policy.layers=[8]")
-    cfg = load_config("eval", ["player=random", "game=2048", *words, "search.num_parallel=1"])
+    cfg = load_config(EvalConfig, ["player=random", "game=2048", *words, "search.num_parallel=1"])
     search: Any = build_search(cfg.search, game, agent, None)
     roots = game.initial(4, rng(2))
     descents: list[tuple[int, torch.Tensor]] = []
@@ -456,7 +461,7 @@ def test_a_value_head_of_an_unknown_unit_is_refused():
     words = ["game=2048", "experiment=null", "reward=score", "reward.scored=log_score_delta"]
     words += ["learner=alphazero", "search=mcts", "search.leaf=value"]
     with pytest.raises(ConfigError, match="cannot tell what the value head learned"):
-        check_components(load_config("train", words))
+        check_components(load_config(TrainConfig, words))
 
 
 SMALL_RUN = ["games=40", "batch=20", "solve_seconds=0", "policy.layers=[8]"]
@@ -534,7 +539,7 @@ def test_invalid_searches_are_refused_in_one_line(rlgames):
         (["search=mcts", "search.value=score"], "outcome"),
         (["search=mcts", "search.c_puct=0"], "c_puct"),
         (["search=mcts", "player=exact", "game=connect4"], "probabilities"),
-        (["opponent_search=mcts", "game=2048"], "alone"),
+        (["opponent_search=mcts", "game=2048"], "one-player"),
     ],
 )
 def test_unsuitable_players_and_games_are_refused(words, hint):

@@ -78,7 +78,7 @@ def in_job(seed, count, what):
     def there(self, *args):
         nonlocal calls
         calls += 1
-        if self.cfg.seed == seed and calls == count:
+        if self.settings.seed == seed and calls == count:
             what()
         return play(self, *args)
 
@@ -292,12 +292,12 @@ def test_a_sweep_has_one_owner(tmp_path):
 REFUSED = {
     ("train", "objective=final/turns"): "objective=final/turns belongs to a sweep; add -m",
     ("train", "-m", "objective=final/turns"): "objective= needs a search",
-    ("train", "-m", "hydra/sweeper=optuna"): "hparams_search=tpe searches with Optuna",
+    ("train", "-m", "hydra/sweeper=optuna"): "hydra/sweeper=optuna is not supported here",
     ("train", "-m", "hydra/launcher=joblip"): "did you mean joblib?",
     ("train", "-m", "hydra.launcher.jobs=2"): "jobs",
     ("train", "-m", "lr=interval(0.1,0.2)"): "intervals need hparams_search=",
     ("resume", "sweep", "games=50"): "games=50 cannot change the jobs of a sweep",
-    ("resume", "sweep", "hparams_search=tpe"): "a resumed sweep keeps its search",
+    ("resume", "sweep", "hparams_search=tpe"): "only hparams_search.trials= can change",
     ("resume", "sweep", "dry_rum=true"): "cannot change the jobs of a sweep",
 }
 

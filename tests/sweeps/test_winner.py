@@ -6,6 +6,7 @@ import pytest
 
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.sweeps.hparam_search import evaluate_again, split_objective
 from rlgames.training.run import train
 
@@ -14,7 +15,7 @@ SMALL = ["policy=mlp", "policy.layers=[8]", "games=100", "batch=50", "eval_every
 
 def test_the_winner_is_evaluated_on_other_games_in_words(tmp_path):
     words = ["game=2048", "board=2", "eval_games=10", "solve_seconds=0", *SMALL]
-    run = train(load_config("train", [*words, f"out={tmp_path}/run"])).directory
+    run = train(load_config(TrainConfig, [*words, f"out={tmp_path}/run"])).directory
     facts = json.loads((run / "run.json").read_text())
     for checkpoint, field in (("best", "results"), ("final", "final_results")):
         selection = facts[field]["score"]
@@ -32,7 +33,7 @@ def test_the_winner_is_evaluated_on_other_games_in_words(tmp_path):
 
 def test_exact_figures_need_no_other_games(tmp_path):
     words = ["game=battleship", "board=5", "ships=[2]", *SMALL, f"out={tmp_path}/run"]
-    result = train(load_config("train", words))
+    result = train(load_config(TrainConfig, words))
     turns = result.final.metrics["turns"]
     winner = evaluate_again(result.directory, 0, "final/turns", turns)
     assert (winner.again, winner.is_exact) == (turns, True)

@@ -6,8 +6,8 @@ import pytest
 from helpers import check_refused, rng
 
 from rlgames.config import registry
-from rlgames.config.checks import from_plain, to_plain
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.training.components import build_components
 from rlgames.training.engine import LocalEngine
@@ -52,24 +52,23 @@ def test_torchrun_is_refused(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(ConfigError, match="torchrun"):
-        build_components(load_config("train", [*TICTACTOE, "engine=ray"]))
+        build_components(load_config(TrainConfig, [*TICTACTOE, "engine=ray"]))
 
 
 def test_the_learners_that_can_are_those_that_say_so():
-    learners = {name: registry.load_part("learner", name) for name in registry.REGISTRY["learner"]}
+    learners = {
+        name: registry.load_option("learner", name) for name in registry.REGISTRY["learner"]
+    }
     able = {name for name, learner in learners.items() if learner.supports_actors}
     assert able == {"alphazero", "dqn", "occupancy"}
 
 
-def test_a_config_of_an_earlier_version_plays_in_its_own_process():
-    values = to_plain(load_config("train", TICTACTOE))
-    del values["engine"]
-    assert from_plain(values).engine.name == "local"
-    collector = build_components(from_plain(values)).collector
+def test_a_training_plays_in_its_own_process_if_nothing_else_is_named():
+    collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
     assert isinstance(collector.engine, LocalEngine)
 
 
 def test_the_local_engine_logs_nothing_of_its_own():
-    collector = build_components(load_config("train", TICTACTOE)).collector
+    collector = build_components(load_config(TrainConfig, TICTACTOE)).collector
     collector.collect(4, 0, rng())
     assert collector.engine.metrics() == {}

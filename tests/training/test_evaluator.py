@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from omegaconf import OmegaConf
 
 from rlgames.cli.progress import ProgressView
 from rlgames.config.compose import load_config
+from rlgames.config.options.search import HparamsConfig
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import METRICS, direction
 from rlgames.runs.index import read_summary
@@ -28,7 +29,7 @@ GAMES = {
 @pytest.fixture(params=GAMES)
 def evaluator_and_names(request):
     words, names = GAMES[request.param]
-    cfg = load_config("train", ["experiment=null", *words, *NETWORK])
+    cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
     return build_components(cfg).evaluator, names
 
 
@@ -39,7 +40,7 @@ def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
 
 
 def evaluator_of(*words):
-    cfg = load_config("train", ["experiment=null", *words, *NETWORK])
+    cfg = load_config(TrainConfig, ["experiment=null", *words, *NETWORK])
     return build_components(cfg).evaluator
 
 
@@ -60,9 +61,8 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
     assert not evaluator.better({metric: 3.0 - best}, evaluator.better({metric: best}, None))
     assert evaluator.better({metric: best}, evaluator.better({metric: best}, None))  # the later
 
-    settings = OmegaConf.create({"space": ["lr=0.1,0.2"]})
-    base = load_config("train", ["experiment=null", *GAMES[game][0], *NETWORK])
-    assert plan_search(settings, metric, base)["minimize"] == (sign < 0)
+    base = load_config(TrainConfig, ["experiment=null", *GAMES[game][0], *NETWORK])
+    assert plan_search(HparamsConfig(), ["lr=0.1,0.2"], metric, base)["minimize"] == (sign < 0)
 
     runs = []
     for value in (1.0, 2.0):
@@ -89,9 +89,9 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
 def test_a_metric_that_ranks_nothing_selects_nothing(game, metric, reason):
     with pytest.raises(ConfigError, match=reason):
         evaluator_of(*GAMES[game][0], f"best_by={metric}")
-    base = load_config("train", ["experiment=null", *GAMES[game][0], *NETWORK])
+    base = load_config(TrainConfig, ["experiment=null", *GAMES[game][0], *NETWORK])
     with pytest.raises(ConfigError, match=reason):
-        plan_search(OmegaConf.create({"space": ["lr=0.1,0.2"]}), metric, base)
+        plan_search(HparamsConfig(), ["lr=0.1,0.2"], metric, base)
 
 
 def test_metrics_have_one_row_each():

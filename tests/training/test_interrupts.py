@@ -61,9 +61,9 @@ def latest(folder):
     return Checkpoint.read(folder / "run" / "checkpoints" / "latest.safetensors")
 
 
-def ends_as(whole, folder):
+def ends_as(whole, folder, **more):
     """Assert that the run in this folder ends like the uninterrupted one when it is resumed."""
-    code, output = run(folder, "resume", "run")
+    code, output = run(folder, "resume", "run", **more)
     assert code == 0, output
     same(final_state(whole), final_state(folder / "run"))
     assert metrics_without_times(whole) == metrics_without_times(folder / "run")
@@ -293,14 +293,14 @@ def test_sigterm_during_pretraining(tmp_path):
         "record=games.jsonl",
     )
     assert code == 0, output
-    words = ["train", *WORDS, "games=40", "demonstrations=games.jsonl", "clone_epochs=5"]
+    record = f"demonstrations={tmp_path / 'games.jsonl'}"
+    words = ["train", *WORDS, "games=40", record, "clone_epochs=5"]
     prepare = signalled(Collector, "pretrain", signal.SIGTERM)
     code, output = run(tmp_path, *words, "out=run", prepare=prepare)
     assert code == 143, output
     assert latest(tmp_path).games == 0
     assert len(read_metrics(tmp_path / "run" / "metrics.jsonl")) == 3
     (tmp_path / "whole").mkdir()
-    shutil.copy(tmp_path / "games.jsonl", tmp_path / "whole")
     code, output = run(tmp_path / "whole", *words, "out=run")
     assert code == 0, output
     ends_as(tmp_path / "whole/run", tmp_path)
@@ -422,6 +422,13 @@ def test_an_extended_run_has_its_references_and_events_once(tmp_path):
         assert sorted({*each}) == each
         assert each[-1] == 180
     assert steps["config/text_summary"] == [0, 120]  # games= has changed
+
+
+def test_a_run_resumes_after_the_clock_went_back(whole, tmp_path):
+    words = ("train", *WORDS, "games=600", "out=run")
+    assert run(tmp_path, *words, prepare=signalled(Ppo, "update", signal.SIGKILL, 20))[0] == -9
+    clock = time.time
+    ends_as(whole, tmp_path, prepare=lambda: setattr(time, "time", lambda: clock() - 3600))
 
 
 def test_a_run_directory_has_one_owner(whole, tmp_path):

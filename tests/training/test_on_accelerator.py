@@ -8,8 +8,8 @@ import rlgames as package
 from rlgames.commands.engine import build_engine
 from rlgames.commands.resume import load_resumable
 from rlgames.commands.show import show_command
-from rlgames.config.catalogue import quoted
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.runs.files import read_run
@@ -44,7 +44,7 @@ RUNS["td-2048"] += ["sampling=argmax", "policy.num_cell_values=6"]
 
 
 def config(name, path):
-    return load_config("train", [*RUNS[name], *SMALL, f"out={quoted(str(path))}"])
+    return load_config(TrainConfig, [*RUNS[name], *SMALL, f"out={path}"])
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -87,9 +87,9 @@ def test_resumes(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("word", ["learner.backend=numba", "learner.threads=2"])
 def test_kernels_are_refused(word, tmp_path):
-    words = [*RUNS["td-2048"], *SMALL, word, f"out={quoted(str(tmp_path / 'run'))}"]
+    words = [*RUNS["td-2048"], *SMALL, word, f"out={tmp_path / 'run'}"]
     with pytest.raises(ConfigError, match="kernels run on the CPU, with device=cpu"):
-        train(load_config("train", words))
+        train(load_config(TrainConfig, words))
 
 
 @pytest.mark.parametrize("rule", ["puct", "gumbel"])

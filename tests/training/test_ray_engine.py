@@ -18,6 +18,7 @@ from processes import has_ended
 pytest.importorskip("ray", reason="ray is not installed")
 
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.core.intervals import wilson_interval
 from rlgames.rollouts.play import collect_games
 from rlgames.runs.checkpoint import Checkpoint
@@ -116,7 +117,7 @@ def check_done(folder, games):
 
 
 def test_games_are_split_and_joined_as_they_were_played():
-    parts = build_components(load_config("train", SMALL))
+    parts = build_components(load_config(TrainConfig, SMALL))
     played = collect_games(parts.game, parts.players, 7, rng())
     games = Games(*played, 1, 7.0, "here:1")
     first, rest = games.split(3)

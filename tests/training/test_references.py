@@ -8,6 +8,7 @@ from helpers import make_game, rng
 
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.players.player import Random
 from rlgames.rollouts.holdout import split_layouts
@@ -39,7 +40,7 @@ def test_no_result_beats_the_optimum_beside_it(tmp_path):
     """On 8 layouts of which 3 are held out, greedy play was compared with the optimum of all."""
     words = ["game=battleship", "board=10", "ships=[3]", "holdout=0.4", "games=3000"]
     words += ["batch=50", "learner=ppo", "policy.layers=[32]", f"out={tmp_path}/run"]
-    result = train(load_config("train", words))
+    result = train(load_config(TrainConfig, words))
     optimal, held_out_optimal = result.references.optimal, result.references.held_out_optimal
     assert optimal is not None
     assert held_out_optimal is not None

@@ -8,16 +8,16 @@ import torch
 from processes import final_state, metrics_without_times, same
 
 from rlgames.commands.resume import load_resumable
-from rlgames.config.catalogue import quoted
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
+from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.factory.agents import load_agent
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.shipped import shipped_agent
+from rlgames.runs.names import shipped_agent
 from rlgames.training.components import check_components
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
@@ -77,7 +77,7 @@ LEARNERS = {
         (
             [
                 *["policy=ntuple_logits", "policy.tuples=[[0,1,2]]", "sampling=argmax"],
-                *["window=4", "board=4", "columns=4", f"teacher={quoted(str(AGENT_OF_2048))}"],
+                *["window=4", "board=4", "columns=4", f"teacher={AGENT_OF_2048}"],
             ],
             ["2048"],
         )
@@ -144,7 +144,7 @@ def test_every_learner_and_every_game_is_resumed():
 def test_no_other_learner_fits_a_game():
     for fits, _, name, words in every_pair():
         try:
-            check_components(load_config("train", words))
+            check_components(load_config(TrainConfig, words))
         except ConfigError:
             assert not fits, name
         else:
@@ -175,7 +175,7 @@ def resume_run(directory, words=()):
 
 
 def out(words, path):
-    return load_config("train", [*words, f"out={quoted(str(path))}"])
+    return load_config(TrainConfig, [*words, f"out={path}"])
 
 
 @pytest.mark.parametrize("words", COMBINATIONS)
@@ -230,6 +230,14 @@ def test_resumes_from_its_last_evaluation(owner, name, tmp_path, monkeypatch):
     assert read_run(run)["status"] == "done"
 
 
+def test_a_numbered_directory_is_that_of_the_checkpoint(tmp_path):
+    train(out(SALVO, tmp_path / "run"))
+    second = train(out(SALVO, tmp_path / "run"), exist_ok=True)
+    assert second.directory == tmp_path / "run_1"
+    saved = Checkpoint.read(tmp_path / "run_1/checkpoints/latest.safetensors")
+    assert saved.config["out"] == str(tmp_path / "run_1")
+
+
 def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     run = tmp_path / "run"
     train(out(SALVO, run))
@@ -263,9 +271,9 @@ REFUSED = {
     "board=4": "board=4 differs from the trained board=3",
     "policy.layers=[9]": "policy.layers=[9] differs from the trained policy.layers=[8]",
     "lr=0.5": "lr=0.5 differs from the trained lr=0.002",
-    "logger=csv": "logger=csv differs from the trained logger=['tensorboard']",
+    "logger=mlflow": "logger=mlflow differs from the trained logger=[tensorboard]",
     "logger=nonsense": "nonsense",
-    "logger.csv.name=x": "logger.csv.name=x differs",
+    "logger.mlflow.name=x": "logger.mlflow.name=x differs",
     "policy.nothing=null": "policy.nothing=null differs",
     "games=8": "games=8 is too few: 16 games are already played; the run has games=40",
     "device=cuda:9": "device=cuda:9 is not here; use device=",
@@ -306,14 +314,21 @@ def test_a_damaged_checkpoint_is_refused_and_another_named(tmp_path, monkeypatch
     assert result.returncode == 2
     assert "damaged: its content does not match its checksum" in result.stderr
     assert "start a new run from other weights: init_from=run/checkpoints/" in result.stderr
-    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(("number", "reader"), [(FORMAT + 1, "a newer"), (FORMAT - 1, "an older")])
+def test_a_checkpoint_of_another_format_is_refused(number, reader, tmp_path, monkeypatch, typed):
+    run = tmp_path / "run"
+    train_and_interrupt(monkeypatch, out(SALVO, run), 2)
+    path = run / "checkpoints/latest.safetensors"
     checkpoint = Checkpoint.read(path)
     with monkeypatch.context() as patched:
-        patched.setattr("rlgames.runs.checkpoint.FORMAT", FORMAT + 1)
+        patched.setattr("rlgames.runs.checkpoint.FORMAT", number)
         checkpoint.write(path)
     result = typed("resume", "run")
-    message = f"was written by a newer version of rlgames (format {FORMAT + 1}, here {FORMAT})"
-    assert message in result.stderr
+    assert result.returncode == 2
+    message = f"has format {number}, which {reader} version of rlgames reads"
+    assert f"{message}; this one reads format {FORMAT}" in result.stderr
 
 
 def test_a_checkpoint_is_kept_every_keep_every_games(tmp_path):

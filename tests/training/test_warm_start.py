@@ -10,9 +10,9 @@ from helpers import make_game, make_game_and_rules, make_learner, rng
 from markers import one_in, quick
 
 import rlgames as package
-from rlgames.cli import words as command_words
-from rlgames.config.checks import to_plain
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.factory.components import build_game
@@ -34,7 +34,7 @@ from rlgames.training.demonstrations import Demonstrations
 
 def load(*words):
     """A config of training as the command line makes it."""
-    return load_config("train", [command_words.quote_text(word) for word in words])
+    return load_config(TrainConfig, words)
 
 
 def recorded(path, game, rules, games=12, seed=1, players=None):
@@ -101,7 +101,7 @@ def test_a_mismatched_score_or_final_position_is_refused(tmp_path):
     for change, message in (
         (lambda line: line.update(score=[line["score"][0] + 4]), "line 3: .*gains"),
         (lambda line: line.update(final=line["moves"][0]["position"]), "line 3: .*final position"),
-        (lambda line: line.pop("final"), "line 3: .*final position"),
+        (lambda line: line.pop("final"), "line 3: 'final' is missing"),
         (lambda line: line.update(moves=[]), "line 3: .*without moves"),
     ):
         line = json.loads(lines[1])
@@ -137,17 +137,15 @@ def test_the_encoding_of_a_board_is_not_a_rule(tmp_path):
     ids=" ".join,
 )
 def test_recorded_games_are_learned_from_as_if_just_played(words, tmp_path):
-    cfg = load_config("train", words)
-    game, rules = build_game(cfg), to_plain(cfg)["game"]
+    cfg = load_config(TrainConfig, words)
+    game, rules = build_game(cfg.game), to_plain(cfg)["game"]
     small = [*words, "policy.layers=[8]"] if cfg.policy.name == "mlp" else words
     small += ["learner.minibatches=1"] if cfg.learner.name == "ppo" else []
     players = [Random(game)]
     first, ended = collect_games(game, players, 5, rng(1))
     later, ended_later = collect_games(game, players, 4, rng(2))
     records.append(tmp_path / "games", game, rules, ["one"], later, ended_later)
-    demonstrations = Demonstrations.read(
-        tmp_path / "games", game, load(*words, "demonstrator=one"), rng(5)
-    )
+    demonstrations = Demonstrations.read(tmp_path / "games", game, rules, "one", rng(5))
     public = FinalStates(game.public(ended.state), ended.num_moves)
     more = FinalStates(game.public(ended_later.state), ended_later.num_moves)
     policy, learner = make_learner(game, *small)
@@ -197,8 +195,7 @@ def test_only_the_demonstrators_moves_are_learned(tmp_path):
     game, rules = make_game_and_rules("game=tictactoe")
     moves, _, _ = recorded(tmp_path / "games", game, rules)
     for name, player in (("one", 0), ("other", 1)):
-        cfg = load("game=tictactoe", f"demonstrator={name}")
-        found = Demonstrations.read(tmp_path / "games", game, cfg, rng()).trajectories
+        found = Demonstrations.read(tmp_path / "games", game, rules, name, rng()).trajectories
         expected = moves.by_player(player)
         assert torch.equal(by_game(found.action, found), by_game(expected.action, expected))
         assert set(found.seat.tolist()) == {0, 1}
@@ -209,8 +206,7 @@ def test_games_without_a_move_of_the_demonstrator_are_left_out(tmp_path):
     for number, name in enumerate(("one", "other")):
         played = collect_games(game, [Random(game)], 5, rng(number))
         records.append(tmp_path / "games", game, rules, [name], *played)
-    cfg = load("game=battleship", "board=6", "demonstrator=other")
-    demonstrations = Demonstrations.read(tmp_path / "games", game, cfg, rng())
+    demonstrations = Demonstrations.read(tmp_path / "games", game, rules, "other", rng())
     assert demonstrations.trajectories.num_games == 5
     sampled, final_states = demonstrations.sample(7)
     assert torch.bincount(sampled.game, minlength=7).all()

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import MAX_BATCH, Part, key
+from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, variant
 
 
-@dataclass
-class LocalConfig:
-    name: str = "local"
+@dataclass(frozen=True)
+class RayConfig(OptionConfig):
+    """actors on Ray play the games, on one machine or many; needs the extra ray"""
 
-
-@dataclass
-class RayConfig:
     name: str = "ray"
-    actors: int = key(2, 1, 100_000)
-    address: str | None = key(None)
-    games_per_task: int | None = key(None, 1, MAX_BATCH)
+    actors: int = key(2, 1, 100_000, help="processes that play, each with as many CPUs as threads=")
+    address: str | None = key(None, help="cluster to join, HOST:PORT or auto; null: start Ray here")
+    games_per_task: int | None = key(
+        None, 1, MAX_BATCH, help="games an actor plays side by side; null: batch ÷ actors"
+    )
 
 
 ENGINES = {
-    "local": Part(LocalConfig, "rlgames.training.engine:LocalEngine"),
-    "ray": Part(RayConfig, "rlgames.training.ray_engine:RayEngine", extra="ray"),
+    "local": Option(
+        variant(OptionConfig, "local", "the process that learns plays the games"),
+        "rlgames.training.engine:LocalEngine",
+    ),
+    "ray": Option(RayConfig, "rlgames.training.ray_engine:RayEngine", extra="ray"),
 }

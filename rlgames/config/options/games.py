@@ -4,101 +4,139 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import Part, key
+from rlgames.config.schema import Option, OptionConfig, key
 
 
-@dataclass
-class BattleshipConfig:
+@dataclass(frozen=True)
+class BattleshipConfig(OptionConfig):
+    """battleship on a line of cells, one player"""
+
     name: str = "battleship"
-    board: int = key(10, 1, 1000)
-    ships: list[int] = key([3], 1, 1000)
-    shots: int = key(1, 1, 1000)
-    aim: str = key("auto", of=("auto", "joint", "sequential"))
-    encoding: str = key("planes", of=("signed", "planes", "posterior"))
-    show: list[str] = key([], of=("sizes", "sunk", "first_hit"))
+    board: int = key(10, 1, 1000, help="number of cells")
+    ships: list[int] = key([3], 1, 1000, help="ship lengths")
+    shots: int = key(1, 1, 1000, help="shots per turn")
+    aim: str = key(
+        "auto",
+        of=("auto", "joint", "sequential"),
+        help="joint: one action per set of cells; sequential: cell by cell",
+    )
+    encoding: str = key(
+        "planes",
+        of=("signed", "planes", "posterior"),
+        help="planes: unknown, miss, hit; posterior: plus occupancy; signed: -1, 0, 1",
+    )
+    show: list[str] = key(
+        [],
+        of=("sizes", "sunk", "first_hit"),
+        help="also observed: ship sizes, announced sinkings (sunk), first_hit",
+    )
 
 
-@dataclass
+@dataclass(frozen=True)
 class SalvoConfig(BattleshipConfig):
+    """battleship on a square board, one player"""
+
     name: str = "salvo"
-    board: int = key(4, 1, 32)
-    ships: list[int] = key([4, 2], 1, 32)
-    shots: int = key(2, 1, 1024)
+    board: int = key(4, 1, 32, help="cells per side")
+    ships: list[int] = key([4, 2], 1, 32, help="ship lengths")
+    shots: int = key(2, 1, 1024, help="shots per turn")
 
 
-@dataclass
-class SalvoDuelConfig:
+@dataclass(frozen=True)
+class SalvoDuelConfig(OptionConfig):
+    """two-player Salvo: one shot per ship afloat, hidden fleets"""
+
     name: str = "salvo_duel"
-    board: int = key(5, 1, 32)
-    ships: list[int] = key([3, 2, 2], 1, 32)
+    board: int = key(5, 1, 32, help="cells per side")
+    ships: list[int] = key([3, 2, 2], 1, 32, help="ship lengths of each fleet")
 
 
-@dataclass
-class TictactoeConfig:
+@dataclass(frozen=True)
+class TictactoeConfig(OptionConfig):
+    """k in a row on a square board, two players"""
+
     name: str = "tictactoe"
-    board: int = key(3, 1, 7)
-    line: int = key(3, 1, 7)
+    board: int = key(3, 1, 7, help="cells per side")
+    line: int = key(3, 1, 7, help="marks in a row that win")
 
 
-@dataclass
-class Connect4Config:
+@dataclass(frozen=True)
+class Connect4Config(OptionConfig):
+    """k in a row with gravity, two players"""
+
     name: str = "connect4"
-    rows: int = key(6, 1, 61)
-    columns: int = key(7, 1, 31)
-    line: int = key(4, 1, 61)
+    rows: int = key(6, 1, 61, help="number of rows")
+    columns: int = key(7, 1, 31, help="number of columns")
+    line: int = key(4, 1, 61, help="stones in a row that win")
 
 
-@dataclass
-class GomokuConfig:
+@dataclass(frozen=True)
+class GomokuConfig(OptionConfig):
+    """five in a row on a large square board, two players"""
+
     name: str = "gomoku"
-    board: int = key(15, 1, 19)
-    line: int = key(5, 1, 19)
+    board: int = key(15, 1, 19, help="cells per side")
+    line: int = key(5, 1, 19, help="stones in a row that win")
 
 
-@dataclass
-class OthelloConfig:
+@dataclass(frozen=True)
+class OthelloConfig(OptionConfig):
+    """Othello (Reversi), two players"""
+
     name: str = "othello"
-    board: int = key(8, 2, 8)
+    board: int = key(8, 2, 8, help="cells per side, an even number")
 
 
-@dataclass
-class HexConfig:
+@dataclass(frozen=True)
+class HexConfig(OptionConfig):
+    """Hex with or without the swap rule, two players"""
+
     name: str = "hex"
-    board: int = key(11, 2, 11)
-    swap: bool = True
+    board: int = key(11, 2, 11, help="cells per side")
+    swap: bool = key(True, help="the second seat may take over the first stone")
 
 
-@dataclass
-class BreakthroughConfig:
+@dataclass(frozen=True)
+class BreakthroughConfig(OptionConfig):
+    """Breakthrough, a race of pieces that move forward, two players"""
+
     name: str = "breakthrough"
-    rows: int = key(8, 3, 16)
-    columns: int = key(8, 2, 16)
-    home_rows: int = key(2, 1, 8)
+    rows: int = key(8, 3, 16, help="rows of the board")
+    columns: int = key(8, 2, 16, help="columns of the board")
+    home_rows: int = key(2, 1, 8, help="rows of pieces of each seat at the start")
 
 
-@dataclass
-class Game2048Config:
+@dataclass(frozen=True)
+class Game2048Config(OptionConfig):
+    """sliding-tile puzzle with random new tiles, one player"""
+
     name: str = "2048"
-    board: int = key(4, 1, 8)
-    columns: int = key(4, 1, 8)
-    fours: float = key(0.1, 0, 1)
-    target: int = key(2048, 4, 2**62)
-    encoding: str = key("onehot", of=("onehot", "exponents"))
+    board: int = key(4, 1, 8, help="rows")
+    columns: int = key(4, 1, 8, follows="board", help="columns; by default as many as rows")
+    fours: float = key(0.1, 0, 1, help="probability that a new tile is a 4")
+    target: int = key(2048, 4, 2**62, help="tile that counts as a win; play continues")
+    encoding: str = key(
+        "onehot",
+        of=("onehot", "exponents"),
+        help="onehot: one plane per tile value; exponents: a single plane",
+    )
 
 
 GAMES = {
-    "battleship": Part(
+    "battleship": Option(
         BattleshipConfig, "rlgames.games.battleship:battleship", gym_id="Battleship"
     ),
-    "salvo": Part(SalvoConfig, "rlgames.games.battleship:salvo", gym_id="Salvo"),
-    "salvo_duel": Part(SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", gym_id="SalvoDuel"),
-    "tictactoe": Part(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
-    "connect4": Part(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
-    "gomoku": Part(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
-    "othello": Part(OthelloConfig, "rlgames.games.othello:othello", gym_id="Othello"),
-    "hex": Part(HexConfig, "rlgames.games.hex:hex_game", gym_id="Hex"),
-    "breakthrough": Part(
+    "salvo": Option(SalvoConfig, "rlgames.games.battleship:salvo", gym_id="Salvo"),
+    "salvo_duel": Option(
+        SalvoDuelConfig, "rlgames.games.salvo_duel:salvo_duel", gym_id="SalvoDuel"
+    ),
+    "tictactoe": Option(TictactoeConfig, "rlgames.games.k_in_a_row:tictactoe", gym_id="TicTacToe"),
+    "connect4": Option(Connect4Config, "rlgames.games.k_in_a_row:connect4", gym_id="Connect4"),
+    "gomoku": Option(GomokuConfig, "rlgames.games.k_in_a_row:gomoku", gym_id="Gomoku"),
+    "othello": Option(OthelloConfig, "rlgames.games.othello:othello", gym_id="Othello"),
+    "hex": Option(HexConfig, "rlgames.games.hex:hex_game", gym_id="Hex"),
+    "breakthrough": Option(
         BreakthroughConfig, "rlgames.games.breakthrough:breakthrough", gym_id="Breakthrough"
     ),
-    "2048": Part(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
+    "2048": Option(Game2048Config, "rlgames.games.game_2048:game_2048", gym_id="2048"),
 }

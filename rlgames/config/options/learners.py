@@ -4,147 +4,220 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import MAX_BATCH, POSITIVE, Part, key
+from rlgames.config.schema import MAX_BATCH, POSITIVE, Option, OptionConfig, key
 
 OPTIMIZERS = ("sgd", "adam", "fused_adam", "rmsprop", "rmsprop_per_matrix")
 
 
-@dataclass
-class GradientConfig:
-    """Keys shared by gradient-based learners."""
+@dataclass(frozen=True)
+class LearnerConfig(OptionConfig):
+    """Keys of every learner."""
 
-    name: str = key()
-    optimizer: str = key("adam", of=OPTIMIZERS)
-    rho: float = key(0.99, 0, 1)
-    lr_end: float | None = key(None, 0, 100)
-    max_grad_norm: float | None = key(1.0, POSITIVE, 1e6)
+    lr_end: float | None = key(
+        None, 0, 100, help="learning rate at the end of the run; null: constant"
+    )
 
 
-@dataclass
-class ReinforceConfig(GradientConfig):
+@dataclass(frozen=True)
+class EntropyConfig(LearnerConfig):
+    """Keys of policy gradients."""
+
+    entropy_coef: float = key(0.1, 0, 100, help="weight of the entropy bonus")
+    entropy_coef_end: float | None = key(
+        0.0, 0, 100, help="entropy_coef at the end of the run; null: constant"
+    )
+
+
+@dataclass(frozen=True)
+class GradientConfig(LearnerConfig):
+    """Keys of gradient-based learners."""
+
+    optimizer: str = key(
+        "adam",
+        of=OPTIMIZERS,
+        help="fused_adam: Adam(fused=True); rmsprop_per_matrix: one scale per matrix",
+    )
+    rho: float = key(0.99, 0, 1, help="decay of rmsprop's running means")
+    max_grad_norm: float | None = key(
+        1.0, POSITIVE, 1e6, help="gradients are clipped to this norm; null: no limit"
+    )
+
+
+@dataclass(frozen=True)
+class ReinforceConfig(EntropyConfig, GradientConfig):
+    """REINFORCE: policy gradient on whole games"""
+
     name: str = "reinforce"
-    baseline: str = key("value", of=("none", "mean", "standardized", "value"))
-    masked: bool = True
-    entropy_coef: float = key(0.1, 0, 100)
-    entropy_coef_end: float | None = key(0.0, 0, 100)
-    value_coef: float = key(0.5, 0, 1000)
-    step_per: str = key("batch", of=("batch", "move"))
+    baseline: str = key(
+        "value",
+        of=("none", "mean", "standardized", "value"),
+        help="none, mean, standardized, or value from a value head",
+    )
+    masked: bool = key(True, help="exclude illegal actions from the gradient's softmax")
+    value_coef: float = key(0.5, 0, 1000, help="weight of the value loss")
+    step_per: str = key(
+        "batch",
+        of=("batch", "move"),
+        help="gradient steps: one per batch, or one per move of its games",
+    )
 
 
-@dataclass
-class PpoConfig(GradientConfig):
+@dataclass(frozen=True)
+class PpoConfig(EntropyConfig, GradientConfig):
+    """PPO: clipped policy gradient with a value head and GAE"""
+
     name: str = "ppo"
-    gae_lambda: float = key(1.0, 0, 1)
-    symmetries: bool = False
-    entropy_coef: float = key(0.1, 0, 100)
-    entropy_coef_end: float | None = key(0.0, 0, 100)
-    value_coef: float = key(0.5, 0, 1000)
-    epochs: int = key(4, 1, 1000)
-    minibatches: int = key(1, 1, 100_000)
-    clip_range: float = key(0.2, POSITIVE, 1e6)
+    gae_lambda: float = key(1.0, 0, 1, help="GAE λ; 1: the full return")
+    symmetries: bool = key(
+        False, help="train on random symmetries; policy.canonical=true works better"
+    )
+    value_coef: float = key(0.5, 0, 1000, help="weight of the value loss")
+    epochs: int = key(4, 1, 1000, help="passes over each batch")
+    minibatches: int = key(1, 1, 100_000, help="parts of a batch, one gradient step each")
+    clip_range: float = key(0.2, POSITIVE, 1e6, help="ε: probability ratios are clipped to 1 ± ε")
 
 
-@dataclass
-class TdConfig:
+@dataclass(frozen=True)
+class TdConfig(LearnerConfig):
+    """temporal differences, backwards through games; for policy=table and ntuple"""
+
     name: str = "td"
-    lr_end: float | None = key(None, 0, 100)
-    step_size: str = key("constant", of=("constant", "temporal_coherence", "counts"))
-    backup: str | None = key(None, of=("sampled", "expected", "every", "minimax"))
-    td_lambda: float = key(0.0, 0, 1)
-    frozen_tuples: list[int] = key([], 0, 10_000)
-    backend: str = key("auto", of=("auto", "torch", "numba"))
-    threads: int = key(1, 1, 256)
+    step_size: str = key(
+        "constant",
+        of=("constant", "temporal_coherence", "counts"),
+        help="temporal_coherence: less where errors alternate; counts: by visits",
+    )
+    backup: str | None = key(
+        None,
+        of=("sampled", "expected", "every", "minimax"),
+        help="see docs/learners/td.md; null: minimax for n-tuples of two seats, or sampled",
+    )
+    td_lambda: float = key(0.0, 0, 1, help="weight of longer returns; 0: one step")
+    frozen_tuples: list[int] = key([], 0, 10_000, help="indices of tuples to keep unchanged")
+    backend: str = key(
+        "auto",
+        of=("auto", "torch", "numba"),
+        help="auto: compiled (numba) where possible, else torch",
+    )
+    threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
 
 
-@dataclass
+@dataclass(frozen=True)
 class TdLambdaConfig(GradientConfig):
+    """TD(λ) on afterstates by gradient, for networks"""
+
     name: str = "td_lambda"
-    max_grad_norm: float | None = key(None, POSITIVE, 1e6)
-    td_lambda: float = key(0.5, 0, 1)
-    epochs: int = key(1, 1, 1000)
-    minibatches: int = key(4, 1, 100_000)
+    max_grad_norm: float | None = None
+    td_lambda: float = key(0.5, 0, 1, help="λ of the return; 1: the full return")
+    epochs: int = key(1, 1, 1000, help="passes over each batch")
+    minibatches: int = key(4, 1, 100_000, help="parts of a batch, one gradient step each")
 
 
-@dataclass
-class AdpConfig:
+@dataclass(frozen=True)
+class AdpConfig(LearnerConfig):
+    """approximate dynamic programming: fits policy=linear to returns"""
+
     name: str = "adp"
-    lr_end: float | None = key(None, 0, 100)
-    fit: str = key("least_squares", of=("gradient", "least_squares"))
-    standardize: bool = False
+    fit: str = key(
+        "least_squares",
+        of=("gradient", "least_squares"),
+        help="gradient: one step; least_squares: towards the solution",
+    )
+    standardize: bool = key(False, help="standardize the returns of each batch")
 
 
-@dataclass
+@dataclass(frozen=True)
 class DqnConfig(GradientConfig):
+    """double Q-learning from a replay buffer; use sampling=epsilon_greedy"""
+
     name: str = "dqn"
-    max_grad_norm: float | None = key(10.0, POSITIVE, 1e6)
-    buffer_size: int = key(200_000, 1, 10**8)
-    updates_per_batch: int = key(32, 1, 100_000)
-    minibatch: int = key(256, 1, 10**7)
-    n_step: int = key(1, 1, 10_000)
-    target_every: int = key(1, 1, 10**9)
-    polyak_tau: float = key(0.01, POSITIVE, 1)
+    max_grad_norm: float | None = 10.0
+    buffer_size: int = key(200_000, 1, 10**8, help="replay buffer capacity in moves")
+    updates_per_batch: int = key(32, 1, 100_000, help="gradient steps per batch of games")
+    minibatch: int = key(256, 1, 10**7, help="moves per gradient step")
+    n_step: int = key(1, 1, 10_000, help="own moves before bootstrapping from the target network")
+    target_every: int = key(1, 1, 10**9, help="gradient steps between target network updates")
+    polyak_tau: float = key(0.01, POSITIVE, 1, help="target network update rate; 1: copy")
 
 
-@dataclass
+@dataclass(frozen=True)
 class AlphaZeroConfig(GradientConfig):
+    """policy from search=mcts or rollout, value from returns"""
+
     name: str = "alphazero"
-    buffer_size: int = key(500_000, 1, 10**8)
-    updates_per_batch: int = key(32, 1, 100_000)
-    minibatch: int = key(512, 1, 10**7)
-    value_coef: float = key(1.0, 0, 1000)
-    symmetries: bool = True
-    opening_epsilon: float = key(0.0, 0, 1)
-    opening_turns: int = key(10, 1, 10_000)
+    buffer_size: int = key(500_000, 1, 10**8, help="replay buffer capacity in moves")
+    updates_per_batch: int = key(32, 1, 100_000, help="gradient steps per batch of games")
+    minibatch: int = key(512, 1, 10**7, help="moves per gradient step")
+    value_coef: float = key(1.0, 0, 1000, help="weight of the value loss")
+    symmetries: bool = key(True, help="train on a random symmetry of each position")
+    opening_epsilon: float = key(
+        0.0, 0, 1, help="probability of a random move in the opening of a game"
+    )
+    opening_turns: int = key(10, 1, 10_000, help="turns of the opening")
 
 
-@dataclass
+@dataclass(frozen=True)
 class BehaviorCloningConfig(GradientConfig):
+    """imitates the moves of teacher= or demonstrations="""
+
     name: str = "behavior_cloning"
-    epochs: int = key(1, 1, 1000)
-    minibatch: int = key(256, 1, MAX_BATCH)
-    patience: int | None = key(None, 1, 10**9)
+    epochs: int = key(1, 1, 1000, help="passes over each batch")
+    minibatch: int = key(256, 1, MAX_BATCH, help="moves per gradient step")
+    patience: int | None = key(
+        None,
+        1,
+        10**9,
+        help="evaluations without a lower held-out loss before stopping; null: never",
+    )
 
 
-@dataclass
-class A2cConfig:
+@dataclass(frozen=True)
+class A2cConfig(EntropyConfig):
+    """compiled advantage actor-critic, for policy=ntuple_logits"""
+
     name: str = "a2c"
-    lr_end: float | None = key(None, 0, 100)
-    value_lr: float = key(1.0, 0, 100)
-    gae_lambda: float = key(0.5, 0, 1)
-    entropy_coef: float = key(0.01, 0, 100)
-    entropy_coef_end: float | None = key(0.0, 0, 100)
-    threads: int = key(1, 1, 256)
+    value_lr: float = key(1.0, 0, 100, help="learning rate of the value, before temporal coherence")
+    gae_lambda: float = key(0.5, 0, 1, help="GAE λ; 1: the full return")
+    entropy_coef: float = 0.01
+    threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
 
 
-@dataclass
-class DaggerConfig:
+@dataclass(frozen=True)
+class DaggerConfig(LearnerConfig):
+    """plays, and imitates an n-tuple teacher= there, for policy=ntuple_logits"""
+
     name: str = "dagger"
-    lr_end: float | None = key(None, 0, 100)
-    temperature: float = key(0.0, 0, 1e9)
-    threads: int = key(1, 1, 256)
+    temperature: float = key(
+        0.0, 0, 1e9, help="softmax temperature of the teacher's scores; 0: its best action"
+    )
+    threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
 
 
-@dataclass
+@dataclass(frozen=True)
 class OccupancyConfig(GradientConfig):
+    """predicts hidden cells from what finished games reveal"""
+
     name: str = "occupancy"
-    posterior_steps: int = key(0, 0, 10**12)
-    sample_fraction: float = key(1.0, 0.001, 1)
-    epochs: int = key(1, 1, 1000)
-    minibatch: int = key(2048, 1, MAX_BATCH)
+    posterior_steps: int = key(
+        0, 0, 10**12, help="largest count for exact targets, as player.steps; 0: none"
+    )
+    sample_fraction: float = key(1.0, 0.001, 1, help="fraction of a batch's moves to train on")
+    epochs: int = key(1, 1, 1000, help="passes over each batch")
+    minibatch: int = key(2048, 1, MAX_BATCH, help="moves per gradient step")
 
 
 LEARNERS = {
-    "reinforce": Part(ReinforceConfig, "rlgames.learners.reinforce:Reinforce"),
-    "ppo": Part(PpoConfig, "rlgames.learners.ppo:Ppo"),
-    "a2c": Part(A2cConfig, "rlgames.learners.a2c:A2c"),
-    "td": Part(TdConfig, "rlgames.learners.td:Td"),
-    "td_lambda": Part(TdLambdaConfig, "rlgames.learners.td_lambda:TdLambda"),
-    "adp": Part(AdpConfig, "rlgames.learners.adp:Adp"),
-    "dqn": Part(DqnConfig, "rlgames.learners.dqn:Dqn"),
-    "behavior_cloning": Part(
+    "reinforce": Option(ReinforceConfig, "rlgames.learners.reinforce:Reinforce"),
+    "ppo": Option(PpoConfig, "rlgames.learners.ppo:Ppo"),
+    "a2c": Option(A2cConfig, "rlgames.learners.a2c:A2c"),
+    "td": Option(TdConfig, "rlgames.learners.td:Td"),
+    "td_lambda": Option(TdLambdaConfig, "rlgames.learners.td_lambda:TdLambda"),
+    "adp": Option(AdpConfig, "rlgames.learners.adp:Adp"),
+    "dqn": Option(DqnConfig, "rlgames.learners.dqn:Dqn"),
+    "behavior_cloning": Option(
         BehaviorCloningConfig, "rlgames.learners.behavior_cloning:BehaviorCloning"
     ),
-    "dagger": Part(DaggerConfig, "rlgames.learners.dagger:Dagger"),
-    "occupancy": Part(OccupancyConfig, "rlgames.learners.occupancy:Occupancy"),
-    "alphazero": Part(AlphaZeroConfig, "rlgames.learners.alphazero:AlphaZero"),
+    "dagger": Option(DaggerConfig, "rlgames.learners.dagger:Dagger"),
+    "occupancy": Option(OccupancyConfig, "rlgames.learners.occupancy:Occupancy"),
+    "alphazero": Option(AlphaZeroConfig, "rlgames.learners.alphazero:AlphaZero"),
 }

@@ -4,61 +4,45 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import Part, key
+from rlgames.config.schema import Option, OptionConfig, key, variant
 
 
-@dataclass
-class TensorBoardConfig:
-    name: str = "tensorboard"
+@dataclass(frozen=True)
+class WandbConfig(OptionConfig):
+    """Weights & Biases; needs the extra wandb"""
 
-
-@dataclass
-class CsvConfig:
-    name: str = "csv"
-
-
-@dataclass
-class WandbConfig:
     name: str = "wandb"
-    project: str = "rlgames"
-    mode: str | None = key(None, of=("online", "offline"))
-    checkpoint: bool = True
+    project: str = key("rlgames", help="project of the run")
+    mode: str | None = key(
+        None,
+        of=("online", "offline"),
+        help="online, or offline for `wandb sync` later; null: WANDB_MODE, or else online",
+    )
+    checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
 
 
-@dataclass
-class MlflowConfig:
+@dataclass(frozen=True)
+class MlflowConfig(OptionConfig):
+    """MLflow, in the store of MLFLOW_TRACKING_URI; needs the extra mlflow"""
+
     name: str = "mlflow"
-    experiment: str = "rlgames"
-    checkpoint: bool = True
-
-
-@dataclass
-class TrackioConfig:
-    name: str = "trackio"
-    project: str = "rlgames"
-    checkpoint: bool = True
+    experiment: str = key("rlgames", help="experiment of the run")
+    checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
 
 
 _FOLDER = "rlgames.runs.loggers"
 
 LOGGERS = {
-    "tensorboard": Part(
-        TensorBoardConfig,
+    "tensorboard": Option(
+        variant(OptionConfig, "tensorboard", "TensorBoard's event file in the run directory"),
         f"{_FOLDER}.tensorboard:TensorBoardLogger",
         viewer=("tensorboard", "--logdir", "RUN"),
     ),
-    "csv": Part(CsvConfig, f"{_FOLDER}.csv_logger:CsvLogger"),
-    "wandb": Part(WandbConfig, f"{_FOLDER}.wandb_logger:WandbLogger", extra="wandb"),
-    "mlflow": Part(
+    "wandb": Option(WandbConfig, f"{_FOLDER}.wandb_logger:WandbLogger", extra="wandb"),
+    "mlflow": Option(
         MlflowConfig,
         f"{_FOLDER}.mlflow_logger:MlflowLogger",
         extra="mlflow",
         viewer=("mlflow", "ui"),
-    ),
-    "trackio": Part(
-        TrackioConfig,
-        f"{_FOLDER}.trackio_logger:TrackioLogger",
-        extra="trackio",
-        viewer=("trackio", "show"),
     ),
 }

@@ -4,90 +4,119 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import POSITIVE, Part, key
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, variant
 
 
-@dataclass
-class RandomConfig:
+@dataclass(frozen=True)
+class RandomConfig(OptionConfig):
+    """uniformly random legal actions"""
+
     name: str = "random"
-    observe: bool = False
+    observe: bool = key(False, help="compute observations too, for speed measurements")
 
 
-@dataclass
-class WinOrBlockConfig:
-    name: str = "win_or_block"
+@dataclass(frozen=True)
+class CountingConfig(OptionConfig):
+    """Keys of players that count layouts."""
+
+    samples: int = key(
+        60, 1, 1_000_000, help="layouts sampled per board, if too many to list or count"
+    )
+    steps: int = key(
+        5_000_000,
+        0,
+        10**12,
+        help="largest count: ways to place all ships but two; 0: always sample",
+    )
 
 
-@dataclass
-class CornerConfig:
-    name: str = "corner"
+@dataclass(frozen=True)
+class DensityConfig(CountingConfig):
+    """battleship: shoots the cell most likely to hold a ship"""
 
-
-@dataclass
-class HuntTargetConfig:
-    name: str = "hunt_target"
-
-
-@dataclass
-class DensityConfig:
     name: str = "density"
-    samples: int = key(60, 1, 1_000_000)
-    steps: int = key(5_000_000, 0, 10**12)
-    miss_weight: float = key(0.0, 0, 1)
+    miss_weight: float = key(
+        0.0, 0, 1, help="several shots: weight of P(ship | earlier cells of the turn miss)"
+    )
 
 
-@dataclass
-class DensityRolloutConfig:
+@dataclass(frozen=True)
+class DensityRolloutConfig(CountingConfig):
+    """battleship: density with lookahead once few layouts are left"""
+
     name: str = "density_rollout"
-    samples: int = key(60, 1, 1_000_000)
-    steps: int = key(5_000_000, 0, 10**12)
-    miss_weight: float | None = key(None, 0, 1)
-    layouts: int = key(10_000, 1, 1_000_000)
-    next_cells: int = key(3, 1, 100)
+    miss_weight: float | None = key(
+        None, 0, 1, help="as of density; null: 0.4 with several shots per turn, else 0"
+    )
+    layouts: int = key(10_000, 1, 1_000_000, help="looks ahead with at most this many layouts left")
+    next_cells: int = key(
+        3, 1, 100, help="runner-up cells, each tried in place of each chosen cell"
+    )
 
 
-@dataclass
-class ExactConfig:
+@dataclass(frozen=True)
+class ExactConfig(OptionConfig):
+    """exact optimal play within time and memory limits"""
+
     name: str = "exact"
-    seconds: float = key(60.0, POSITIVE, 1e6)
-    memory_gb: float = key(4.0, POSITIVE, 1e4)
-    move_positions: int | None = key(200_000, 1, 10**12)
-    move_seconds: float | None = key(None, POSITIVE, 1e6)
+    seconds: float = key(
+        60.0, POSITIVE, 1e6, help="time limit for solving before the first move, in seconds"
+    )
+    memory_gb: float = key(4.0, POSITIVE, 1e4, help="memory limit for solving, in GiB")
+    move_positions: int | None = key(
+        200_000, 1, 10**12, help="positions searched per Connect 4 move; null: no limit"
+    )
+    move_seconds: float | None = key(
+        None, POSITIVE, 1e6, help="seconds per Connect 4 move; results then depend on the machine"
+    )
 
 
-@dataclass
-class HumanConfig:
-    name: str = "human"
+@dataclass(frozen=True)
+class RunPlayerConfig(OptionConfig):
+    """a trained run, given by its path"""
 
-
-@dataclass
-class RunPlayerConfig:
     name: str = "run"
-    path: str = "???"
+    path: str = key("???", is_path=True, help="run directory or checkpoint file")
 
 
-@dataclass
-class SelfConfig:
-    name: str = "self"
+@dataclass(frozen=True)
+class PastConfig(OptionConfig):
+    """training only: past snapshots of the agent"""
 
-
-@dataclass
-class PastConfig:
     name: str = "past"
-    every: int = key(5000, 1, 10**12)
-    keep: int = key(10, 1, 1000)
+    every: int = key(5000, 1, 10**12, help="games between snapshots")
+    keep: int = key(10, 1, 1000, help="number of latest snapshots to play against")
 
 
 PLAYERS = {
-    "random": Part(RandomConfig, "rlgames.players.player:Random", is_quick=True),
-    "win_or_block": Part(WinOrBlockConfig, "rlgames.players.scripted:WinOrBlock", is_quick=True),
-    "corner": Part(CornerConfig, "rlgames.players.scripted:Corner"),
-    "hunt_target": Part(HuntTargetConfig, "rlgames.players.battleship_bots:HuntTarget"),
-    "density": Part(DensityConfig, "rlgames.players.battleship_bots:Density"),
-    "density_rollout": Part(DensityRolloutConfig, "rlgames.players.density_rollout:DensityRollout"),
-    "exact": Part(ExactConfig, "rlgames.players.exact:exact_player"),
-    "human": Part(HumanConfig, "rlgames.players.human:Human"),
-    "run": Part(RunPlayerConfig),
-    "self": Part(SelfConfig, training_only=True),
-    "past": Part(PastConfig, training_only=True),
+    "random": Option(RandomConfig, "rlgames.players.player:Random", is_quick=True),
+    "win_or_block": Option(
+        variant(OptionConfig, "win_or_block", "wins if possible, else blocks, else plays randomly"),
+        "rlgames.players.scripted:WinOrBlock",
+        is_quick=True,
+    ),
+    "corner": Option(
+        variant(OptionConfig, "corner", "2048: down, else left, else right, else up"),
+        "rlgames.players.scripted:Corner",
+    ),
+    "hunt_target": Option(
+        variant(
+            OptionConfig, "hunt_target", "battleship: checkerboard shots, then neighbors of hits"
+        ),
+        "rlgames.players.battleship_bots:HuntTarget",
+    ),
+    "density": Option(DensityConfig, "rlgames.players.battleship_bots:Density"),
+    "density_rollout": Option(
+        DensityRolloutConfig, "rlgames.players.density_rollout:DensityRollout"
+    ),
+    "exact": Option(ExactConfig, "rlgames.players.exact:exact_player"),
+    "human": Option(
+        variant(OptionConfig, "human", "a person at the keyboard"), "rlgames.players.human:Human"
+    ),
+    "run": Option(RunPlayerConfig),
+    "self": Option(
+        variant(OptionConfig, "self", "training only: the agent plays both seats"),
+        training_only=True,
+    ),
+    "past": Option(PastConfig, training_only=True),
 }

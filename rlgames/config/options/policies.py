@@ -4,93 +4,140 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import Part, key
+from rlgames.config.schema import Option, OptionConfig, key
 
 
-@dataclass
-class NetworkConfig:
-    name: str = key()
-    canonical: bool = False
+@dataclass(frozen=True)
+class NetworkConfig(OptionConfig):
+    """Keys of neural networks."""
+
+    canonical: bool = key(False, help="map symmetric boards to one before reading them")
 
 
-@dataclass
-class MlpConfig(NetworkConfig):
+@dataclass(frozen=True)
+class LayersConfig(NetworkConfig):
+    """Keys of networks of dense or convolutional layers."""
+
+    activation: str = key(
+        "relu", of=("tanh", "relu", "gelu", "silu"), help="tanh, relu, gelu or silu"
+    )
+    init: str = key(
+        "orthogonal",
+        of=("orthogonal", "truncated_normal"),
+        help="orthogonal, or truncated_normal with deviation 0.1/sqrt(inputs)",
+    )
+
+
+@dataclass(frozen=True)
+class MlpConfig(LayersConfig):
+    """fully connected network"""
+
     name: str = "mlp"
-    layers: list[int] = key([256, 256], 0, 65536)
-    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
-    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
-    bias: bool = True
+    layers: list[int] = key(
+        [256, 256], 0, 65536, help="width of each hidden layer; 0: the input's width"
+    )
+    bias: bool = key(True, help="use biases in the layers")
 
 
-@dataclass
+@dataclass(frozen=True)
 class StagedConfig(MlpConfig):
+    """fully connected networks, one per stage of the game"""
+
     name: str = "staged"
-    by: str = "max_tile"
-    at: list[float] = key([512.0], -1e18, 1e18)
+    by: str = key("max_tile", help="turn, score or a game's measure that sets the stage")
+    at: list[float] = key([512.0], -1e18, 1e18, help="rising thresholds where a new stage begins")
 
 
-@dataclass
-class ConvConfig(NetworkConfig):
+@dataclass(frozen=True)
+class ConvConfig(LayersConfig):
+    """3x3 convolutions that keep the board's size"""
+
     name: str = "conv"
-    channels: list[int] = key([32, 32, 32], 1, 4096)
-    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
-    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
-    skip: bool = True
+    channels: list[int] = key([32, 32, 32], 1, 4096, help="width of each layer")
+    skip: bool = key(True, help="residual connections between layers of equal width")
 
 
-@dataclass
-class AxialConfig(NetworkConfig):
+@dataclass(frozen=True)
+class AxialConfig(LayersConfig):
+    """layers that read whole rows and columns; for square boards"""
+
     name: str = "axial"
-    channels: list[int] = key([12, 12, 12], 1, 4096)
-    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
-    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+    channels: list[int] = key([12, 12, 12], 1, 4096, help="width of each layer")
 
 
-@dataclass
+@dataclass(frozen=True)
 class BeliefPropagationConfig(NetworkConfig):
+    """belief propagation over ships' placements, with learned corrections"""
+
     name: str = "belief_propagation"
-    layers: list[int] = key([32, 32, 32, 32, 32, 32], 1, 4096)
-    memory: int = key(8, 1, 4096)
+    layers: list[int] = key([32, 32, 32, 32, 32, 32], 1, 4096, help="width of each hidden layer")
+    memory: int = key(8, 1, 4096, help="features that a cell hands to the next layer")
 
 
-@dataclass
-class EmbeddingConfig(NetworkConfig):
+@dataclass(frozen=True)
+class EmbeddingConfig(LayersConfig):
+    """learned vectors for the contents of lines of cells"""
+
     name: str = "embedding"
-    units: int = key(32, 1, 4096)
-    num_cell_values: int = key(12, 2, 64)
-    open_cells: bool = False
-    line_length: int | None = key(None, 2, 19)
-    layers: list[int] = key([256], 1, 65536)
-    activation: str = key("relu", of=("tanh", "relu", "gelu", "silu"))
-    init: str = key("orthogonal", of=("orthogonal", "truncated_normal"))
+    units: int = key(32, 1, 4096, help="length of a vector")
+    num_cell_values: int = key(
+        12, 2, 64, help="distinct cell values; larger ones count as the last"
+    )
+    open_cells: bool = key(
+        False, help="a value of their own for empty cells that a move can take now"
+    )
+    line_length: int | None = key(
+        None, 2, 19, help="cells of each line, in all directions; null: whole rows and columns"
+    )
+    layers: list[int] = key([256], 1, 65536, help="width of each hidden layer")
 
 
-@dataclass
-class TableConfig:
+@dataclass(frozen=True)
+class TableConfig(OptionConfig):
+    """one value per board; for learner=td"""
+
     name: str = "table"
-    init_value: float = key(0.0, -1e6, 1e6)
+    init_value: float = key(0.0, -1e6, 1e6, help="initial value of a board")
 
 
-@dataclass
-class NtupleConfig:
+@dataclass(frozen=True)
+class NtupleConfig(OptionConfig):
+    """sums over n-tuples of cells of 2048 or k in a row; for learner=td"""
+
     name: str = "ntuple"
-    tuples: list[list[int]] | None = key(None, 0, 63)
-    num_tuples: int | None = key(None, 1, 10_000)
-    num_cell_values: int = key(16, 2, 66)
-    table_size: int | None = key(None, 1, 10**9)
-    stage_tiles: list[int] = key([], 2, 2**15)
-    init_value: float = key(0.0, -1e9, 1e9)
+    tuples: list[list[int]] | None = key(
+        None, 0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows, or random walks"
+    )
+    num_tuples: int | None = key(
+        None, 1, 10_000, help="number of random walks, k in a row without tuples=; null: 70"
+    )
+    num_cell_values: int = key(
+        16, 2, 66, help="distinct tiles; k in a row: 3, or 4 to tell where stones can fall"
+    )
+    table_size: int | None = key(
+        None, 1, 10**9, help="most values per tuple, hashed; null: one per content"
+    )
+    stage_tiles: list[int] = key(
+        [], 2, 2**15, help="2048: largest tiles at which another set of values takes over"
+    )
+    init_value: float = key(0.0, -1e9, 1e9, help="initial value of a board")
 
 
-@dataclass
-class NtupleLogitsConfig:
+@dataclass(frozen=True)
+class NtupleLogitsConfig(OptionConfig):
+    """sums of logits over n-tuples of cells of 2048; for learner=a2c and dagger"""
+
     name: str = "ntuple_logits"
-    tuples: list[list[int]] | None = key(None, 0, 63)
-    num_cell_values: int = key(14, 2, 66)
+    tuples: list[list[int]] | None = key(
+        None, 0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows"
+    )
+    num_cell_values: int = key(14, 2, 66, help="distinct tiles; larger ones count as the last")
 
 
-@dataclass
-class LinearConfig:
+@dataclass(frozen=True)
+class LinearConfig(OptionConfig):
+    """linear value of 2048 board features; for learner=adp"""
+
     name: str = "linear"
     features: list[str] = key(
         ["corner", "vertical", "horizontal", "diagonal"],
@@ -98,21 +145,22 @@ class LinearConfig:
             *("corner", "vertical", "horizontal", "diagonal"),
             *("one", "empty", "pairs", "ordered", "rough"),
         ),
+        help="features of the board that are summed",
     )
-    init_value: float = key(1.0, -1e6, 1e6)
+    init_value: float = key(1.0, -1e6, 1e6, help="initial value of every weight")
 
 
 POLICIES = {
-    "mlp": Part(MlpConfig, "rlgames.policies.mlp:Mlp"),
-    "conv": Part(ConvConfig, "rlgames.policies.conv:Conv"),
-    "axial": Part(AxialConfig, "rlgames.policies.axial:Axial"),
-    "belief_propagation": Part(
+    "mlp": Option(MlpConfig, "rlgames.policies.mlp:Mlp"),
+    "conv": Option(ConvConfig, "rlgames.policies.conv:Conv"),
+    "axial": Option(AxialConfig, "rlgames.policies.axial:Axial"),
+    "belief_propagation": Option(
         BeliefPropagationConfig, "rlgames.policies.belief_propagation:BeliefPropagation"
     ),
-    "embedding": Part(EmbeddingConfig, "rlgames.policies.embedding:Embedding"),
-    "staged": Part(StagedConfig, "rlgames.policies.staged:Staged"),
-    "table": Part(TableConfig, "rlgames.policies.table:Table"),
-    "ntuple": Part(NtupleConfig, "rlgames.policies.ntuple:Ntuple"),
-    "ntuple_logits": Part(NtupleLogitsConfig, "rlgames.policies.ntuple_logits:NtupleLogits"),
-    "linear": Part(LinearConfig, "rlgames.policies.linear:LinearValue"),
+    "embedding": Option(EmbeddingConfig, "rlgames.policies.embedding:Embedding"),
+    "staged": Option(StagedConfig, "rlgames.policies.staged:Staged"),
+    "table": Option(TableConfig, "rlgames.policies.table:Table"),
+    "ntuple": Option(NtupleConfig, "rlgames.policies.ntuple:Ntuple"),
+    "ntuple_logits": Option(NtupleLogitsConfig, "rlgames.policies.ntuple_logits:NtupleLogits"),
+    "linear": Option(LinearConfig, "rlgames.policies.linear:LinearValue"),
 }

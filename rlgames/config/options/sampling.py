@@ -4,34 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlgames.config.schema import POSITIVE, Part, key
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key
 
 TIES = ("first", "random")
 """Which of several actions with the highest score is greedy: the first, or each alike."""
 
 
-@dataclass
-class StochasticConfig:
+@dataclass(frozen=True)
+class StochasticConfig(OptionConfig):
+    """sample from the policy's probabilities"""
+
     name: str = "stochastic"
-    temperature: float = key(1.0, POSITIVE, 1e6)
+    temperature: float = key(1.0, POSITIVE, 1e6, help="below 1 sharpens, above 1 flattens")
 
 
-@dataclass
-class EpsilonGreedyConfig:
+@dataclass(frozen=True)
+class EpsilonGreedyConfig(OptionConfig):
+    """the best action, or with probability epsilon a random one"""
+
     name: str = "epsilon_greedy"
-    epsilon: float = key(0.1, 0, 1)
-    epsilon_end: float | None = key(None, 0, 1)
-    ties: str = key("first", of=TIES)
+    epsilon: float = key(0.1, 0, 1, help="probability of a random action")
+    epsilon_end: float | None = key(
+        None, 0, 1, help="epsilon at the end of the run; null: constant"
+    )
+    ties: str = key("first", of=TIES, help="of equally good actions: first, random")
 
 
-@dataclass
-class ArgmaxConfig:
+@dataclass(frozen=True)
+class ArgmaxConfig(OptionConfig):
+    """always the best action"""
+
     name: str = "argmax"
-    ties: str | None = key(None, of=TIES)
+    ties: str | None = key(
+        None, of=TIES, help="of equal actions: first, random; null: as in training, else first"
+    )
 
 
 SAMPLING_RULES = {
-    "stochastic": Part(StochasticConfig, "rlgames.sampling:Stochastic"),
-    "epsilon_greedy": Part(EpsilonGreedyConfig, "rlgames.sampling:EpsilonGreedy"),
-    "argmax": Part(ArgmaxConfig, "rlgames.sampling:Argmax"),
+    "stochastic": Option(StochasticConfig, "rlgames.sampling:Stochastic"),
+    "epsilon_greedy": Option(EpsilonGreedyConfig, "rlgames.sampling:EpsilonGreedy"),
+    "argmax": Option(ArgmaxConfig, "rlgames.sampling:Argmax"),
 }

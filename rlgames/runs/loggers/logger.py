@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from inspect import isfunction
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.config.registry import check_installed, load_part
+from rlgames.config.registry import check_installed, load_option
 from rlgames.core.signals import Interrupts
 from rlgames.core.untrusted import sanitized
 
@@ -26,13 +28,13 @@ ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class ResumePoint(NamedTuple):
     """Where a run resumes: games played, and lines of metrics.jsonl that belong to them.
 
-    num_events: TensorBoard's events that belong to them; None: unknown, in checkpoints of earlier
-    versions. is_changed: the run resumes with another config.
+    num_event_bytes: of TensorBoard's files that belong to them. is_changed: the run resumes with
+    another config.
     """
 
     games: int
     num_lines: int
-    num_events: int | None = None
+    num_event_bytes: int = 0
     is_changed: bool = False
 
 
@@ -71,9 +73,8 @@ class RunStart:
     """What a logger is given when a process of a run starts.
 
     config: plain; yaml: the same as text. settings: those that distinguish the run from others.
-    resume_point: where it resumes; of 0 games for a new run. repeated: lines of metrics.jsonl that
-    were logged at the games of the resume point. run_id: the run's id in this tracker, from an
-    earlier process of the run; None without one.
+    resume_point: where it resumes; of 0 games for a new run. run_id: the run's id in this tracker,
+    from an earlier process of the run; None without one.
     """
 
     directory: Path
@@ -81,7 +82,6 @@ class RunStart:
     yaml: str
     settings: dict[str, Any]
     resume_point: ResumePoint = ResumePoint(0, 0)
-    repeated: list[dict[str, float]] = field(default_factory=list)
     run_id: str | None = None
 
 
@@ -89,11 +89,10 @@ class Logger:
     """Where a run is logged. Each method may raise; the run then continues without the logger.
 
     A logger is made with the keys of its option. start is called first, close or abandon last.
-    num_events: those of the run that a checkpoint counts, see ResumePoint. run_id: the run's id in
-    the tracker once it is started, given back to start when the run resumes; None without any.
+    run_id: the run's id in the tracker once it is started, given back to start when the run
+    resumes; None without any.
     """
 
-    num_events = 0
     run_id: str | None = None
 
     def start(self, run: RunStart) -> None:
@@ -131,9 +130,9 @@ class Logger:
         """Let go of everything at once, writing nothing more."""
 
 
-class Loggers:
-    """The loggers of a run: each gets everything, and one that fails is reported once, by warn,
-    and left out from then on.
+class Loggers(Logger):
+    """The loggers of a run as one: each gets every call. One that fails is reported once, by warn,
+    and skipped from then on.
 
     interrupts: a second signal may have torn a record; nothing is logged after it.
     """
@@ -144,49 +143,25 @@ class Loggers:
         self._loggers, self._warn, self._interrupts = dict(loggers), warn, interrupts
 
     @property
-    def num_events(self) -> int:
-        return sum(logger.num_events for logger in self._loggers.values())
-
-    @property
     def run_ids(self) -> dict[str, str]:
         """The ids of the run in the trackers that have any, by the name of the logger."""
         ids = {name: logger.run_id for name, logger in self._loggers.items()}
         return {name: run_id for name, run_id in ids.items() if run_id is not None}
 
-    def start(self, run: RunStart, run_ids: Mapping[str, str]) -> None:
+    def start_all(self, run: RunStart, run_ids: Mapping[str, str]) -> None:
         """run_ids: of earlier processes, by the name of the logger."""
         for name in [*self._loggers]:
             self._guard(name, methodcaller("start", replace(run, run_id=run_ids.get(name))))
 
-    def scalars(self, games: int, metrics: dict[str, float]) -> None:
-        self._each(lambda logger: logger.scalars(games, metrics))
-
-    def reference(self, games: int, name: str, value: float) -> None:
-        self._each(lambda logger: logger.reference(games, name, value))
-
-    def histogram(self, games: int, name: str, values: NDArray[np.float64]) -> None:
-        self._each(lambda logger: logger.histogram(games, name, values))
-
-    def image(self, games: int, name: str, encoded: bytes) -> None:
-        self._each(lambda logger: logger.image(games, name, encoded))
-
-    def layout(self, metric: str, best_by: str) -> None:
-        self._each(lambda logger: logger.layout(metric, best_by))
-
-    def results(self, games: int, results: RunResults, checkpoint: Path) -> None:
-        self._each(lambda logger: logger.results(games, results))
-        self._each(lambda logger: logger.artifact(checkpoint))
-
-    def sync(self) -> None:
-        self._each(lambda logger: logger.sync())
-
     def close(self, status: str) -> None:
-        self._each(lambda logger: logger.close(status))
+        _call_each("close")(self, status)
         self._loggers.clear()
 
-    def _each(self, call: Callable[[Logger], None]) -> None:
-        for name in [*self._loggers]:
-            self._guard(name, call)
+    def abandon(self) -> None:
+        """Let go of loggers that were not closed."""
+        for logger in self._loggers.values():
+            with contextlib.suppress(Exception):
+                logger.abandon()
 
     def _guard(self, name: str, call: Callable[[Logger], None]) -> None:
         if self._interrupts.twice:
@@ -196,17 +171,30 @@ class Loggers:
                 call(self._loggers[name])
         except Exception as error:
             logger = self._loggers[name]
-            self._loggers[name] = _Failed(logger.num_events, logger.run_id)
+            self._loggers[name] = _Failed(logger.run_id)
             reason = sanitized(error, MAX_REASON_LENGTH) or type(error).__name__
             self._warn(f"logger={name} failed ({reason}); the run continues without it")
             logger.abandon()
 
 
+def _call_each(method: str) -> Callable[..., None]:
+    def call(self: Loggers, *args: Any, **options: Any) -> None:
+        for name in [*self._loggers]:
+            self._guard(name, methodcaller(method, *args, **options))
+
+    return call
+
+
+for _method, _value in vars(Logger).items():
+    if isfunction(_value) and _method not in vars(Loggers):
+        setattr(Loggers, _method, _call_each(_method))
+
+
 class _Failed(Logger):
     """Takes the place of a logger that has failed."""
 
-    def __init__(self, num_events: int, run_id: str | None) -> None:
-        self.num_events, self.run_id = num_events, run_id
+    def __init__(self, run_id: str | None) -> None:
+        self.run_id = run_id
 
 
 def check_loggers(config: Mapping[str, Any]) -> None:
@@ -221,7 +209,7 @@ def build_loggers(config: Mapping[str, Any]) -> dict[str, Logger]:
     loggers = {}
     for name, node in config["logger"].items():
         keys = {key: value for key, value in node.items() if key != "name"}
-        loggers[name] = load_part("logger", name)(**keys)
+        loggers[name] = load_option("logger", name)(**keys)
     return loggers
 
 

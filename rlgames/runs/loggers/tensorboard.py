@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import summary as summaries
 
-from rlgames.runs.event_file import EventFile, count_events, cut_events
+from rlgames.runs.event_file import EventFile
 from rlgames.runs.loggers.logger import TABLE_COLUMNS, Logger, RunResults, RunStart
 
 MAX_EXACT_INTEGER = 2**53
@@ -23,12 +23,7 @@ HISTOGRAM_EDGES = [*(-edge for edge in reversed(_POSITIVE_EDGES)), 0.0, *_POSITI
 
 
 class TensorBoardLogger(Logger):
-    """TensorBoard's event file in the run directory.
-
-    num_events: those in all files of the run. Events of earlier processes that do not belong to
-    the run are removed; where their number is unknown, TensorBoard forgets those from the games of
-    the resume point on.
-    """
+    """TensorBoard's event files in the run directory, one for each process of the run."""
 
     def __init__(self) -> None:
         self._is_laid_out = False
@@ -36,21 +31,12 @@ class TensorBoardLogger(Logger):
         self._file: EventFile | None = None
 
     def start(self, run: RunStart) -> None:
-        games, _, kept_events, is_changed = run.resume_point
-        if kept_events is None:
-            self.num_events = count_events(run.directory)
-            self._file = EventFile(run.directory, games)
-        else:
-            self.num_events = kept_events
-            cut_events(run.directory, kept_events)
-            self._file = EventFile(run.directory, games + 1)
-        self._is_laid_out = bool(kept_events)
-        if not kept_events or is_changed:
+        games, _, num_bytes, is_changed = run.resume_point
+        self._file = EventFile(run.directory, games + 1)
+        self._is_laid_out = bool(num_bytes)
+        if not num_bytes or is_changed:
             self.text(games, "config", run.yaml)
             self._hyperparameters(run.settings)
-        # TensorBoard forgets them with what came after.
-        for line in run.repeated if kept_events is None else ():
-            self.scalars(games, {name: value for name, value in line.items() if name != "games"})
 
     def scalars(self, games: int, metrics: dict[str, float]) -> None:
         self._add(games, [summaries.scalar(*item) for item in metrics.items()])
@@ -112,7 +98,6 @@ class TensorBoardLogger(Logger):
         assert self._file is not None
         for summary in events:
             self._file.add(summary, games)
-            self.num_events += 1
         self._file.flush()
 
 

@@ -1,4 +1,4 @@
-"""`rlgames report follow=true`: a table that is refreshed until no run is running."""
+"""Prints what `rlgames report` found; follow=true refreshes its table until no run is running."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
 
-from rlgames.cli.live_view import LiveScreen
-from rlgames.cli.report_tables import fitted_table, print_table
+from rlgames.cli.report_tables import PRINTERS, fitted_table, print_table
 from rlgames.commands.report import ReportResult
+from rlgames.core.text import printable
 from rlgames.runs.summary import Report
 
 REFRESH_SECONDS = 2.0
@@ -22,6 +23,22 @@ IDLE_SECONDS = 6.0
 start its next job."""
 
 
+def print_report(result: ReportResult) -> None:
+    """Print a report in the format of its command; a comparison takes the place of the runs."""
+    if result.follow is not None:
+        follow_report(result)
+    elif result.comparison is not None:
+        from rlgames.cli.comparison_tables import print_comparison
+
+        print_comparison(result.comparison, result.format)
+    else:
+        PRINTERS[result.format](result.report)
+    if result.profile and result.format == "table":
+        print(f"performance profiles: {printable(result.profile)}")
+    if result.curves and result.format == "table":
+        print(f"curves: {printable(result.curves)}")
+
+
 def follow_report(result: ReportResult) -> None:
     """Show a report until no run is running, or until Ctrl-C: in place on a terminal, otherwise
     again whenever it has changed."""
@@ -29,7 +46,7 @@ def follow_report(result: ReportResult) -> None:
     with suppress(KeyboardInterrupt):
         if sys.stdout.isatty() and not console.is_dumb_terminal:
             view = _RenderedReport(result.report)
-            with LiveScreen(view, console):
+            with Live(view, console=console):
                 for view.report in _reports(result):
                     pass
         else:

@@ -1,0 +1,211 @@
+"""The table of commands: the config of each, what it calls, and what prints the result.
+
+Help, completion and dispatch are derived from it; nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any, Literal
+
+from rlgames.commands.configs import (
+    ArenaConfig,
+    EngineConfig,
+    EvalConfig,
+    ExportConfig,
+    PlayConfig,
+    PublishConfig,
+    ReportConfig,
+    ShowConfig,
+    SolveConfig,
+    WatchConfig,
+)
+from rlgames.config.training import (
+    FormatConfig,
+    LaunchConfig,
+    ResumeConfig,
+    SweepConfig,
+    TrainConfig,
+)
+
+Runs = Literal["none", "optional", "required", "many"]
+"""The runs that a command takes before its overrides: none, at most one, one, or many."""
+
+SWEEP_FLAGS = ("-m", "--multirun")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command.
+
+    Args:
+        help: a line of at most ten words.
+        config: the schema of its config; None for a command that reads its words itself.
+        launch: the schema of further keys that say how it starts.
+        sweep: the schema of the keys that -m adds; None for a command that cannot sweep.
+        function: "module:function", called with the words; before them with the run (None without
+            one) if runs is "optional" or "required", and with the list of names if it is "many".
+        takes_players: names of players may stand among the runs.
+        printer: "module:function", called with the result of the function. With format=json the
+            result, or its as_dict(), is printed as JSON. None: the function prints and returns the
+            exit code.
+    """
+
+    name: str
+    help: str
+    example: str
+    function: str
+    printer: str | None = "rlgames.cli.display:print_fields"
+    runs: Runs = "none"
+    takes_players: bool = False
+    config: type | None = None
+    launch: type | None = None
+    sweep: type | None = None
+
+    def load_function(self) -> Callable[..., Any]:
+        """The function itself."""
+        function: Callable[..., Any] = resolve_name(self.function)
+        return function
+
+    def load_printer(self) -> Callable[[Any], None] | None:
+        """The printer itself."""
+        return None if self.printer is None else resolve_name(self.printer)
+
+
+_COMMANDS = (
+    Command(
+        "train",
+        "train a policy",
+        "rlgames train game=salvo board=4 shots=2",
+        function="rlgames.cli.training:train_command",
+        printer=None,
+        config=TrainConfig,
+        launch=LaunchConfig,
+        sweep=SweepConfig,
+    ),
+    Command(
+        "resume",
+        "resume a run or a sweep",
+        "rlgames resume RUN games=500000",
+        function="rlgames.cli.training:resume_command",
+        printer=None,
+        runs="required",
+        config=ResumeConfig,
+    ),
+    Command(
+        "eval",
+        "evaluate a run or a player",
+        "rlgames eval RUN opponent=exact",
+        function="rlgames.commands.evaluate:evaluate_command",
+        printer="rlgames.cli.display:print_evaluation",
+        runs="optional",
+        config=EvalConfig,
+    ),
+    Command(
+        "play",
+        "play against a run or a player",
+        "rlgames play connect4 seat=2",
+        function="rlgames.cli.play:play_command",
+        printer=None,
+        runs="optional",
+        config=PlayConfig,
+    ),
+    Command(
+        "watch",
+        "watch a run play, move by move",
+        "rlgames watch RUN delay=1",
+        function="rlgames.commands.watch:watch_command",
+        printer="rlgames.cli.positions:print_games",
+        runs="optional",
+        config=WatchConfig,
+    ),
+    Command(
+        "show",
+        "evaluate a single position",
+        "rlgames show RUN state='. X . / . O . / . . .'",
+        function="rlgames.commands.show:show_command",
+        printer="rlgames.cli.positions:print_position",
+        runs="optional",
+        config=ShowConfig,
+    ),
+    Command(
+        "engine",
+        "text protocol for other programs",
+        "rlgames engine connect4",
+        function="rlgames.cli.engine:engine_command",
+        printer=None,
+        runs="optional",
+        config=EngineConfig,
+    ),
+    Command(
+        "arena",
+        "tournament with Elo ratings",
+        "rlgames arena RUN random win_or_block",
+        function="rlgames.commands.arena:arena_command",
+        printer="rlgames.cli.display:print_arena",
+        runs="many",
+        takes_players=True,
+        config=ArenaConfig,
+    ),
+    Command(
+        "solve",
+        "exact optimum of a game",
+        "rlgames solve game=2048 board=2 columns=3",
+        function="rlgames.commands.solve:solve_command",
+        printer="rlgames.commands.solve:print_solution",
+        config=SolveConfig,
+    ),
+    Command(
+        "report",
+        "comparison of runs and sweeps",
+        "rlgames report outputs curves=curves.png",
+        function="rlgames.commands.report:report_command",
+        printer="rlgames.cli.report:print_report",
+        runs="many",
+        config=ReportConfig,
+    ),
+    Command(
+        "export",
+        "export a run's network to ONNX",
+        "rlgames export RUN out=policy.onnx",
+        function="rlgames.commands.export:export_command",
+        printer="rlgames.commands.export:print_export",
+        runs="required",
+        config=ExportConfig,
+    ),
+    Command(
+        "publish",
+        "agent for the Hugging Face Hub",
+        "rlgames publish RUN repo=user/name",
+        function="rlgames.commands.publish:publish_command",
+        runs="required",
+        config=PublishConfig,
+    ),
+    Command(
+        "games",
+        "list of games",
+        "rlgames games",
+        function="rlgames.commands.listing:games_command",
+        printer="rlgames.commands.listing:print_listing",
+        config=FormatConfig,
+    ),
+    Command(
+        "experiments",
+        "list of training presets",
+        "rlgames experiments format=json",
+        function="rlgames.commands.listing:experiments_command",
+        printer="rlgames.commands.listing:print_listing",
+        config=FormatConfig,
+    ),
+    Command(
+        "completion",
+        "shell completion for bash and zsh",
+        'eval "$(rlgames completion bash)"',
+        function="rlgames.cli.completion:completion_command",
+        printer=None,
+    ),
+)
+COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
+"""Every command, in the order of the help."""

@@ -1,0 +1,179 @@
+"""The configs of the commands besides `train`.
+
+A config inherits the keys that several commands share from config/training.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlgames.config.schema import MAX_BATCH, POSITIVE, OptionConfig, group, key
+from rlgames.config.training import (
+    MAX_SEED,
+    CheckpointConfig,
+    DeviceConfig,
+    FormatConfig,
+    RunConfig,
+)
+
+
+@dataclass(frozen=True)
+class PlayerConfig(CheckpointConfig):
+    """A run or a player, and the game."""
+
+    game: OptionConfig = group(None, "game to play")
+    player: OptionConfig | None = group(None, "player to use instead of a run")
+    sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
+    search: OptionConfig | None = group(None, "search before each move")
+
+
+@dataclass(frozen=True)
+class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    opponent_search: OptionConfig | None = group(
+        None, "search before each move of the opponent", "search"
+    )
+    games: str | int = key("auto", help="a number, all layouts, or auto: all up to 5000")
+    batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
+    trace: int = key(0, 0, 1000, help="games to print move by move first")
+    record: str | None = key(None, is_path=True, help="file to append the games to")
+    solve_seconds: float = key(
+        20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
+    )
+
+
+@dataclass(frozen=True)
+class SolveConfig(FormatConfig):
+    game: OptionConfig = group(None, "game to play")
+    seconds: float = key(60.0, 0, 1e6, help="time limit")
+    memory_gb: float = key(4.0, POSITIVE, 1e4, help="memory limit in GiB")
+
+
+@dataclass(frozen=True)
+class PlayConfig(CheckpointConfig, DeviceConfig):
+    game: OptionConfig = group(None, "game to play")
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    sampling: OptionConfig = group("argmax", "rule that picks an action from the scores")
+    search: OptionConfig | None = group(None, "search before each move")
+    seat: int = key(1, 1, 2, help="your seat; 1 moves first")
+    games: int = key(1, 1, 10**6, help="games to play")
+    hints: bool = key(False, help="show the agent's probabilities before each move")
+    fleet: str | None = key(
+        None, is_text=True, help="salvo_duel: random, hand, or ships as in 'A1-A3 C2-C3'"
+    )
+    interface: str = key(
+        "auto", of=("auto", "screen", "line"), help="screen: keys and a cursor; line: typed moves"
+    )
+    record: str | None = key(None, is_path=True, help="file to append finished games to")
+    seed: int | None = key(
+        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
+    )
+
+
+@dataclass(frozen=True)
+class WatchConfig(PlayerConfig, RunConfig):
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    games: int = key(1, 1, 10**6, help="games to show")
+    delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
+    picture: str | None = key(
+        None, is_path=True, help="GIF, SVG or MP4 file, instead of the terminal"
+    )
+
+
+@dataclass(frozen=True)
+class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
+    sampling: OptionConfig = group("stochastic", "rule that picks an action from the scores")
+    state: str | None = key(
+        None, is_text=True, help="a board, @FILE or - (standard input); null: the start"
+    )
+    solve_seconds: float = key(20.0, 0, 1e6, help="time limit of the exact values; 0: skip them")
+    picture: str | None = key(None, is_path=True, help="SVG or PNG file for the position")
+
+
+@dataclass(frozen=True)
+class EngineConfig(PlayerConfig, DeviceConfig):
+    seed: int | None = key(
+        None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
+    )
+
+
+@dataclass(frozen=True)
+class ArenaConfig(FormatConfig, RunConfig):
+    game: OptionConfig = group(None, "game to play")
+    search: OptionConfig | None = group(None, "search before each move")
+    games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
+
+
+@dataclass(frozen=True)
+class ExportConfig(CheckpointConfig):
+    out: str | None = key(
+        None,
+        is_path=True,
+        help="ONNX file; null: policy.onnx in the run; of an agent: NAME.onnx",
+    )
+
+
+@dataclass(frozen=True)
+class PublishConfig(CheckpointConfig, RunConfig):
+    opponent: OptionConfig | None = group(None, "player in the other seat", "player")
+    out: str | None = key(None, is_path=True, help="folder to write; null: published in the run")
+    repo: str | None = key(
+        None, is_text=True, help="Hugging Face repository to upload to, user/name"
+    )
+    private: bool = key(False, help="make a new repository private")
+    license: str | None = key(None, help="license of the agent, such as mit")
+    games: str | int = key("auto", help="games of the evaluation: a number, all, or auto")
+    solve_seconds: float = key(
+        20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
+    )
+
+
+@dataclass(frozen=True)
+class ReportConfig(FormatConfig):
+    by: str = key(
+        "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
+    )
+    sort: str = key("best", help="best, or a column; sort=-turns: descending")
+    curves: str | None = key(
+        None, is_path=True, help="PNG, SVG or PDF file for the learning curves"
+    )
+    metric: list[str] = key(
+        [], takes_word=True, help="metrics of curves=, a panel each; []: that of best_by"
+    )
+    window: int | None = key(
+        None, 1, 10**9, help="draw means over this many games; null: as logged"
+    )
+    x: str | None = key(
+        None, of=("games", "moves", "updates", "seconds"), help="x axis of curves=; null: games"
+    )
+    aggregate: str | None = key(
+        None, of=("mean", "median", "iqm"), help="curve of several seeds; null: mean"
+    )
+    band: str | None = key(
+        None,
+        of=("ci", "sd", "minmax", "bootstrap", "none"),
+        help="band around curves of several seeds; null: ci",
+    )
+    references: bool | None = key(
+        None, help="random play and the optimum as dashed lines in curves=; null: true"
+    )
+    width: str | int | float | None = key(
+        None, 1, 40, help="inches, column (3.25) or page (6.75); null: page"
+    )
+    style: str | None = key(None, of=("color", "gray"), help="colors of a figure; null: color")
+    compare: str | None = key(
+        None, help="statistics of agents; the setting that distinguishes them, or config"
+    )
+    profile: str | None = key(
+        None, is_path=True, help="PNG, SVG, PDF, CSV or JSON file for performance profiles"
+    )
+    power: float | None = key(
+        None, 0.05, 0.999, help="power of the test that compare= plans; null: 0.8"
+    )
+    difference: float | None = key(
+        None, POSITIVE, 1e9, help="difference that this test detects; null: the observed one"
+    )
+    follow: bool = key(False, help="refresh the table until no run is running")
+    format: str = key(
+        "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
+    )

@@ -1,0 +1,53 @@
+"""Words of `rlgames train` as a training that is about to start; imports nothing heavy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlgames.config.compose import hydra_files, load
+from rlgames.config.schema import names_of
+from rlgames.config.training import SweepConfig, TrainConfig
+from rlgames.core.errors import ConfigError
+from rlgames.runs.names import located
+
+SWEEP_NAMES = tuple({*names_of(SweepConfig)} - {*names_of(TrainConfig)})
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A training that is about to start.
+
+    Args:
+        config: with the directory of out= or hydra.run.dir=.
+        files: of .hydra/, by their names in the directory of the run.
+    """
+
+    config: TrainConfig
+    files: dict[str, str]
+
+
+def load_training(words: Sequence[str]) -> Launch:
+    """The training that words describe. Raises ConfigError for bad input."""
+    for word in words:
+        if is_sweep_word(word):
+            raise ConfigError(f"{word} belongs to a sweep", "add -m")
+    composition = load(TrainConfig, words)
+    out = chosen_directory(
+        composition.config.out, composition.hydra_value("hydra.run.dir"), "hydra.run.dir"
+    )
+    config = located(dataclasses.replace(composition.config, out=out))
+    return Launch(config, hydra_files(config, composition.words))
+
+
+def is_sweep_word(word: str) -> bool:
+    """Whether an override has a key that only a sweep has."""
+    return word.lstrip("+~").partition("=")[0].partition(".")[0] in SWEEP_NAMES
+
+
+def chosen_directory(out: str | None, directory: str | None, key: str) -> str | None:
+    """The directory that out= or Hydra's key names, None if neither does. Raises ConfigError."""
+    if out is not None and directory is not None:
+        raise ConfigError(f"out= and {key}= both name the directory", "omit one of them")
+    return directory if out is None else out

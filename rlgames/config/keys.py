@@ -1,0 +1,168 @@
+"""The keys and options that words can name, for checks, help, completion and the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rlgames.config.files import OptionFiles
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import (
+    Group,
+    as_typed,
+    choices_of,
+    default_of,
+    groups_of,
+    key_fields,
+    names_of,
+    values_in_words,
+)
+from rlgames.config.training import TrainConfig
+
+
+@dataclass(frozen=True)
+class Key:
+    """A config key and its default, both as typed on the command line.
+
+    Args:
+        kind: its type, range or choices in words.
+        choices: its valid values, if they can be listed.
+    """
+
+    name: str
+    default: str
+    kind: str
+    choices: tuple[str, ...]
+    help: str
+
+
+PRESETS = Group("experiment", None, "preset; null: the one named after the game, if any")
+"""The group of a training whose options set keys and other groups."""
+
+
+def command_groups(schema: type) -> dict[str, Group]:
+    """The groups of a command's config, and the presets of a training."""
+    presets = {"experiment": PRESETS} if schema is TrainConfig else {}
+    return groups_of(schema) | presets
+
+
+def option_names(group: Group, files: OptionFiles) -> tuple[str, ...]:
+    """The options that a group takes."""
+    parts = REGISTRY.get(group.folder, {})
+    return tuple(
+        name
+        for name in files.names(group.folder)
+        if group.is_training or not (name in parts and parts[name].training_only)
+    )
+
+
+def group_keys(schema: type, files: OptionFiles) -> list[Key]:
+    """The groups of a command as keys, with their options as choices."""
+    return [
+        Key(name, as_typed(group.default), "", option_names(group, files), group.help)
+        for name, group in command_groups(schema).items()
+    ]
+
+
+def schema_keys(schema: type, values: dict[str, Any] | None = None, prefix: str = "") -> list[Key]:
+    """The keys of a schema that belong to no group; values: those that a file sets."""
+    fields = key_fields(schema)
+    keys = []
+    for name in (name for name in names_of(schema) if name in fields):
+        default = (values or {}).get(name, default_of(fields[name]))
+        follows = fields[name].metadata.get("follows")
+        if follows and name not in (values or {}):
+            default = f"${{{follows}}}"
+        about, kind = fields[name].metadata.get("help", ""), values_in_words(schema, name)
+        keys.append(Key(prefix + name, as_typed(default), kind, choices_of(schema, name), about))
+    return keys
+
+
+def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> list[Key]:
+    """The keys of an option, with the prefix that they are typed with.
+
+    option: of a group that can hold several, also a list of them, as it is typed.
+    """
+    if group.is_list:
+        each = [item.strip("'\" ") for item in option.strip("[]").split(",")]
+        return [key for item in each for key in _option_keys(f"{name}.{item}.", group, item, files)]
+    return _option_keys("" if name == "game" else f"{name}.", group, option, files)
+
+
+def _option_keys(prefix: str, group: Group, option: str, files: OptionFiles) -> list[Key]:
+    record = files.option(group.folder, option)
+    if record is None:
+        return []
+    values = {}
+    if option not in REGISTRY[group.folder]:
+        values = files.values(group.folder, option)
+    keys = schema_keys(record.schema, values, prefix)
+    documented = _docstring_help(record.schema)  # of a plugin
+    return [
+        replace(key, help=key.help or documented.get(key.name.rpartition(".")[2], ""))
+        for key in keys
+        if key.name != f"{prefix}name"
+    ]
+
+
+def _docstring_help(schema: type) -> dict[str, str]:
+    """The lines of the form `key: help` in a docstring."""
+    lines = (line.strip().partition(": ") for line in (schema.__doc__ or "").splitlines())
+    return {name: about for name, _, about in lines if about}
+
+
+def preset_name(schema: type, words: Sequence[str], files: OptionFiles) -> str | None:
+    """The preset of a training: the one that is named, or the game's own.
+
+    A policy chooses the preset of the game and the policy, and a learner that of the game and
+    policy=mlp, if there is one.
+    """
+    if schema is not TrainConfig:
+        return None
+    typed = typed_values(words)
+    if "config" in typed or typed.get("experiment") == "null":
+        return None
+    if "experiment" in typed:
+        return typed["experiment"]
+    names = [typed.get("game", "salvo")]
+    if "policy" in typed or "learner" in typed:
+        policy = "mlp" if "learner" in typed else typed["policy"]
+        names = [f"{names[0]}_{policy}", f"{names[0]}_mlp", names[0]]
+    return next((name for name in names if files.path("experiment", name)), None)
+
+
+def typed_values(words: Sequence[str]) -> dict[str, str]:
+    """The values of the words by their keys, without quotes around them."""
+    pairs = (word.lstrip("+").partition("=") for word in words)
+    return {name: value.strip("'\"") for name, equals, value in pairs if equals}
+
+
+def chosen_options(
+    schema: type, words: Sequence[str], files: OptionFiles, preset: str | None
+) -> dict[str, str]:
+    """The option of each group that the words choose, directly or through a preset."""
+    groups, typed = command_groups(schema), typed_values(words)
+    chosen = {name: group.default for name, group in groups.items()}
+    if preset is not None:
+        chosen |= {**files.preset(preset).options, "experiment": preset}
+    chosen |= {name: value for name, value in typed.items() if name in groups and value}
+    return {
+        name: option
+        for name, option in chosen.items()
+        if name in groups and option not in (None, "null", "[]")
+    }
+
+
+def known_keys(
+    schema: type, chosen: dict[str, str], files: OptionFiles
+) -> Iterator[tuple[str, Key]]:
+    """Every key that can be typed if these options are chosen, by its name."""
+    groups = command_groups(schema)
+    for key in [*group_keys(schema, files), *schema_keys(schema)]:
+        yield key.name, key
+    for name, option in chosen.items():
+        folder = groups[name].folder
+        is_path = folder == "player" and option not in files.names(folder)
+        for key in option_keys(name, groups[name], "run" if is_path else option, files):
+            yield key.name, key

@@ -1,0 +1,282 @@
+"""Command-line overrides: as typed, checked, and as Hydra reads them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, product
+from typing import Any, cast
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+
+from rlgames.config.files import OptionFiles
+from rlgames.config.keys import chosen_options, command_groups, known_keys, option_names
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import Group, key_fields
+from rlgames.config.suggestions import unknown_key, unknown_option
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.untrusted import sanitized
+
+MAX_WORD_LENGTH = 1 << 15
+"""Longer words, which take Hydra seconds to read, are an error."""
+
+MAX_DEPTH = 32
+"""Maximum depth of brackets in a value, far below Python's limit on recursion."""
+
+SWEEP_FUNCTION = re.compile(r"\s*(choice|range|glob|interval|tag|sort|shuffle|extend_list)\s*\(")
+
+RUN_KEYS = ("hydra.run.dir",)
+SWEEP_KEYS = (
+    *("hydra.sweep.dir", "hydra.sweep.subdir", "hydra.sweeper.max_batch_size"),
+    *("hydra/launcher", "hydra.launcher"),
+)
+HYDRA_KEYS = (*RUN_KEYS, *SWEEP_KEYS, "hydra.searchpath")
+"""Hydra's own keys that a training honors; any other is an error."""
+
+
+def is_hydra_word(word: str) -> bool:
+    """Whether an override is one of Hydra's own keys."""
+    return word.lstrip("+~").startswith(("hydra.", "hydra/", "hydra="))
+
+
+def check_hydra_word(word: str, is_sweep: bool) -> None:
+    """Raises ConfigError for one of Hydra's own keys that is not supported here."""
+    key = word.lstrip("+~").partition("=")[0]
+    if word[0] in "+~" or not any(key == name or key.startswith(f"{name}.") for name in HYDRA_KEYS):
+        raise ConfigError(f"{word} is not supported here", "supported: " + ", ".join(HYDRA_KEYS))
+    if not is_sweep and key.startswith(SWEEP_KEYS):
+        raise ConfigError(f"{word} belongs to a sweep", "add -m")
+    if is_sweep and key.startswith(RUN_KEYS):
+        raise ConfigError(f"{word} belongs to a single run", "use hydra.sweep.dir=")
+    if parse(word).is_sweep_override():
+        raise ConfigError(f"{word} is a list of values", "Hydra does not sweep over its own keys")
+
+
+def quoted(text: str) -> str:
+    """Text as one value for Hydra, whatever characters it contains."""
+    # Hydra reads a backslash literally, except before a quote.
+    return "'" + re.sub(r"(\\+)('|$)", r"\1\1\2", text).replace("'", "\\'") + "'"
+
+
+class _Loader:
+    """The options that glob() may name: those that can be typed."""
+
+    def __init__(self, files: OptionFiles) -> None:
+        self.files = files
+
+    def get_group_options(self, group_name: str, results_filter: Any = None) -> list[str]:
+        """The options of a group, without those that need a path."""
+        return [name for name in self.files.names(group_name) if name != "run"]
+
+
+def parse(word: str, files: OptionFiles | None = None) -> Override:
+    """A word as Hydra reads it; raises ConfigError for one that it cannot read."""
+    parser = OverridesParser.create(cast(ConfigLoader, _Loader(files or OptionFiles())))
+    if len(word) > MAX_WORD_LENGTH:
+        raise ConfigError(f"{sanitized(word, 40)} has {len(word):,} characters", "shorten it")
+    value = word.partition("=")[2]
+    depth = accumulate((char in "([{") - (char in ")]}") for char in value)
+    try:
+        if value[:1] not in ("'", '"') and max(depth, default=0) > MAX_DEPTH:
+            raise ValueError
+        override = parser.parse_override(word)
+        override.config_loader = parser.config_loader  # which glob() asks
+        return override
+    # Hydra lets Python's error for a number of thousands of digits pass.
+    except (HydraException, ValueError):
+        raise ConfigError(
+            f"cannot read {sanitized(word, 100)!r}",
+            "write key=value, with quotes around odd characters",
+        ) from None
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What the words of a command may name.
+
+    Args:
+        schema: of the command's config.
+        is_sweep: commas separate the values of a key, also of text.
+    """
+
+    schema: type
+    files: OptionFiles
+    is_sweep: bool = False
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """The groups of the command, and the presets of a training."""
+        return command_groups(self.schema)
+
+    def plain(self, word: str) -> str:
+        """A word as its key and value: ++key=value is key=value, and game.board=4 is board=4.
+
+        Raises ConfigError for a key that is added or removed.
+        """
+        name, equals, _ = word.lstrip("+~").partition("=")
+        if word[:1] == "~":
+            if name not in self.groups or not self.groups[name].is_nullable or equals:
+                hint = f"use {name}=null" if equals else "every key has a default; omit it"
+                raise ConfigError(f"{word}: {name} cannot be removed", hint)
+            return f"{name}=null"
+        if word[:1] == "+" and word[:2] != "++":
+            raise ConfigError(f"{word}: keys cannot be added", f"use {name}=value for a known key")
+        if not equals:
+            raise ConfigError(f"{word!r} is not key=value", f"use {word}=VALUE")
+        word = word.removeprefix("++")
+        return word.removeprefix("game.") if "game" in self.groups else word
+
+    def _holds_text(self, name: str) -> bool:
+        """Whether a key or a group holds text, with any characters."""
+        if name in self.groups:
+            return self.groups[name].folder == "player"
+        field = key_fields(self.schema).get(name)
+        return name.endswith(".path") or (
+            field is not None and field.metadata.get("is_text", False)
+        )
+
+    def _is_one(self, name: str, value: str) -> bool:
+        """Whether a value is a single text, commas included."""
+        if not self._holds_text(name) or SWEEP_FUNCTION.match(value):
+            return False
+        is_one = "," not in value or value[0] in "'\"" or os.path.lexists(os.path.expanduser(value))
+        return is_one or not self.is_sweep
+
+    def jobs(self, words: Sequence[str]) -> list[list[str]]:
+        """The words of each job of a sweep. Raises ConfigError."""
+        return [list(job) for job in product(*map(self.choices, words))]
+
+    def choices(self, word: str) -> list[str]:
+        """The words of a sweep that an override with several values stands for."""
+        name, _, value = word.partition("=")
+        if self._is_one(name, value):
+            return [word]
+        if self._holds_text(name) and not SWEEP_FUNCTION.match(value):
+            return [f"{name}={each.strip()}" for each in value.split(",")]
+        override = parse(self.for_parser(word), self.files)
+        if not override.is_sweep_override():
+            return [word]
+        try:
+            texts = [*override.sweep_string_iterator()]
+        except HydraException as error:
+            raise ConfigError(
+                str(error).splitlines()[0], "intervals need hparams_search="
+            ) from None
+        # Hydra escapes the characters of an interpolation, which is to stay one.
+        return [
+            f"{name}=" + (re.sub(r"\\(.)", r"\1", each) if "$\\{" in each else each)
+            for each in texts
+        ]
+
+    def is_range(self, word: str) -> bool:
+        """Whether an override has several values."""
+        name, _, value = word.partition("=")
+        if self._is_one(name, value):
+            return False
+        return parse(self.for_parser(word), self.files).is_sweep_override()
+
+    def for_parser(self, word: str) -> str:
+        """A word with quotes around the options that it names and around text."""
+        name, _, value = word.partition("=")
+        if self._is_one(name, value):
+            is_plain = not value or value[0] in "'\"" or value == "null"
+            return word if is_plain else f"{name}={quoted(value)}"
+        if (
+            name in self.groups
+            and not SWEEP_FUNCTION.match(value)
+            and value[:1] not in ("'", '"', "[")
+        ):
+            parts = value.split(",")
+            return f"{name}=" + ",".join(quoted(part.strip()) if part else "" for part in parts)
+        return word
+
+    def check(self, words: Sequence[str], preset: str | None) -> dict[str, str]:
+        """The options that the words and a preset choose.
+
+        Raises ConfigError for a word that names no key or no option, or several values.
+        """
+        for word in words:
+            name, _, value = word.partition("=")
+            if parse(self.for_parser(word), self.files).is_sweep_override():
+                as_list = "" if "(" in value else f", or write a list as {name}=[{value}]"
+                raise ConfigError(f"{word} is a list of values", f"add -m to run a sweep{as_list}")
+            if name in self.groups:
+                self._check_option(name, value)
+        chosen = chosen_options(self.schema, words, self.files, preset)
+        known = dict(known_keys(self.schema, chosen, self.files))
+        for word in words:
+            name = word.partition("=")[0]
+            if name not in known:
+                raise self._unknown(name, [*known], chosen)
+        return chosen
+
+    def _unknown(self, name: str, known: list[str], chosen: dict[str, str]) -> ConfigError:
+        game = chosen.get("game")
+        own = [key for key in known if "." not in key and key not in key_fields(self.schema)]
+        own = [key for key in own if key not in self.groups]
+        hint = f"{game} has {', '.join(own)}; --help lists the others" if own else ""
+
+        def options_with(key: str) -> list[str]:
+            name, _, rest = key.partition(".")
+            if name not in self.groups:
+                return []
+            prefix = "{}." if self.groups[name].is_list else ""
+            return [
+                f"{name}={option}"
+                for option, record in REGISTRY.get(self.groups[name].folder, {}).items()
+                if rest in {prefix.format(option) + each for each in key_fields(record.schema)}
+            ]
+
+        return unknown_key(name, known, hint, options_with)
+
+    def _check_option(self, name: str, value: str) -> None:
+        """Raises ConfigError unless a value names an option of a group, or a list of them."""
+        group, text = self.groups[name], value.strip("'\"")
+        if value == "null":
+            if not group.is_nullable:
+                raise ConfigError(
+                    f"{name} cannot be null", nearest("", [*option_names(group, self.files)])
+                )
+            return
+        if group.folder == "player":  # any other name is a run's, which is looked for later
+            if text in ("run", ""):
+                raise ConfigError(
+                    f"{name}={text} names nobody", f"use {name}=PATH, or a player's name"
+                )
+            return
+        names = self.files.names(group.folder)
+        parts = (
+            [part.strip("'\" ") for part in text.strip("[]").split(",")]
+            if group.is_list
+            else [text]
+        )
+        for part in filter(None, parts):
+            if part not in names:
+                raise unknown_option(name, group.folder, sanitized(part, 100), names)
+
+    def for_hydra(self, word: str) -> list[str]:
+        """A checked word with a single value as Hydra reads it."""
+        name, _, value = word.partition("=")
+        group = self.groups.get(name)
+        if group is None:
+            in_game = "." not in name and name not in key_fields(self.schema)
+            return [f"game.{word}" if in_game else self.for_parser(word)]
+        at = name if group.folder == name else f"{group.folder}@{name}"
+        text = value.strip("'\"")
+        if group.is_list:
+            parts = [part.strip("'\" ") for part in text.strip("[]").split(",")]
+            return [
+                f"{name}=["
+                + ",".join(quoted(each) for each in parts if each and each != "null")
+                + "]"
+            ]
+        if value == "null":
+            return [] if name == "experiment" else [f"~{at}"]
+        if group.folder == "player" and text not in self.files.names("player"):
+            return [f"{at}=run", f"{name}.path={quoted(text)}"]
+        return [f"{at}={quoted(text)}"]

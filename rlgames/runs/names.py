@@ -1,0 +1,110 @@
+"""The names of runs: paths, `latest`, hf:user/name, and the agents that come with rlgames.
+
+Nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.registry import REGISTRY
+from rlgames.config.schema import groups_of
+from rlgames.config.suggestions import option_synonym
+from rlgames.config.training import TrainConfig
+from rlgames.core.errors import ConfigError, nearest, nearest_directory
+from rlgames.runs.hub import PREFIX, download
+
+LATEST_RUN = "latest"
+"""Names the newest run in outputs/."""
+
+AGENTS = Path(__file__).parents[1] / "agents"
+"""The folder of the agents that come with rlgames."""
+
+
+def shipped_agent(game: str) -> Path | None:
+    """The checkpoint of the agent that comes with rlgames for a game of this name, if any."""
+    return shipped_agents().get(game)
+
+
+def shipped_agents() -> dict[str, Path]:
+    """All agents that come with rlgames, by the names of their games."""
+    return {path.stem: path for path in sorted(AGENTS.glob("*.safetensors"))}
+
+
+def run_path(name: str) -> Path:
+    """The path that a name stands for, which may not exist.
+
+    An existing path comes first. RUN/checkpoints is RUN, `latest` the newest run in outputs/,
+    hf:user/name the folder of its download, and the name of a game the agent that comes with it.
+
+    Raises:
+        ConfigError: if there is no newest run, or the hub has no such agent.
+    """
+    path = Path(os.path.expanduser(name))
+    if is_path(str(path)):
+        is_folder = path.name == "checkpoints" and is_path(str(path.parent / "run.json"))
+        return path.parent if is_folder else path
+    if name == LATEST_RUN:
+        from rlgames.runs.index import newest_run  # which imports NumPy
+
+        run = newest_run(Path("outputs"))
+        if run is None:
+            raise ConfigError("there is no latest run in outputs/", "name the directory of a run")
+        return run
+    if name.startswith(PREFIX):
+        return download(name)
+    return shipped_agent(name) or path
+
+
+def find_run(name: str, is_training: bool = False) -> Path:
+    """The run that a player's key names. Raises ConfigError if there is none.
+
+    is_training: players that exist only in training are suggested, too.
+    """
+    path = run_path(name)
+    if is_path(str(path)):
+        return path
+    names = [
+        player
+        for player, option in REGISTRY["player"].items()
+        if player != "run" and (is_training or not option.training_only)
+    ]
+    synonym = option_synonym("player", name, names)
+    hint = f"use {synonym}" if synonym else nearest_directory(name)
+    error = f"no player is called {name!r}, and there is no run there"
+    raise ConfigError(error, hint or nearest(name, [*names, *shipped_agents()]))
+
+
+def located(cfg: TrainConfig) -> TrainConfig:
+    """A training whose runs and records are named by absolute paths, so that it can resume from
+    any folder. Typed paths are relative to the folder where the command is typed.
+
+    Raises ConfigError for a player who is not there.
+    """
+    changed: dict[str, object] = {}
+    for name, group in groups_of(TrainConfig).items():
+        player = getattr(cfg, name)
+        if isinstance(player, RunPlayerConfig):
+            path = find_run(player.path, group.is_training).absolute()
+            changed[name] = dataclasses.replace(player, path=str(path))
+    if cfg.init_from:
+        path = run_path(cfg.init_from)
+        if not is_path(str(path)):
+            raise ConfigError(
+                f"there is no run at {cfg.init_from}", "init_from= names a run or a checkpoint"
+            )
+        changed["init_from"] = str(path.absolute())
+    if cfg.demonstrations:
+        changed["demonstrations"] = os.path.abspath(cfg.demonstrations)
+    return dataclasses.replace(cfg, **changed)  # type: ignore[arg-type]
+
+
+def is_path(word: str) -> bool:
+    """Whether a word is the path of something that exists."""
+    try:
+        return Path(word).exists()
+    except OSError:  # too long for a path, for example
+        return False

@@ -1,0 +1,265 @@
+"""Which learner, policy, game, search, sampling rule and device fit together, and what else would.
+
+Each entry of `conflicts` is a condition, what is wrong if it holds, and what to use instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rlgames.config.registry import REGISTRY, load_option
+from rlgames.config.training import TrainConfig
+from rlgames.core import distributed
+from rlgames.core.devices import has_float64
+from rlgames.core.errors import ConfigError
+from rlgames.factory.components import check_policy_fits, no_float64
+from rlgames.factory.memory import check_replay_memory
+from rlgames.games.game import Game
+from rlgames.learners.behavior_cloning import BehaviorCloning
+from rlgames.policies.policy import Network
+from rlgames.rewards import Reward
+
+Conflict = tuple[bool, str, str]
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training whose parts are checked before the policy, which may be large, is built."""
+
+    cfg: TrainConfig
+    game: Game[Any]
+    reward: Reward
+    is_held_out: bool
+
+
+def check_fits(training: Training) -> None:
+    """Raises ConfigError for the first conflict, and for a replay buffer that does not fit in
+    memory."""
+    cfg, game = training.cfg, training.game
+    check_policy_fits(cfg.policy.name, cfg.learner.name)
+    for is_conflict, error, hint in conflicts(training):
+        if is_conflict:
+            raise ConfigError(error, hint)
+    if load_option("learner", cfg.learner.name).needs_float64 and not has_float64(game.device):
+        raise no_float64(f"learner={cfg.learner.name}", game.device)
+    buffer_size, minibatch = (
+        getattr(cfg.learner, key, None) for key in ("buffer_size", "minibatch")
+    )
+    if buffer_size and minibatch:
+        check_replay_memory(buffer_size, minibatch, cfg.search is not None, game)
+
+
+def conflicts(training: Training) -> Iterator[Conflict]:
+    """What does not fit together in a training."""
+    yield from _search(training)
+    yield from _rewards(training)
+    yield from _players(training)
+    yield from _windows(training)
+    yield from _records(training)
+    yield from _teachers(training)
+    yield from _processes(training)
+
+
+def _search(training: Training) -> Iterator[Conflict]:
+    cfg, name = training.cfg, training.cfg.learner.name
+    learner = load_option("learner", name)
+    yield (
+        learner.learns_from_search and cfg.search is None,
+        f"learner={name} learns from a search, and none is named",
+        "add search=mcts search.leaf=value",
+    )
+    yield (
+        cfg.search is not None and not learner.learns_from_search,
+        f"learner={name} does not learn from a search",
+        "use learner=alphazero, or remove search=",
+    )
+    yield (
+        training.is_held_out and cfg.search is not None,
+        "holdout= and search= cannot be combined in training",
+        "the search plays on held-out layouts; remove one of the two",
+    )
+
+
+def _rewards(training: Training) -> Iterator[Conflict]:
+    cfg, spec, reward = training.cfg, training.game.spec, training.reward
+    name = cfg.learner.name
+    learner = load_option("learner", name)
+    compares = learner.compares_score_deltas and not reward.is_final
+    yield (
+        learner.needs_scaled_temperature and getattr(cfg.sampling, "temperature", None) == 1,
+        f"learner={name} learns values, and sampling=stochastic takes scores for logits",
+        "sampling=epsilon_greedy fits, or a sampling.temperature of the values' size",
+    )
+    yield (
+        learner.learns_from_rewards and reward.scored == "turns" and spec.goal == "outcome",
+        f"{spec.name} is won or lost, and reward={cfg.reward.name} counts turns only",
+        "reward=outcome fits",
+    )
+    yield (
+        compares and spec.seats == 2,
+        f"learner={name} values positions after a move, and reward.scored={reward.scored} also "
+        "pays for the other seat's reply",
+        "reward=outcome fits",
+    )
+    yield (
+        compares and reward.scored != "score_delta" and reward.constant is None,
+        f"learner={name} compares moves by the change in score and the value that follows; "
+        f"reward.scored={reward.scored} pays something else for a move",
+        "reward.scored=score_delta fits, learner=ppo takes any",
+    )
+
+
+def _players(training: Training) -> Iterator[Conflict]:
+    cfg, spec = training.cfg, training.game.spec
+    for key, usual in (("opponent", "self"), ("eval_opponent", "random")):
+        yield (
+            spec.seats == 1 and getattr(cfg, key).name != usual,
+            f"{spec.name} is a one-player game",
+            f"remove {key}=",
+        )
+    if cfg.opponent.name != "self":
+        yield from _needs_batches(training, f"opponent={cfg.opponent.name}")
+
+
+def _needs_batches(training: Training, setting: str) -> Iterator[Conflict]:
+    """A setting, given as typed, that a learner's compiled kernel cannot follow."""
+    learner = training.cfg.learner
+    threads = getattr(learner, "threads", 1)
+    yield (
+        getattr(learner, "backend", None) == "numba",
+        f"{setting} needs the batched learner, and learner.backend=numba plays and learns "
+        "without it",
+        "remove learner.backend=",
+    )
+    yield (
+        threads > 1,
+        f"{setting} needs the batched learner, which has one thread, not learner.threads={threads}",
+        "use learner.threads=1",
+    )
+
+
+def _windows(training: Training) -> Iterator[Conflict]:
+    cfg, spec = training.cfg, training.game.spec
+    yield (
+        bool(cfg.window) and not load_option("learner", cfg.learner.name).bootstraps,
+        f"learner={cfg.learner.name} learns from whole games, not from window={cfg.window} "
+        "moves of them",
+        "remove window=, or use learner=ppo or learner=td",
+    )
+    yield (
+        bool(cfg.window) and spec.seats == 2,
+        f"window={cfg.window} is for one-player games, and {spec.name} has two seats",
+        "remove window=",
+    )
+    yield (
+        bool(cfg.restart_fraction) and not cfg.window,
+        f"restart_fraction={cfg.restart_fraction} needs games in progress, and whole games "
+        "leave none",
+        "add window=N, or remove restart_fraction=",
+    )
+
+
+def _records(training: Training) -> Iterator[Conflict]:
+    cfg, name = training.cfg, training.cfg.learner.name
+    learner = load_option("learner", name)
+    clones = issubclass(learner, BehaviorCloning)
+    for key in ("demos_per_batch", "clone_epochs", "demonstrator"):
+        yield (
+            bool(getattr(cfg, key)) and not cfg.demonstrations,
+            f"{key}={getattr(cfg, key)} needs recorded games",
+            "add demonstrations=FILE",
+        )
+    yield (
+        bool(cfg.demos_per_batch) and not learner.learns_from_records,
+        f"learner={name} does not learn from recorded games",
+        "learner=ppo does",
+    )
+    is_network = issubclass(load_option("policy", cfg.policy.name), Network)
+    yield (
+        bool(cfg.clone_epochs) and (not is_network or learner.trains_afterstates),
+        f"clone_epochs={cfg.clone_epochs} fits networks that score actions, not "
+        f"policy={cfg.policy.name} of learner={name}",
+        "policy=mlp learner=ppo fits",
+    )
+    if cfg.demos_per_batch:
+        yield from _needs_batches(training, f"demos_per_batch={cfg.demos_per_batch}")
+    yield (
+        bool(cfg.demonstrations)
+        and not (cfg.demos_per_batch or cfg.clone_epochs or (clones and cfg.teacher is None)),
+        "demonstrations= is given, and not used",
+        "add demos_per_batch=N or clone_epochs=N",
+    )
+    yield (
+        training.is_held_out and bool(cfg.demonstrations),
+        "holdout= and demonstrations= cannot be combined",
+        "recorded games may be on held-out layouts; remove one of the two",
+    )
+
+
+def _teachers(training: Training) -> Iterator[Conflict]:
+    cfg, name = training.cfg, training.cfg.learner.name
+    learner, teacher = load_option("learner", name), cfg.teacher
+    clones = issubclass(learner, BehaviorCloning)
+    yield (
+        teacher is not None and not learner.has_teacher,
+        f"learner={name} has no teacher",
+        _learners_that("has_teacher") if teacher is not None else "",
+    )
+    yield (
+        teacher is not None and teacher.name == "human",
+        "teacher=human would be asked for thousands of games",
+        "record some by play record=FILE, and use demonstrations=FILE",
+    )
+    yield (
+        clones and teacher is None and (not cfg.demonstrations or bool(cfg.demos_per_batch)),
+        "learner=behavior_cloning needs a teacher to learn from, or a record",
+        "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
+    )
+    yield (
+        learner.has_teacher and not clones and teacher is None,
+        f"learner={name} needs a teacher to learn from",
+        "add teacher=RUN",
+    )
+
+
+def _processes(training: Training) -> Iterator[Conflict]:
+    cfg, learner = training.cfg, load_option("learner", training.cfg.learner.name)
+    engine, count = cfg.engine.name, distributed.world_size()
+    is_local = engine == "local"
+    yield (
+        not is_local and not learner.supports_actors,
+        f"learner={cfg.learner.name} learns only from games of its latest weights, and the "
+        f"actors of engine={engine} play with earlier ones",
+        "" if is_local else _learners_that("supports_actors"),
+    )
+    yield (
+        not is_local and cfg.opponent.name == "past",
+        f"opponent=past changes while it trains, and the actors of engine={engine} do not see it",
+        "opponent=self and fixed opponents fit",
+    )
+    yield (
+        not is_local and count > 1,
+        f"engine={engine} starts its own processes and cannot be combined with torchrun",
+        "start with rlgames train",
+    )
+    # Processes that play different numbers of moves would wait for each other.
+    takes_part = learner.supports_distributed and getattr(cfg.learner, "step_per", None) != "move"
+    setting = "clone_epochs=" if cfg.clone_epochs else f"learner={cfg.learner.name}"
+    yield (
+        count > 1 and (not takes_part or bool(cfg.clone_epochs)),
+        f"{setting} works in one process only, and there are {count}",
+        "learner=ppo works in several",
+    )
+    yield (
+        count > 1 and cfg.batch < count,
+        f"batch={cfg.batch} is too small for {count} processes",
+        f"batch={count} gives each a game",
+    )
+
+
+def _learners_that(flag: str) -> str:
+    """The learners with a capability, which imports all of them."""
+    names = [name for name, option in REGISTRY["learner"].items() if getattr(option.load(), flag)]
+    return "these do: " + ", ".join(f"learner={name}" for name in names)

@@ -1,0 +1,377 @@
+"""Cases that must come out right, on the command line and in Python, in single runs and sweeps."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import hydra
+import pytest
+import torch
+import yaml
+from helpers import SMALL_TRAINING, check_refused
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.version import VersionBase
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import rlgames as package
+from rlgames.commands.configs import SolveConfig
+from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.core.errors import ConfigError
+from rlgames.runs.checkpoint import FORMAT
+from rlgames.sweeps.sweep import Sweep
+
+SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with two runs."""
+    folder = tmp_path_factory.mktemp("trained")
+    for seed, name in enumerate(("first", "second")):
+        package.train([*SMALL, f"seed={seed}", f"out={folder}/{name}"])
+    return folder
+
+
+def write(path, text):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def config_of(run):
+    return yaml.safe_load((Path(run) / "config.yaml").read_text())
+
+
+def dry(typed, *words):
+    """The config that words describe, or the jobs of a sweep."""
+    done = typed("train", *words, "dry_run=true")
+    assert done.returncode == 0, done.stderr
+    return done.stdout if "-m" in words else yaml.safe_load(done.stdout)
+
+
+def jobs_of(typed, monkeypatch, *words):
+    """The configs of a sweep's jobs, none of which runs."""
+    monkeypatch.setattr(Sweep, "launch", lambda *_: None)
+    done = typed("train", "-m", *words, "out=sweep")
+    assert done.returncode == 3, done.stderr
+    return [job.config for job in Sweep.read(Path("sweep")).jobs]
+
+
+def named(node):
+    """A player, or the path of a run, in a plain config."""
+    return node.get("path", node["name"]) if isinstance(node, dict) else node
+
+
+PACKAGE = "# @package _global_\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("games: 20\n", "begin"),
+        (f"# a comment\n{PACKAGE}games: 20\n", "begin"),
+        (f"\n{PACKAGE}games: 20\n", "begin"),
+        (f"\ufeff{PACKAGE}games: 20\n", "byte-order mark"),
+        ("", "begin"),
+        (f"{PACKAGE}search: {{simulations: 5}}\n", "search has keys, but no option is chosen"),
+        (f"{PACKAGE}nobody: 5\n", "no key is called 'nobody'"),
+        (f"{PACKAGE}gaems: 5\n", "did you mean games?"),
+        (f"{PACKAGE}board: 5\n", "keys of a game stand below game:"),
+        (f"{PACKAGE}game: {{bord: 5}}\n", "did you mean board?"),
+        (f"{PACKAGE}defaults: [base]\n", "base.yaml does not begin"),
+    ],
+)
+def test_nothing_in_an_experiment_is_ignored(text, reason, typed):
+    write("own/experiment/mine.yaml", text)
+    write("own/experiment/base.yaml", "games: 20\n")
+    words = ["--config-dir=own", "experiment=mine", "game=tictactoe", "out=x"]
+    for more in ([], ["-m", "seed=0,1"]):
+        done = check_refused(typed("train", *more, *words), reason)
+        if "begin" in reason:
+            assert "own/experiment/" in done
+    with pytest.raises(ConfigError):
+        package.train(words)
+    assert not Path("x").exists()
+
+
+@pytest.mark.parametrize("text", ["search: {simulations: 5}", "nobody: 5", "game: {bord: 5}"])
+def test_nothing_in_a_config_file_is_ignored(text, typed):
+    write("mine.yaml", f"defaults:\n- override game: tictactoe\n{text}\n")
+    check_refused(typed("train", "config=mine.yaml", "reward=outcome"))
+
+
+def test_the_number_of_a_job_is_a_value_of_any_key(typed, monkeypatch):
+    number = "${hydra:job.num}"
+    words = [*SMALL, f"seed={number},7", "lr=0.1,0.2"]
+    jobs = jobs_of(typed, monkeypatch, *words)
+    assert [job["seed"] for job in jobs] == [0, 1, 7, 7]
+    Path("sweep").rename("before")
+    jobs = jobs_of(typed, monkeypatch, *SMALL, "seed=5,6", f"solve_seconds={number}")
+    assert [job["solve_seconds"] for job in jobs] == [0, 1]
+    check_refused(typed("train", *SMALL, f"seed={number}"), "seed=None is not a whole number")
+
+
+def test_names_of_option_files_have_dots_and_digits(typed, monkeypatch):
+    write("own/experiment/v1.2.yaml", f"{PACKAGE}defaults: [tictactoe]\nbatch: 7\n")
+    for name in ("m2.5", "7", "1e3"):
+        write(f"own/policy/{name}.yaml", "name: mlp\nlayers: [3]\n")
+    write("own/game/3.1.yaml", "name: tictactoe\nboard: 2\nline: 2\n")
+    words = ["--config-dir=own", "experiment=v1.2"]
+    assert dry(typed, *words)["batch"] == 7
+    for name in ("m2.5", "7", "1e3", "'7'"):
+        assert dry(typed, *words, f"policy={name}")["policy"]["layers"] == [3]
+    assert load_config(SolveConfig, ["--config-dir=own", "game=3.1"]).game.board == 2
+    assert "m2.5" in typed("train", "--help", "--config-dir=own", "policy=m2.5").stdout
+    jobs = jobs_of(typed, monkeypatch, *words, "policy=7,m2.5,1e3", "experiment=glob(v1*)")
+    assert [job["policy"]["layers"] for job in jobs] == [[3]] * 3
+    check_refused(typed("train", "--config-dir=own", "experiment=v1.3"), "did you mean v1.2?")
+
+
+def state_of_process():
+    settings = (HydraConfig.instance().cfg, GlobalHydra.instance().hydra)
+    place = (os.getcwd(), torch.get_num_threads(), signal.getsignal(signal.SIGINT))
+    return (*settings, *place, VersionBase.instance().version_base, [*os.environ.items()])
+
+
+def test_an_app_around_it_keeps_its_own_hydra(trained, monkeypatch):
+    (Path("conf") / "x").mkdir(parents=True)
+    write("conf/host.yaml", "value: 3\n")
+    monkeypatch.setattr("sys.argv", ["host", "hydra.run.dir=of_the_host", "hydra.job.name=mine"])
+    seen = []
+
+    @hydra.main(config_path=str(Path("conf").absolute()), config_name="host", version_base="1.2")
+    def host(_):
+        before = state_of_process()
+        package.train([*SMALL, "out=inside", "threads=2"])
+        package.evaluate("inside", ["games=4", "threads=2"])
+        package.report("inside")
+        with pytest.raises(ConfigError):
+            package.train(["nobody=1"])
+        assert state_of_process() == before
+        assert HydraConfig.get().job.name == "mine"
+        seen.append(HydraConfig.get().runtime.output_dir)
+
+    host()
+    assert seen == [str(Path("of_the_host").absolute())]
+
+
+def test_two_threads_train_at_once(here):
+    before, ended = state_of_process(), []
+    threads = [
+        threading.Thread(
+            target=lambda n=n: ended.append(package.train([*SMALL, f"seed={n}", f"out=run{n}"]))
+        )
+        for n in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert sorted(map(str, ended)) == ["run0", "run1"]
+    assert state_of_process() == before
+    assert [config_of(run)["seed"] for run in ("run0", "run1")] == [0, 1]
+
+
+def test_a_dangling_link_among_option_files_is_passed_over(typed):
+    write("own/experiment/mine.yaml", f"{PACKAGE}# quick\ndefaults: [tictactoe]\n")
+    write("own/policy/small.yaml", "name: mlp\n")
+    for name in ("experiment/gone.yaml", "policy/gone.yaml", "game/gone.yaml", "player/gone.yaml"):
+        Path("own", name).parent.mkdir(exist_ok=True)
+        Path("own", name).symlink_to("nowhere.yaml")
+    for words in (
+        ["experiments", "--config-dir=own"],
+        ["train", "--help", "--config-dir=own"],
+        ["train", "--config-dir=own", "experiment=mine", "dry_run=true"],
+        ["completion", "words", "zsh", "rlgames train --config-dir=own policy=s"],
+        ["games", "--config-dir=own"],
+    ):
+        done = typed(*words)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "gone" not in done.stdout
+    check_refused(typed("train", "--config-dir=own", "policy=gone"), "no policy is called 'gone'")
+
+
+@pytest.mark.parametrize("folder", ["experiment", "policy", "game", "player"])
+def test_errors_of_yaml_name_the_file_and_the_line(folder, typed):
+    write(f"own/{folder}/broken.yaml", f"{PACKAGE}name: mlp\nlayers: [8\nbias: true\n")
+    name = "opponent" if folder == "player" else folder
+    words = ["train", "--config-dir=own", f"{name}=broken"]
+    check_refused(typed(*words), f"own/{folder}/broken.yaml, line ")
+    check_refused(typed(*words, "-m", "seed=0,1"), f"own/{folder}/broken.yaml, line ")
+    for words in (["experiments", "--config-dir=own"], ["train", "--help", "--config-dir=own"]):
+        assert typed(*words).returncode == 0
+
+
+@pytest.mark.parametrize("key", ["opponent", "teacher", "eval_opponent", "init_from"])
+def test_relative_paths_are_stored_absolute(key, trained, typed, here, monkeypatch):
+    (trained / "work").mkdir(exist_ok=True)
+    learner = ["learner=behavior_cloning"] if key == "teacher" else []
+    words = [*SMALL, *learner, f"{key}=../first"]
+    monkeypatch.chdir(trained / "work")
+    run = package.train([*words, f"out={trained}/by_{key}"])
+    stored = config_of(run)[key]
+    assert named(stored) == str(trained / "work/../first")
+    done = typed("resume", str(run), "games=30")  # from another folder
+    assert done.returncode == 0, done.stderr
+    relative = os.path.relpath(trained / "first", here)
+    (config,) = jobs_of(typed, monkeypatch, *words[:-1], f"{key}={relative}")
+    stored = config[key]
+    path = Path(named(stored))
+    assert path.is_absolute()
+    assert path.samefile(trained / "first")
+
+
+def test_demonstrations_are_stored_absolute(trained, typed):
+    words = ["player=random", "game=tictactoe", "games=4"]
+    assert typed("eval", *words, "record=games.txt").returncode == 0
+    run = package.train([*SMALL, "demonstrations=games.txt", "demos_per_batch=2", "out=run"])
+    assert config_of(run)["demonstrations"] == str(Path("games.txt").absolute())
+
+
+def test_a_run_that_moved_is_named_again(trained, typed):
+    first, moved = trained / "first", trained / "moved"
+    package.train([*SMALL, f"opponent={first}", "out=run"])
+    first.rename(moved)
+    try:
+        check_refused(typed("resume", "run", "games=30"), str(first))
+        check_refused(typed("resume", "run", "games=30", "opponent=random"), "opponent=", "omit")
+        done = typed("resume", "run", "games=30", f"opponent={moved}")
+        assert done.returncode == 0, done.stderr
+        assert config_of("run")["opponent"]["path"] == str(moved)
+    finally:
+        moved.rename(first)
+    package.train([*SMALL, "opponent=random", "out=other"])
+    check_refused(typed("resume", "other", "games=30", f"opponent={first}"), "opponent=")
+
+
+def test_a_sweep_runs_over_paths(trained, typed, monkeypatch):
+    first, second = trained / "first", trained / "second"
+    for key, values in {
+        "init_from": (first, second),
+        "opponent": ("random", first),
+        "eval_opponent": (second, "random", "exact"),
+    }.items():
+        jobs = jobs_of(typed, monkeypatch, *SMALL, f"{key}={','.join(map(str, values))}")
+        assert [named(job[key]) for job in jobs] == [str(value) for value in values]
+        Path("sweep").rename(f"of_{key}")
+
+
+def test_a_path_has_a_comma(trained, typed, monkeypatch):
+    (trained / "a,b").symlink_to(trained / "first")
+    path = str(trained / "a,b")
+    for word in (f"init_from={path}", f"init_from='{path}'"):
+        assert dry(typed, *SMALL, word)["init_from"] == path
+        (job,) = jobs_of(typed, monkeypatch, *SMALL, word)
+        assert job["init_from"] == path
+        Path("sweep").rename(f"sweep{len(word)}")
+    assert dry(typed, *SMALL, f"opponent={path}")["opponent"]["path"] == path
+    run = package.train([*SMALL, "out=x,y"])
+    assert run == Path("x,y")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("seed: 0123", "0123"),
+        ("games: 0777", "0777"),
+        ("solve_seconds: 1:30", "1:30"),
+        ("seed: 0o17", "0o17"),
+        ("policy: {layers: [010]}", "010"),
+    ],
+)
+def test_numbers_of_yaml_that_are_others_are_errors(text, number, typed):
+    write("own/experiment/mine.yaml", f"{PACKAGE}defaults: [tictactoe]\n{text}\n")
+    write("mine.yaml", f"game: {{name: tictactoe}}\n\n{text}\n")
+    for file, words in {
+        "own/experiment/mine.yaml": ["--config-dir=own", "experiment=mine"],
+        "mine.yaml": ["config=mine.yaml", "reward=outcome"],
+    }.items():
+        for more in ([], ["-m"]):
+            done = typed("train", *words, *more, "dry_run=true")
+            check_refused(done, f"{file}, line 3: {number} is octal or base 60 in YAML")
+    check_refused(typed("train", "game=tictactoe", "seed=0123"), "seed=0123 is not a whole number")
+
+
+def test_a_search_lies_below_odd_names(typed, here):
+    pytest.importorskip("optuna")
+    words = ["hparams_search=random", "hparams_search.trials=2", "lr=interval(0.001,0.1)"]
+    name = "why? #1 of%20 x"
+    done = typed("train", "-m", *SMALL, *words, f"out={name}/s")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(Sweep.read(here / name / "s").jobs) == 2
+    assert {*os.listdir(here)} == {name}
+    done = typed("resume", f"{name}/s", "hparams_search.trials=3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(Sweep.read(here / name / "s").jobs) == 3
+    check_refused(typed("resume", f"{name}/s", "hparams_search.timeout=3"), "hparams_search")
+
+
+def test_a_name_of_a_job_that_is_too_long_is_an_error_before_anything_is_written(typed, here):
+    words = ["seed=0,1", "out=sweep", f"hydra.sweep.subdir={'x' * 256}_${{hydra.job.num}}"]
+    check_refused(typed("train", "-m", *SMALL, *words), "hydra.sweep.subdir", "255 bytes")
+    words[-1] = f"hydra.sweep.subdir='${{hydra.job.num}}_{'é' * 128}'"
+    check_refused(typed("train", "-m", *SMALL, *words), "hydra.sweep.subdir", "255 bytes")
+    assert not any(here.iterdir())
+
+
+def test_the_home_directory_is_expanded(trained, typed, monkeypatch):
+    monkeypatch.setenv("HOME", str(trained))
+    config = dry(typed, *SMALL, "out=~/runs/x", "init_from=~/first", "opponent=~/second")
+    assert config["out"] == f"{trained}/runs/x"
+    assert config["init_from"] == f"{trained}/first"
+    assert config["opponent"]["path"] == f"{trained}/second"
+    monkeypatch.setattr(Sweep, "launch", lambda *_: None)
+    assert typed("train", "-m", *SMALL, "out=~/sweep", "init_from=~/first,~/second").returncode == 3
+    jobs = Sweep.read(trained / "sweep").jobs
+    paths = [job.config["init_from"] for job in jobs]
+    assert paths == [f"{trained}/first", f"{trained}/second"]
+    assert typed("eval", "~/first", "games=4", "opponent=~/second").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("device=gpu", "device=gpu is not a device; use device=cuda"),
+        ("device=GPU:0", "use device=cuda"),
+        ("learner=a3c", "no learner is called 'a3c'; use learner=ppo"),
+        ("policy.hidden=[8]", "use policy.layers="),
+    ],
+)
+def test_common_names_lead_to_the_ones_here(word, reason, typed):
+    for more in ([], ["-m"]):
+        check_refused(typed("train", *more, "game=tictactoe", word, "out=x"), reason)
+
+
+def test_a_folder_of_one_call_is_not_searched_by_the_next(here):
+    write("own/policy/mine.yaml", "name: mlp\nlayers: [3]\n")
+    words = ["game=tictactoe", "policy=mine"]
+    assert load_config(TrainConfig, ["--config-dir=own", *words]).policy.layers == [3]
+    with pytest.raises(ConfigError, match="no policy is called 'mine'"):
+        load_config(TrainConfig, words)
+    package.train(["--config-dir=own", *SMALL, "policy=mine", "out=run"])
+    with pytest.raises(ConfigError, match="no policy is called 'mine'"):
+        package.train([*SMALL, "policy=mine", "out=other"])
+
+
+@pytest.mark.parametrize("number", ["1", "4", "6"])
+def test_a_checkpoint_of_another_format_is_refused_with_both_numbers(number, trained, typed, here):
+    source = trained / "first" / "checkpoints" / "best.safetensors"
+    with safe_open(source, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = file.metadata() | {"format": number}
+    save_file(tensors, here / "other.safetensors", header)
+    age = "an older" if int(number) < FORMAT else "a newer"
+    reason = f"format {number}, which {age} version of rlgames reads; this one reads format {FORMAT}"
+    check_refused(typed("eval", "other.safetensors", "games=4"), reason)
+    check_refused(typed("train", *SMALL, "init_from=other.safetensors", "out=x"), reason)
+    with pytest.raises(ConfigError, match=reason):
+        package.load("other.safetensors")
