@@ -35,8 +35,8 @@ def evaluator_and_names(request):
 
 def test_an_evaluation_has_the_metrics_of_its_game(evaluator_and_names):
     evaluator, names = evaluator_and_names
-    assert evaluator.metric_names == tuple(names)
-    assert [*evaluator.evaluate(4, "eval").metrics] == names
+    assert {*names} <= {*evaluator.metric_names}
+    assert {*evaluator.evaluate(4, "eval").metrics} == {*evaluator.metric_names}
 
 
 def evaluator_of(*words):
