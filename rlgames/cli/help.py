@@ -1,4 +1,4 @@
-"""The text of --help: all commands; one command with its groups and keys; options and keys.
+"""The text of --help: one command with its groups and keys; options and keys.
 
 It is derived from the table of commands and the schemas.
 """
@@ -6,12 +6,11 @@ It is derived from the table of commands and the schemas.
 from __future__ import annotations
 
 import os
-import shutil
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from rlgames.cli.table import Command
+from rlgames.cli.table import Command, width
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import (
@@ -29,23 +28,9 @@ from rlgames.config.keys import (
 from rlgames.config.registry import LAUNCHERS, REGISTRY
 from rlgames.config.schema import as_typed, names_of
 from rlgames.config.suggestions import unknown_key, unknown_option
-from rlgames.core.text import columns
 
 INDENT = 25
 """The column where explanations start."""
-
-
-def overview(commands: Mapping[str, Command]) -> str:
-    """Every command with its help and an example."""
-    records = list(commands.values())
-    lines = columns([(f"  {record.name}", record.help, record.example) for record in records])
-    if max(map(len, lines)) > _width():  # examples on lines of their own
-        lines = []
-        for record in records:
-            lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]
-    title = "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs"
-    closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
-    return "\n".join([title, "", *lines, "", closing])
 
 
 def command_help(command: Command, words: Sequence[str]) -> str:
@@ -174,7 +159,7 @@ class Page:
             preset = self.files.preset(option)
             words = [f"{key}={value}" for key, value in (preset.options | preset.settings).items()]
             return lines + textwrap.wrap(
-                " ".join(words), _width(), initial_indent="  ", subsequent_indent="  "
+                " ".join(words), width(), initial_indent="  ", subsequent_indent="  "
             )
         for key in option_keys(name, group, option, self.files):
             lines += _in_full(key)
@@ -195,12 +180,8 @@ def _key(key: Key) -> list[str]:
 
 def _row(left: str, text: str) -> list[str]:
     """Text behind a word, wrapped to the right of it."""
-    first, *more = textwrap.wrap(text, max(30, _width() - INDENT)) or [""]
+    first, *more = textwrap.wrap(text, max(30, width() - INDENT)) or [""]
     head = [f"{left:{INDENT - 1}} {first}".rstrip()]
     if len(left) >= INDENT and first:
         head = [left, " " * INDENT + first]
     return [*head, *(" " * INDENT + line for line in more)]
-
-
-def _width() -> int:
-    return min(120, shutil.get_terminal_size((100, 24)).columns)

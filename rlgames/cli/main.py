@@ -8,9 +8,7 @@ import re
 import sys
 
 from rlgames.cli.flags import HELP_FLAGS, parse_flags
-from rlgames.cli.help import command_help, overview
-from rlgames.cli.table import COMMANDS
-from rlgames.cli.words import arguments
+from rlgames.cli.table import COMMANDS, overview
 from rlgames.config.plugins import import_plugins
 from rlgames.core.errors import (
     TRACEBACK,
@@ -55,7 +53,7 @@ def answer(words: list[str]) -> int:
         print(f"rlgames {__version__}")
         return 0
     if not words or words[0] in (*HELP_FLAGS, "help"):
-        print(overview(COMMANDS))
+        print(overview())
         return 0
     try:
         _check_utf8(words)
@@ -132,9 +130,13 @@ def run(name: str, words: list[str]) -> int:
         print(_versions())
         return 0
     if flags.help:
+        from rlgames.cli.help import command_help
+
         import_plugins(words)
         print(command_help(command, words))
         return 0
+    from rlgames.cli.words import arguments
+
     if flags.cfg:
         from rlgames.commands.show_config import config_text
 

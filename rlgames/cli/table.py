@@ -5,6 +5,7 @@ Help, completion and dispatch are derived from it; nothing heavy is imported.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -29,6 +30,7 @@ from rlgames.config.training import (
     SweepConfig,
     TrainConfig,
 )
+from rlgames.core.text import columns
 
 Runs = Literal["none", "optional", "required", "many"]
 """The runs that a command takes before its overrides: none, at most one, one, or many."""
@@ -209,3 +211,21 @@ _COMMANDS = (
 )
 COMMANDS: dict[str, Command] = {command.name: command for command in _COMMANDS}
 """Every command, in the order of the help."""
+
+
+def overview() -> str:
+    """Every command with its help and an example."""
+    records = list(COMMANDS.values())
+    lines = columns([(f"  {record.name}", record.help, record.example) for record in records])
+    if max(map(len, lines)) > width():  # examples on lines of their own
+        lines = []
+        for record in records:
+            lines += [f"  {record.name:12}{record.help}", " " * 14 + record.example]
+    title = "rlgames COMMAND [RUN] [key=value ...]: learn to play games from declarative configs"
+    closing = "rlgames COMMAND --help: its groups and keys; rlgames --version: the version"
+    return "\n".join([title, "", *lines, "", closing])
+
+
+def width() -> int:
+    """The width of help, in characters."""
+    return min(120, shutil.get_terminal_size((100, 24)).columns)

@@ -7,8 +7,8 @@ import shlex
 import pytest
 from helpers import check_refused
 
-from rlgames.cli.help import command_help, overview
-from rlgames.cli.table import COMMANDS
+from rlgames.cli.help import command_help
+from rlgames.cli.table import COMMANDS, overview
 from rlgames.commands import listing
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
@@ -41,13 +41,13 @@ def explained(text, key):
 
 
 def test_the_overview_has_a_line_for_each_command_with_what_it_does_and_an_example():
-    lines = overview(COMMANDS).splitlines()[2:-2]
+    lines = overview().splitlines()[2:-2]
     examples = [command.example for command in COMMANDS.values()]
     for command, line in zip(COMMANDS.values(), lines, strict=True):
         columns = [command.name, command.help, command.example]
         assert re.fullmatch("  " + " +".join(map(re.escape, columns)), line)
     assert len({line.index(text) for line, text in zip(lines, examples, strict=True)}) == 1
-    assert "rlgames --version" in overview(COMMANDS).splitlines()[-1]
+    assert "rlgames --version" in overview().splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["train", "solve"])

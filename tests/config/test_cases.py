@@ -370,7 +370,9 @@ def test_a_checkpoint_of_another_format_is_refused_with_both_numbers(number, tra
         header = file.metadata() | {"format": number}
     save_file(tensors, here / "other.safetensors", header)
     age = "an older" if int(number) < FORMAT else "a newer"
-    reason = f"format {number}, which {age} version of rlgames reads; this one reads format {FORMAT}"
+    reason = (
+        f"format {number}, which {age} version of rlgames reads; this one reads format {FORMAT}"
+    )
     check_refused(typed("eval", "other.safetensors", "games=4"), reason)
     check_refused(typed("train", *SMALL, "init_from=other.safetensors", "out=x"), reason)
     with pytest.raises(ConfigError, match=reason):
