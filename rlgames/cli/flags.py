@@ -1,4 +1,4 @@
-"""The flags of a command line: those of Hydra that are supported, and --help."""
+"""The flags of a command line: --help and --version, and the supported flags of Hydra."""
 
 from __future__ import annotations
 

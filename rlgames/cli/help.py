@@ -125,7 +125,7 @@ class Page:
         return [*sections, keys] if keys else sections
 
     def _top(self) -> list[Key]:
-        """The keys of a command that belong to no group, with those of its start and of -m."""
+        """The keys of a command outside groups, also those of its start and of -m."""
         schemas = [self.schema, self.command.launch, self.command.sweep]
         keys = [key for schema in schemas if schema is not None for key in schema_keys(schema)]
         return [*{key.name: key for key in reversed(keys)}.values()][::-1]
@@ -148,7 +148,7 @@ class Page:
         return [line for row in rows for line in row]
 
     def _option(self, name: str, option: str, known: Key) -> list[str]:
-        """An option with its keys, an experiment with what it sets."""
+        """An option with its keys, or an experiment with its settings."""
         group = self.groups[name]
         if option not in known.choices:
             if group.folder != "player" or not os.path.exists(option):  # a run, otherwise

@@ -45,7 +45,7 @@ COMPOSE_ERRORS = (HydraException, OmegaConfBaseException, ValueError, YAMLError,
 RUN_DIR = "outputs/${game.name}/${now:%Y-%m-%d_%H%M%S}_0"
 SWEEP_DIR = "outputs/sweeps/${now:%Y-%m-%d_%H%M%S}_0"
 SWEEP_SUBDIR = "${hydra.job.num}_${hydra.job.override_dirname}"
-"""The values in conf/train.yaml, which stand for the names that rlgames chooses itself."""
+"""The values in conf/train.yaml; for each of them, rlgames chooses the name itself."""
 
 UNUSED = ("help", "hydra_help", "output", "env", "job_logging", "hydra_logging")
 """Groups of Hydra that only its own apps read; composing takes a third less time without them."""
@@ -105,7 +105,7 @@ def load(
 
     Args:
         job: its number in a sweep, None for a single run.
-        is_sweep: Hydra's own keys are those of a sweep.
+        is_sweep: Hydra's own keys belong to a sweep.
 
     Raises:
         ConfigError: for bad input.
@@ -161,7 +161,7 @@ def split(schema: type[C], words: Sequence[str]) -> tuple[C, list[str]]:
 
 @contextmanager
 def hydra_state() -> Iterator[None]:
-    """A block that may use Hydra, after which its state is that of the program around it."""
+    """A block that may use Hydra and leaves its state as the program around it had it."""
     with _LOCK:
         hydra, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
         version = VersionBase.instance().version_base
@@ -180,7 +180,7 @@ def _composed(
 ) -> DictConfig:
     """What Hydra composes of the words.
 
-    An option that replaces the one of a preset has the values of its own file.
+    An option that replaces a preset's option has the values in its file.
     """
     schema, files = grammar.schema, grammar.files
     usual = Preset() if preset is None else files.preset(preset)

@@ -1,4 +1,4 @@
-"""The YAML files of config groups: those of rlgames in conf/, and those of a user's folders."""
+"""The YAML files of config groups: in conf/ and in the folders of a user."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ class OptionFiles:
         return next(comments, "#")[1:].strip()
 
     def option(self, folder: str, name: str) -> Option | None:
-        """The registered option that a name stands for; a user's file names it in its `name`."""
+        """The registered option of a name; a user's file has its name in the key `name`."""
         options = REGISTRY.get(folder, {})
         if name in options or self.path(folder, name) is None:
             return options.get(name)
         return options.get(str(self.values(folder, name).get("name")))
 
     def values(self, folder: str, name: str) -> dict[str, Any]:
-        """The defaults of an option's keys: those of its schema, and those that its file sets."""
+        """The defaults of an option's keys, from its schema and its file."""
         paths = self._layers(folder, name)
         own = {key: value for path in reversed(paths) for key, value in _mapping(path).items()}
         own.pop("defaults", None)
@@ -113,7 +113,7 @@ class OptionFiles:
             raise ConfigError(f"{file} does not say which {folder} it is", "add the key name")
 
     def _layers(self, folder: str, name: str, seen: Sequence[str] = ()) -> list[Path]:
-        """The file of an option, then those of its group in its defaults list."""
+        """The file of an option, then the files of its group in its defaults list."""
         path = self.path(folder, name)
         if path is None or name in seen:
             return []

@@ -29,7 +29,7 @@ RESOLVER = re.compile(r"\$\{[^{}]*(:|\$\{)")
 
 
 def preset_words(path: Path, words: Sequence[str]) -> list[str]:
-    """The words that a preset in a file stands for, without those that the typed words replace.
+    """The settings of a preset in a file as words, unless a typed word replaces them.
 
     Raises ConfigError for a file that is not a preset, and for words that contradict it.
     """

@@ -48,7 +48,7 @@ LAUNCHERS = {
 """Hydra's launchers, with the extra that installs each of them."""
 
 TOP_KEYS = {key for schema in (TrainConfig, LaunchConfig, SweepConfig) for key in names_of(schema)}
-"""Keys that are typed without a prefix, as those of a game are."""
+"""Keys that are typed without a prefix, like the keys of a game."""
 
 
 def load_option(group: str, name: str) -> Any:

@@ -58,7 +58,7 @@ class Group:
     Args:
         folder: the config group, where that is not the name of the key.
         default: the option; None for none.
-        is_training: offers the players that exist only in training, too.
+        is_training: also offers the players that exist only in training.
         is_list: holds several options or none, as in logger=[tensorboard,wandb].
         required: the config needs an option.
     """
@@ -105,7 +105,7 @@ def _default_field(value: Any) -> Any:
 
 
 def key_fields(schema: type) -> dict[str, Field[Any]]:
-    """The keys of a schema that belong to no group, with what `key` says of each.
+    """The keys of a schema outside groups, each with its type, range, choices and help.
 
     A subclass that only changes a default inherits the range, the choices and the help.
     """

@@ -152,7 +152,7 @@ class Grammar:
         return [list(job) for job in product(*map(self.choices, words))]
 
     def choices(self, word: str) -> list[str]:
-        """The words of a sweep that an override with several values stands for."""
+        """An override with several values as one word per value."""
         name, _, value = word.partition("=")
         if self._is_one(name, value):
             return [word]

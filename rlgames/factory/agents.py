@@ -54,14 +54,14 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
 
     name: "best", which evaluations during training selected; "latest", which a run resumes from;
     or "final", the latest one of a finished training. None: the best, or the latest without it.
-    The folder `checkpoints` of a run stands for the run, and that of a published agent holds one
+    RUN/checkpoints is the same as RUN, and the folder of a published agent holds one
     checkpoint. Raises ConfigError where there is none.
     """
     if run.name == "checkpoints" and os.path.lexists(run.parent / "run.json"):
         run = run.parent
     if not run.is_dir():
         if name is not None:
-            raise ConfigError(f"{run} is no run directory", f"omit checkpoint={name}")
+            raise ConfigError(f"{run} is not a run directory", f"omit checkpoint={name}")
         return run.resolve() if run.is_symlink() else run  # a link that was typed is followed
     if published_model(run) is not None:
         if name is not None:

@@ -35,7 +35,7 @@ def shipped_agents() -> dict[str, Path]:
 
 
 def run_path(name: str) -> Path:
-    """The path that a name stands for, which may not exist.
+    """The path of a named run, which may not exist.
 
     An existing path comes first. RUN/checkpoints is RUN, `latest` the newest run in outputs/,
     hf:user/name the folder of its download, and the name of a game the agent that comes with it.
@@ -52,7 +52,7 @@ def run_path(name: str) -> Path:
 
         run = newest_run(Path("outputs"))
         if run is None:
-            raise ConfigError("there is no latest run in outputs/", "name the directory of a run")
+            raise ConfigError("outputs/ holds no run", "name the directory of a run")
         return run
     if name.startswith(PREFIX):
         return download(name)
@@ -62,7 +62,7 @@ def run_path(name: str) -> Path:
 def find_run(name: str, is_training: bool = False) -> Path:
     """The run that a player's key names. Raises ConfigError if there is none.
 
-    is_training: players that exist only in training are suggested, too.
+    is_training: also suggest players that exist only in training.
     """
     path = run_path(name)
     if is_path(str(path)):
