@@ -23,7 +23,7 @@ SECONDS = 3.0
 """How long a loop beside ours learns for its speed to be taken."""
 
 NEAR = 1.05
-"""Within 5 % of the optimum."""
+"""Within 5% of the optimum."""
 
 TIMES, LEAST = 25, 30.0
 """How many times as long as ours the plain loop may take to come near the optimum, and for how many
@@ -146,7 +146,7 @@ Nearing = dict[int, dict[str, list[str]]]
 
 
 def _beside(worker: Worker, name: str, rounds: int, nearing: Nearing) -> str:
-    """Speed on case 1, and time to within 5 % of the optimum by case."""
+    """Speed on case 1, and time to within 5% of the optimum by case."""
     words = {"case": 1, "seconds": SECONDS, "until": 0.0, "units": UNITS[1]}
     sides: dict[str, Callable[[], float]] = {
         "rlgames": partial(speed, CASE1),
@@ -167,7 +167,7 @@ def _nearing(worker: Worker, case: int, ways: dict[str, list[str]], rounds: int)
     ours = {}
     for how, words in ways.items():
         ours[how] = Rounds(tuple(seconds_to(words, near, seed) for seed in range(rounds)))
-        progress(f"case {case}, {how}, within 5 %: {ours[how].text()} s")
+        progress(f"case {case}, {how}, within 5%: {ours[how].text()} s")
     limit = max(LEAST, TIMES * min(results.median for results in ours.values()))
     asked = {"case": case, "seconds": limit, "until": near, "units": UNITS[case]}
     peer_results = [worker.ask(**asked, seed=seed) for seed in range(rounds)]

@@ -54,7 +54,7 @@ Population = Callable[[], Floats]
 class Case:
     """A kind of interval in a situation. sizes: sample sizes, each with its experiment.
 
-    is_right: whether 94 to 96 % are claimed; otherwise the table says what is reached. cost: how
+    is_right: whether 94 to 96% are claimed; otherwise the table says what is reached. cost: how
     many times fewer simulations it gets, because they take longer.
     """
 

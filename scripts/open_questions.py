@@ -125,7 +125,7 @@ def _rules(change: Change) -> str:
 
 
 def difference(values: Sequence[float], control: Sequence[float]) -> str:
-    """The difference of two means over seeds, with Welch's 95 % interval."""
+    """The difference of two means over seeds, with Welch's 95% interval."""
     if min(len(values), len(control)) < 2:
         return MISSING
     shown = f"{sum(values) / len(values) - sum(control) / len(control):+.2f}"

@@ -73,7 +73,7 @@ def _typed(words: tuple[str, ...]) -> str:
 
 
 def mean(values: Sequence[float], digits: int = 2) -> str:
-    """The mean over seeds: with its 95 % interval from three on, of two with both of them.
+    """The mean over seeds: with its 95% interval from three on, of two with both of them.
 
     Equal values of three or more seeds have no interval: it would have no width.
     """

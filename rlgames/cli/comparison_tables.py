@@ -25,7 +25,7 @@ LEFT_COLUMNS = ("agent", "figure", "A", "B")
 UNBOUNDED_WIDTH = 10_000
 """The width of a table that is not printed on a terminal."""
 
-NOTE = "95 % intervals in parentheses; IQM: mean of the middle half of the runs"
+NOTE = "95% intervals in parentheses; IQM: mean of the middle half of the runs"
 
 
 def print_comparison(comparison: Comparison, format: str) -> None:

@@ -180,7 +180,7 @@ def print_arena(report: dict[str, Any]) -> None:
     }
     table = Table(title=f"points of row against column, {report['games']:,} games per pair")
     table.add_column("", overflow="fold")
-    table.add_column("Elo, 95 %", justify="right", overflow="fold")
+    table.add_column("Elo, 95%", justify="right", overflow="fold")
     for rank in range(len(players)):
         table.add_column(str(rank + 1), justify="right", overflow="fold")
     for rank, (index, player) in enumerate(players):
@@ -239,7 +239,7 @@ def _seat_rows(report: dict[str, Any]) -> Rows:
     ]
     if both["win"]["ci95"] is not None:
         low, high = both["win"]["ci95"]
-        rows.append(("win, 95 %", f"{low:.2%} to {high:.2%}"))
+        rows.append(("win, 95%", f"{low:.2%} to {high:.2%}"))
     return rows
 
 
@@ -289,7 +289,7 @@ def print_rich(table: Table) -> None:
 
 
 def _mean(estimate: dict[str, Any], is_exact: bool) -> str:
-    """A mean with half its 95 % interval, or with both ends where these are not alike."""
+    """A mean with half its 95% interval, or with both ends where these are not alike."""
     mean, interval = estimate["mean"], estimate["ci95"]
     if is_exact:
         return f"{mean:.4f}"

@@ -15,6 +15,21 @@ SHORT_FLAGS = {"-c": "--cfg", "-p": "--package"}
 FLAGS = (*HELP_FLAGS, *SWEEP_FLAGS, "--config-dir", "--cfg", "--package", "--resolve", "--version")
 """The flags that a command may have; any other of Hydra's is an error."""
 
+INSTEAD = {
+    "--config-name": "use experiment=NAME or config=FILE",
+    "-cn": "use experiment=NAME or config=FILE",
+    "--config-path": "use --config-dir DIR",
+    "-cp": "use --config-dir DIR",
+    "--info": "use --cfg job",
+    "-i": "use --cfg job",
+    "--hydra-help": "use --help",
+    "--shell-completion": "use rlgames completion bash",
+    "-sc": "use rlgames completion bash",
+    "--run": "omit it",
+    "-r": "omit it",
+}
+"""What to use instead of Hydra's other flags."""
+
 
 @dataclass
 class Flags:
@@ -61,11 +76,11 @@ def parse_flags(command: Command, words: list[str]) -> Flags:
         elif flag == "--package":
             flags.package = value if equals else next(rest, "")
         else:
-            hint = nearest(word, list(FLAGS))
+            hint = INSTEAD.get(flag) or nearest(flag, list(FLAGS))
             key = flag.lstrip("-").replace("-", "_")
             if command.config is not None and key in names_of(command.config):
                 hint = f"use {key}=VALUE"
-            elif not hint.startswith("did you mean"):
+            elif hint.startswith("available"):
                 hint = "supported: " + ", ".join(FLAGS)
             raise ConfigError(f"{word} is not supported here", hint)
     _check_combination(flags)

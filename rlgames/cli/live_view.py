@@ -80,7 +80,7 @@ def _progress_bar(view: ProgressView, now: float, width: int) -> Text:
     """The games played so far, the time since this process started and the time left."""
     fraction = min(1.0, view.games / view.total)
     seconds_left = view.seconds_left(now)
-    percent = f"{int(fraction * 100):3d} % "
+    percent = f"{int(fraction * 100):3d}% "
     clock = f" {clock_text(now - view.begun)}"
     if seconds_left is not None and view.games < view.total and not view.is_done:
         clock += f", {clock_text(seconds_left)} left"
@@ -121,7 +121,7 @@ def _phase_bar(view: ProgressView, width: int) -> list[Text]:
         start, end = round(end * width), end + fraction / whole
         bar.append(patterns[name] * (round(end * width) - start), PHASES[name])
         legend.append("  " if legend else "").append(f"{patterns[name]} ", PHASES[name])
-        legend.append(f"{name} {fraction:.0%}".replace("%", " %"))
+        legend.append(f"{name} {fraction:.0%}")
     return [bar, legend]
 
 

@@ -32,7 +32,7 @@ def _reason_for_lines() -> tuple[str, str] | None:
     """What a game in place lacks here, and how to get it."""
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not is_terminal or os.environ.get("TERM", "dumb") == "dumb":
-        return "a terminal", "write interface=line"
+        return "a terminal", "use interface=line"
     if importlib.util.find_spec("prompt_toolkit") is None:
         return "prompt_toolkit", "pip install 'rlgames[play]'"
     return None

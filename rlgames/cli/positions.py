@@ -53,7 +53,11 @@ def print_position(position: ShownPosition) -> None:
         print(report["over"])
         return
     if report["value"] is not None:
-        print(printable(f"{report['player']} expects a return of {report['value']:.4g}"))
+        print(
+            printable(
+                f"{report['player']} expects a return of {round(report['value'], 6) + 0.0:.4g}"
+            )
+        )
     if report["exact"] is not None:
         _print_best_moves(report)
     columns = [
@@ -92,7 +96,7 @@ def _cell(name: str, value: float | None, report: dict[str, Any]) -> str:
     if name == "probability":
         return f"{value:.1%}"
     if name == "score":
-        return f"{value:.4f}"
+        return f"{round(value, 4) + 0.0:.4f}"  # not -0.0000
     if name == "plies":
         return f"{value:.0f}"
     star = " *" if _is_equal(value, report["exact"]) else "  "

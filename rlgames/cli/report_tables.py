@@ -200,7 +200,7 @@ def _title(report: Report) -> str:
     runs, rows = len(report.runs), len(report.rows)
     text = f"{runs} run{'s' * (runs != 1)}"
     if rows < runs:
-        text += ", means over seeds ± 95 %"
+        text += ", means over seeds ± 95%"
     if any(row.so_far(name) is not None for row in report.rows for name in report.figures):
         text += ", * so far, by evaluations during training"
     return text

@@ -6,9 +6,9 @@ from typing import Any
 
 from rlgames.cli.table import Command
 from rlgames.config.folders import is_path
-from rlgames.core.errors import ConfigError, nearest_directory
+from rlgames.core.errors import ConfigError, nearest, nearest_path
 from rlgames.runs.hub import PREFIX
-from rlgames.runs.names import LATEST_RUN, run_path
+from rlgames.runs.names import LATEST_RUN, run_path, shipped_agents
 
 
 def arguments(command: Command, words: list[str]) -> list[Any]:
@@ -29,7 +29,11 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
     _check_run_is_first(command, words, has_run)
     path = run_path(first) if has_run else None
     if path is not None and not is_path(str(path)):
-        raise ConfigError(f"there is no run at {first}", nearest_directory(first))
+        hint = nearest_path(first, is_directory=True)
+        if not hint and command.runs != "required":
+            hint = nearest(first, [*shipped_agents()])
+        is_near = hint.startswith("did you mean")
+        raise ConfigError(f"there is no run at {first}", hint if is_near else "")
     if command.runs == "required" and not has_run:
         raise ConfigError(f"{command.name} needs a run", f"as in: {command.example}")
     return [path, words[has_run:]]

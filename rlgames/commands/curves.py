@@ -22,8 +22,8 @@ NORMALIZED = "normalized"
 
 AGGREGATES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 BANDS = {
-    "ci": "95 % interval",
-    "bootstrap": "95 % bootstrap interval",
+    "ci": "95% interval",
+    "bootstrap": "95% bootstrap interval",
     "sd": "standard deviation",
     "minmax": "lowest to highest",
     "none": "",

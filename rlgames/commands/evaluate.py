@@ -89,7 +89,7 @@ def evaluate_command(run: Path | None, overrides: list[str]) -> dict[str, Any]:
     if cfg.trace:
         _print_trace(match)
     recorder = _recorder(match, Path(cfg.record)) if cfg.record else None
-    # Inference mode makes each call faster: random play takes 7 to 20 % less time.
+    # Inference mode makes each call faster: random play takes 7 to 20% less time.
     with torch.inference_mode():
         report = _report(match, recorder)
     if run is not None and run.is_dir() and published_model(run) is None:

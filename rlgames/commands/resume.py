@@ -16,6 +16,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import load_run
+from rlgames.runs.index import newest_run
 from rlgames.runs.names import located
 
 MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
@@ -34,6 +35,8 @@ def load_resumable(
         raise ConfigError(
             f"{run} is not the directory of a run", "name the directory, not a checkpoint"
         )
+    if not (run / "run.json").exists() and (newest := newest_run(run)) is not None:
+        raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
     plugins.import_plugins(overrides)
     lock = lock_directory(run) if distributed.rank() == 0 else None
     try:

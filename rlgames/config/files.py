@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Option, as_typed, defaults, key_fields, names_of
-from rlgames.config.suggestions import unknown_key
+from rlgames.config.schema import Option, as_typed, defaults, groups_of, key_fields, names_of
+from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import YAML_LOADER, sanitized
@@ -21,6 +21,8 @@ from rlgames.core.untrusted import YAML_LOADER, sanitized
 FILE_KEYS = ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir")
 FILE_NODES = ("hydra.sweeper.params",)
 """Hydra's own keys that a file may set: none of them runs code."""
+
+FILE_HINT = "a file may set " + ", ".join((*FILE_KEYS, *FILE_NODES))
 
 ODD_NUMBER = re.compile(r"[-+]?(0[0-9_]+|0o[0-7]+|[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 """An octal or a base-60 number in YAML 1.1 or 1.2."""
@@ -108,9 +110,27 @@ class OptionFiles:
         for path in self._layers(folder, name):
             if path.parent.parent != conf_dir():
                 _check(path, folder)
+                if folder == "experiment":
+                    self._check_options(path)
         file = self.path(folder, name)
         if file and folder in REGISTRY and "name" not in self.values(folder, name):
             raise ConfigError(f"{file} does not say which {folder} it is", "add the key name")
+
+    def _check_options(self, path: Path) -> None:
+        """Raises ConfigError for an option of an experiment that does not exist."""
+        values, groups = _mapping(path), groups_of(TrainConfig)
+        for name, value in values.items():
+            if name in groups and isinstance(value, str):
+                hint = f"add `- override /{name}: {value}` below `defaults:`"
+                raise ConfigError(f"{path}: `{name}: {value}` does not choose an option", hint)
+        for item in values.get("defaults") or []:
+            for key, option in item.items() if isinstance(item, dict) else ():
+                name = re.split("[@/ ]", key)[-1]
+                for each in option if isinstance(option, list) else [option]:
+                    known = self.names(groups[name].folder) if name in groups else []
+                    if known and each is not None and str(each) not in known:
+                        error = unknown_option(name, groups[name].folder, str(each), known)
+                        raise ConfigError(f"{path}: {error.error}", error.hint)
 
     def _layers(self, folder: str, name: str, seen: Sequence[str] = ()) -> list[Path]:
         """The file of an option, then the files of its group in its defaults list."""
@@ -148,14 +168,12 @@ def _check(path: Path, folder: str) -> None:
     hydra = dict(flat({"hydra": values.get("hydra") or {}}))
     for key, value in hydra.items():
         if key not in FILE_KEYS and not key.startswith(FILE_NODES):
-            raise ConfigError(
-                f"{path} sets {key}={as_typed(value)}", "only a command line may; type it"
-            )
+            raise ConfigError(f"{path} sets {key}={as_typed(value)}", FILE_HINT)
     for item in values.get("defaults") or []:
         for group in item if isinstance(item, dict) else ():
             name = re.sub(r"^(override +)?/?", "", group)
             if name.startswith("hydra/"):
-                raise ConfigError(f"{path} sets {name}", "only a command line may; type it")
+                raise ConfigError(f"{path} sets {name}", FILE_HINT)
 
 
 def check_top_key(path: Path, name: str) -> None:

@@ -20,7 +20,7 @@ from rlgames.config.keys import typed_values
 from rlgames.config.schema import as_typed, groups_of
 from rlgames.config.training import TrainConfig
 from rlgames.config.words import quoted
-from rlgames.core.errors import ConfigError, nearest_directory
+from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.untrusted import YAML_LOADER, is_plain_yaml, sanitized
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -99,7 +99,7 @@ def _mapping(path: Path) -> dict[str, Any]:
     if path.is_dir() and (path / "config.yaml").is_file():
         raise ConfigError(f"{path} is a directory", f"use config={path / 'config.yaml'}")
     if not path.is_file():
-        raise ConfigError(f"there is no config at {path}", nearest_directory(str(path)))
+        raise ConfigError(f"there is no config at {path}", nearest_path(str(path)))
     try:
         with path.open("rb") as file:
             text = file.read(MAX_CONFIG_BYTES + 1).decode("utf-8-sig")

@@ -60,7 +60,6 @@ class Group:
         default: the option; None for none.
         is_training: also offers the players that exist only in training.
         is_list: holds several options or none, as in logger=[tensorboard,wandb].
-        required: the config needs an option.
     """
 
     folder: str

@@ -17,8 +17,9 @@ from hydra.errors import HydraException
 from rlgames.config.files import OptionFiles
 from rlgames.config.keys import chosen_options, command_groups, known_keys, option_names
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Group, key_fields
+from rlgames.config.schema import Group, key_fields, names_of
 from rlgames.config.suggestions import unknown_key, unknown_option
+from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import sanitized
 
@@ -127,7 +128,10 @@ class Grammar:
         if word[:1] == "+" and word[:2] != "++":
             raise ConfigError(f"{word}: keys cannot be added", f"use {name}=value for a known key")
         if not equals:
-            raise ConfigError(f"{word!r} is not key=value", f"use {word}=VALUE")
+            known = {*self.groups, *key_fields(self.schema)}
+            hint = f"use {name}=VALUE" if name in known else nearest(name, [*known])
+            is_near = not hint.startswith("available")
+            raise ConfigError(f"{word!r} is not key=value", hint if is_near else "omit it")
         word = word.removeprefix("++")
         return word.removeprefix("game.") if "game" in self.groups else word
 
@@ -163,10 +167,8 @@ class Grammar:
             return [word]
         try:
             texts = [*override.sweep_string_iterator()]
-        except HydraException as error:
-            raise ConfigError(
-                str(error).splitlines()[0], "intervals need hparams_search="
-            ) from None
+        except HydraException:  # which cannot list the values of an interval
+            raise ConfigError(f"{word} is an interval", "add hparams_search=tpe") from None
         # Hydra escapes the characters of an interpolation, which is to stay one.
         return [
             f"{name}=" + (re.sub(r"\\(.)", r"\1", each) if "$\\{" in each else each)
@@ -222,8 +224,8 @@ class Grammar:
         hint = f"{game} has {', '.join(own)}; --help lists the others" if own else ""
 
         def options_with(key: str) -> list[str]:
-            name, _, rest = key.partition(".")
-            if name not in self.groups:
+            name, _, rest = key.partition(".") if "." in key else ("game", "", key)
+            if name not in self.groups or rest == "name":
                 return []
             prefix = "{}." if self.groups[name].is_list else ""
             return [
@@ -232,6 +234,8 @@ class Grammar:
                 if rest in {prefix.format(option) + each for each in key_fields(record.schema)}
             ]
 
+        if self.schema is TrainConfig:
+            known = [*known, *names_of(LaunchConfig), *names_of(SweepConfig)]
         return unknown_key(name, known, hint, options_with)
 
     def _check_option(self, name: str, value: str) -> None:

@@ -55,7 +55,7 @@ def find_device(name: str) -> torch.device:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         best = available_devices()[0]
-        raise ConfigError(f"device={name} is not here", f"use device={best}") from None
+        raise ConfigError(f"this machine has no device={name}", f"use device={best}") from None
     if device.type == "cuda":
         _make_deterministic()
     return device

@@ -85,11 +85,13 @@ def detach_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def nearest_directory(name: str) -> str:
-    """A hint for a missing directory: a sibling with a similar name, or nothing."""
+def nearest_path(name: str, is_directory: bool = False) -> str:
+    """A hint for a missing file or directory: a sibling with a similar name, or nothing."""
     parent, slash, _ = name.rpartition("/")
     siblings: list[str] = []
     with contextlib.suppress(OSError, ValueError), os.scandir(parent + slash or ".") as entries:
-        siblings = [f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir()]
+        siblings = [
+            f"{parent}{slash}{entry.name}" for entry in entries if entry.is_dir() == is_directory
+        ]
     hint = nearest(name, siblings)
     return hint if hint.startswith("did you mean") else ""

@@ -1,4 +1,4 @@
-"""95 % confidence intervals. docs/statistics.md says how often each contains the truth."""
+"""95% confidence intervals. docs/statistics.md says how often each contains the truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
 Z_95 = 1.959964
-"""The two-sided 95 % quantile of the normal distribution."""
+"""The two-sided 95% quantile of the normal distribution."""
 
 MIN_GAMES = 20
 """Means of fewer games have no interval: none contains the truth often enough when few games of a
@@ -31,7 +31,7 @@ def mean_interval(
 
     Student's t with the degrees of freedom of Satterthwaite (1946), and the correction for
     skewness of Hall (1992, JRSS B 54, 221), without which the lengths of 20 games of battleship
-    are covered in 92 % of cases. None for fewer than MIN_GAMES values, for a stratum with a single
+    are covered in 92% of cases. None for fewer than MIN_GAMES values, for a stratum with a single
     value, and if all values of each stratum are equal: then nothing is known of how they vary.
     """
     if len(value) < MIN_GAMES:
@@ -136,7 +136,7 @@ def score_interval(rate: float, variance: Callable[[float], float]) -> Interval:
 
 
 def power_of_t_test(shift: float, freedom: float) -> float:
-    """The probability that a two-sided t test at 5 % rejects; shift: the true difference in
+    """The probability that a two-sided t test at 5% rejects; shift: the true difference in
     standard errors, at least 0.
 
     That is the non-central t distribution, integrated over the estimated standard error.
@@ -157,10 +157,10 @@ def _normal_above(x: Floats) -> Floats:
 
 
 def student_t(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t with this many degrees of freedom, at least 1.
+    """The 97.5% quantile of Student's t with this many degrees of freedom, at least 1.
 
     From 100 on by its expansion, Abramowitz and Stegun 26.7.5. Below, exact for integers; between
-    them the logarithm is interpolated in their reciprocals, with an error of at most 3 %.
+    them the logarithm is interpolated in their reciprocals, with an error of at most 3%.
     """
     if freedom >= 100:
         z = Z_95

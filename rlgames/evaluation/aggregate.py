@@ -40,7 +40,7 @@ MAX_SEEDS = 10**6
 
 @dataclass(frozen=True)
 class Statistic:
-    """A value with its 95 % interval, None where the seeds do not say how much it varies."""
+    """A value with its 95% interval, None where the seeds do not say how much it varies."""
 
     value: float
     interval: Interval | None
@@ -112,7 +112,7 @@ def bootstrapped(name: str, scores: Scores) -> Statistic:
 
     The interval is symmetric. Its width in standard errors of the bootstrap is the one that
     simulated normal scores with as many seeds and games need (Beran 1987, Biometrika 74, 457). The
-    usual percentile interval is too short for a few seeds: that of three covers 74 %.
+    usual percentile interval is too short for a few seeds: that of three covers 74%.
     """
     function = STATISTICS[name]
     value = float(function(np.concatenate(scores)))
@@ -185,7 +185,7 @@ def difference_of_means(first: Scores, second: Scores) -> Statistic:
 
 
 def seeds_needed(difference: float, first: Scores, second: Scores, power: float) -> int | None:
-    """How many seeds each agent needs in each game so that Welch's test at 5 % finds a true
+    """How many seeds each agent needs in each game so that Welch's test at 5% finds a true
     difference of means with this probability (Colas et al. 2018, arXiv 1806.08295).
 
     first, second: the scores from which the standard deviations are estimated; with a few seeds

@@ -22,7 +22,7 @@ class Arena:
 
     names: [N]. evaluations: of the pairs (row, column) with row < column, for the row's player.
     points: [N, N], the fraction of games that row won against column, where draws count half;
-    NaN on the diagonal. elo: [N], with mean 0. intervals: low [N] and high [N], 95 %; None if all
+    NaN on the diagonal. elo: [N], with mean 0. intervals: low [N] and high [N], 95%; None if all
     games that the players can play against each other were played.
     """
 

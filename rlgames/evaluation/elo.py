@@ -15,7 +15,7 @@ NUM_POSTERIOR_SAMPLES = 5000
 
 PRIOR_COUNT = 0.25
 """Added to the wins, the draws and the losses in each seat when tables are sampled. Of 1/6, 1/4,
-1/3 and 1/2, this is the one whose intervals contain the truth closest to 95 % of the time."""
+1/3 and 1/2, this is the one whose intervals contain the truth closest to 95% of the time."""
 
 MIN_LOSING_RATE = 1e-9
 """Sampled rates are cut here, which is 3,600 Elo points, where ratings would become infinite."""
@@ -43,7 +43,7 @@ def elo_ratings(table: Floats) -> Floats:
 def elo_intervals(
     tables: list[tuple[int, int, Floats, bool]], count: int
 ) -> tuple[Floats, Floats] | None:
-    """The 95 % intervals of the ratings of `count` players, low [N] and high [N].
+    """The 95% intervals of the ratings of `count` players, low [N] and high [N].
 
     tables: for each pair (row, column): the games that row won, drew and lost in each seat, [2, 3],
     and whether they are all that can be played between the two; those do not vary.

@@ -1,4 +1,4 @@
-"""Means and rates of games with 95 % confidence intervals."""
+"""Means and rates of games with 95% confidence intervals."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rlgames.core.errors import ConfigError, nearest_directory
+from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import MetricsFollower, flatten, last_metrics, read_config, read_run
@@ -27,7 +27,9 @@ def find_runs(directories: list[str]) -> list[Path]:
     for name in directories:
         top = Path(name)
         if not top.exists():
-            raise ConfigError(f"there is no directory {name}", nearest_directory(name))
+            raise ConfigError(
+                f"there is no directory {name}", nearest_path(name, is_directory=True)
+            )
         inside = list(_runs_inside(top))
         if not inside:
             raise ConfigError(f"there is no run in {name}", "a run is a directory with run.json")

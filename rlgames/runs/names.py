@@ -14,7 +14,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
 from rlgames.config.suggestions import option_synonym
 from rlgames.config.training import TrainConfig
-from rlgames.core.errors import ConfigError, nearest, nearest_directory
+from rlgames.core.errors import ConfigError, nearest, nearest_path
 from rlgames.runs.hub import PREFIX, download
 
 LATEST_RUN = "latest"
@@ -73,7 +73,7 @@ def find_run(name: str, is_training: bool = False) -> Path:
         if player != "run" and (is_training or not option.training_only)
     ]
     synonym = option_synonym("player", name, names)
-    hint = f"use {synonym}" if synonym else nearest_directory(name)
+    hint = f"use {synonym}" if synonym else nearest_path(name, is_directory=True)
     error = f"no player is called {name!r}, and there is no run there"
     raise ConfigError(error, hint or nearest(name, [*names, *shipped_agents()]))
 

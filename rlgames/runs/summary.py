@@ -59,7 +59,7 @@ class RunSummary:
 class SeedMean:
     """A mean over seeds.
 
-    half: half the width of its 95 % interval by Student's t. None for a single seed, and if all
+    half: half the width of its 95% interval by Student's t. None for a single seed, and if all
     seeds have the same value: they may all have reached the optimum, or be alike by chance, and an
     interval without a width would claim to know. count: the number of seeds.
     """

@@ -147,6 +147,15 @@ def test_the_help_of_training_fits_on_two_screens():
         (["train", "--multi"], "did you mean --multirun?"),
         (["train", "board4=3"], "did you mean board?"),
         (["train", "--game", "salvo"], "use game=VALUE"),
+        (["train", "game"], "use game=VALUE"),
+        (["train", "dryrun=true"], "did you mean dry_run?"),
+        (["train", "game=tictactoe", "shots=2"], "shots is a key of game=battleship or game=salvo"),
+        (["train", "help"], "'help' is not key=value; omit it"),
+        (
+            ["train", "-m", "lr=interval(1,2)"],
+            "lr=interval(1,2) is an interval; add hparams_search",
+        ),
+        (["play", "conect4"], "there is no run at conect4; did you mean connect4?"),
         (["train", "game=salvo", "ships=4,2"], "write a list as ships=[4,2]"),
     ],
 )

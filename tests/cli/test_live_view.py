@@ -82,7 +82,7 @@ def test_the_time_left_is_that_of_the_games_left():
 def test_the_live_view_shows_everything():
     text = drawn(VIEW, color_system=None)
     for told in (
-        *("50 %", "1:40, 1:40 left", "500 of 1,000 games", "1,234 games/s", "playing 50 %"),
+        *("50%", "1:40, 1:40 left", "500 of 1,000 games", "1,234 games/s", "playing 50%"),
         *("random 8", "optimum 4", "◀ 4.5", "after 500 games: turns 4.5", "the best after 300"),
     ):
         assert told in text
@@ -93,7 +93,7 @@ def test_no_line_is_too_long_and_no_figure_is_lost(width):
     text = drawn(VIEW, width, color_system=None)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
-    for figure in ("50 %", "1:40", "4.5", "8", "1,234"):
+    for figure in ("50%", "1:40", "4.5", "8", "1,234"):
         assert figure in text
 
 
@@ -118,7 +118,7 @@ def test_colour_is_not_needed():
     colours = r"\x1b\[[0-9;]*(?:[349][0-8])[0-9;]*m"
     assert re.search(colours, drawn(VIEW, color_system="standard"))
     assert not re.search(colours, drawn(VIEW, color_system="standard", no_color=True))
-    assert drawn(ProgressView(10, 0.0), color_system=None).strip().startswith("0 %")
+    assert drawn(ProgressView(10, 0.0), color_system=None).strip().startswith("0%")
 
 
 def test_the_last_frame_says_that_the_run_is_done_and_where_it_lies():
@@ -199,7 +199,7 @@ def test_a_callback_is_informed_and_a_finished_run_can_be_viewed(tmp_path):
         trained.references.random,
         trained.references.optimal,
     )
-    assert "100 %" in drawn(view, color_system=None)
+    assert "100%" in drawn(view, color_system=None)
     assert live_view.svg(view).startswith("<svg")
 
 

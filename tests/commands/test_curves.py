@@ -84,7 +84,7 @@ def test_a_curve_is_labeled_and_lies_between_dashed_references(sweep, drawn):
     assert axes.get_ylabel() == "turns per game\n(greedy play)"
     # By their final values: 5.5 turns and 4.75 turns.
     assert names(legend) == ["lr=0.1", "lr=0.2", "random play", "optimum"]
-    assert legend.get_title().get_text() == "mean of 3 seeds, band: 95 % interval"
+    assert legend.get_title().get_text() == "mean of 3 seeds, band: 95% interval"
     curve = line_of(axes, "lr=0.2")
     assert list(curve.get_xdata()) == [100, 200, 300, 400]
     assert curve.get_ydata()[-1] == pytest.approx(4.75)
@@ -97,7 +97,7 @@ def test_a_curve_is_labeled_and_lies_between_dashed_references(sweep, drawn):
 def test_a_wide_band_does_not_flatten_the_curves(sweep, drawn):
     (axes,), _ = drawn("sweep")
     low, high = axes.get_ylim()
-    assert (low, high) == (pytest.approx(3.8), pytest.approx(8.2))  # 4 and 8, and 5 % more
+    assert (low, high) == (pytest.approx(3.8), pytest.approx(8.2))  # 4 and 8, and 5% more
     band = axes.collections[1].get_paths()[0].vertices[:, 1]
     half = student_t(2) * statistics.stdev([5.0, 6.0, 5.5]) / math.sqrt(3)
     assert (band.min(), band[-2] > 8) == (pytest.approx(5.5 - half), False)
@@ -202,7 +202,7 @@ def test_sample_efficiency_pools_games_between_random_play_and_the_optimum(sweep
     (axes,), legend = drawn("sweep", "compare=lr", "aggregate=iqm")
     assert axes.get_title() == "2 games"
     assert axes.get_ylabel() == "normalized score\n(greedy play)"
-    assert legend.get_title().get_text() == "interquartile mean of 3 seeds, band: 95 % interval"
+    assert legend.get_title().get_text() == "interquartile mean of 3 seeds, band: 95% interval"
     x, y = line_of(axes, "lr=0.2").get_data()
     assert list(x) == [100, 200]
     # 8 of 8 to 4 turns and 18 of 20 to 10 turns: 0 and 0.2; the middle three of 0, 0, 0, 0.2, 0.2.

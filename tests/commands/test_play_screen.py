@@ -102,7 +102,7 @@ def test_a_duel_with_a_placed_fleet(tmp_path):
 def test_the_screen_needs_a_terminal(rlgames):
     done = rlgames("play", "game=2048", "interface=screen")
     assert done.returncode == 2
-    assert done.stderr == ("rlgames: interface=screen needs a terminal; write interface=line\n")
+    assert done.stderr == ("rlgames: interface=screen needs a terminal; use interface=line\n")
 
 
 class Typed:

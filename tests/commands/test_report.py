@@ -25,7 +25,7 @@ from rlgames.runs.files import flatten, read_metrics
 from rlgames.runs.index import find_runs
 
 T = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 9: 2.2622, 30: 2.0423, 1000: 1.9623}
-"""Student's t, 97.5 %, by degrees of freedom, from a printed table."""
+"""Student's t, 97.5%, by degrees of freedom, from a printed table."""
 
 GAME = {"name": "salvo", "board": 4, "ships": [4, 2], "shots": 2}
 

@@ -88,6 +88,8 @@ PACKAGE = "# @package _global_\n"
         (f"{PACKAGE}board: 5\n", "keys of a game stand below game:"),
         (f"{PACKAGE}game: {{bord: 5}}\n", "did you mean board?"),
         (f"{PACKAGE}defaults: [base]\n", "base.yaml does not begin"),
+        (f"{PACKAGE}defaults: [{{override /game: slavo}}]\n", "mine.yaml: no game is called"),
+        (f"{PACKAGE}game: salvo\n", "`- override /game: salvo` below `defaults:`"),
     ],
 )
 def test_nothing_in_an_experiment_is_ignored(text, reason, typed):

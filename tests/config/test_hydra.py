@@ -185,7 +185,7 @@ def test_a_file_sets_only_directories_and_parameters_of_a_sweep(text, folder, ty
         path.write_text(f"# @package _global_\n{sly}")
         for words in (["-m"], []):
             done = typed("train", *words, "--config-dir=own", "experiment=sly", "out=x")
-            check_refused(done, f"{path} sets hydra", "only a command line may; type it")
+            check_refused(done, f"{path} sets hydra", "a file may set hydra.run.dir, ")
     assert not (folder / "marker").exists()
     assert not (folder / "x").exists()
 
@@ -199,6 +199,8 @@ def test_a_file_sets_only_directories_and_parameters_of_a_sweep(text, folder, ty
             (["--resolve"], "--resolve needs --cfg"),
             (["--package", "learner"], "--package needs --cfg"),
             (["--cfg", "all"], "--cfg all is not supported here; use --cfg job"),
+            (["--info"], "--info is not supported here; use --cfg job"),
+            (["--config-name=x"], "--config-name=x is not supported here; use experiment=NAME"),
             (["--cfg", "job", "-p", "nowhere"], "no package is called 'nowhere'"),
             (["--config-dir", "nowhere"], "--config-dir: nowhere is not a folder"),
             (["+lr=1"], "keys cannot be added; use lr=value"),

@@ -39,7 +39,7 @@ from rlgames.games.k_in_a_row import KInARow
             (["game=salvo", "board=3", "ships=[3,3,1,2]", "shots=10"], ["more than the board's 9"]),
             (["game=2048", "board=1", "columns=1"], ["use board=2"]),
             (["game=connect4", "line=8"], ["the longest that does is 7"]),
-            (["device=cuda:99"], ["device=cuda:99 is not here", "use device="]),
+            (["device=cuda:99"], ["this machine has no device=cuda:99", "use device="]),
             (["out=a${x}b"], ["'x' not found", "${…}"]),
             (["policy.init=${y}"], ["'y' not found"]),
             (

@@ -41,9 +41,9 @@ def test_a_named_device_is_taken_as_it_is(capsys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cuda:99", "device=cuda:99 is not here; use device="),
-        ("mps:7", "device=mps:7 is not here; use device="),
-        ("cuda:x", "device=cuda:x is not here; use device="),
+        ("cuda:99", "this machine has no device=cuda:99; use device="),
+        ("mps:7", "this machine has no device=mps:7; use device="),
+        ("cuda:x", "this machine has no device=cuda:x; use device="),
         ("gpu", "device=gpu is not a device; use device=cuda"),
         ("meta", "device=meta is not a device; available: auto, cpu, cuda, mps"),
         ("", "device= is not a device"),

@@ -369,7 +369,10 @@ def test_what_is_wrong_with_torchruns_variables_is_named(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 @pytest.mark.parametrize(
     ("device", "message"),
-    [("cuda", "device=cuda is not here; use device=cpu"), ("cuda:1", "the GPU of all processes")],
+    [
+        ("cuda", "this machine has no device=cuda; use device=cpu"),
+        ("cuda:1", "the GPU of all processes"),
+    ],
 )
 def test_a_gpu_that_processes_cannot_have_is_refused_in_one_line(device, message, tmp_path):
     for code, text in Ranks(tmp_path, "train", *WORDS, f"device={device}").wait():

@@ -75,7 +75,7 @@ def test_everything_won_has_an_interval_with_a_width():
 @pytest.mark.slow
 @pytest.mark.parametrize("difference", [0, 200, 400])
 def test_the_intervals_of_ratings_contain_the_truth(difference):
-    """In 94 to 96 % of cases, with the error of 1,000 simulations."""
+    """In 94 to 96% of cases, with the error of 1,000 simulations."""
     generator, games = np.random.default_rng(3), 200
     elo = np.array([difference, 0, -difference / 2])
     elo = elo - elo.mean()

@@ -1,4 +1,4 @@
-"""Every interval that a command prints contains the truth about 95 % of the time."""
+"""Every interval that a command prints contains the truth about 95% of the time."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ NAMES = [f"{case.kind}, {case.situation}" for case in RIGHT]
 
 @pytest.mark.parametrize("case", quick(RIGHT, *QUICK), ids=NAMES)
 def test_an_interval_contains_the_truth(case):
-    """Within 94 to 96 % and three standard errors of this short simulation."""
+    """Within 94 to 96% and three standard errors of this short simulation."""
     for size, experiment in case.sizes.items():
         coverage = interval_coverage.measure(experiment, SIMULATIONS // case.cost)
         assert coverage.missing == 0

@@ -276,7 +276,7 @@ REFUSED = {
     "logger.mlflow.name=x": "logger.mlflow.name=x differs",
     "policy.nothing=null": "policy.nothing=null differs",
     "games=8": "games=8 is too few: 16 games are already played; the run has games=40",
-    "device=cuda:9": "device=cuda:9 is not here; use device=",
+    "device=cuda:9": "this machine has no device=cuda:9; use device=",
     "sed=1": "no key is called 'sed' here",
     "gmes=50": "no key is called 'gmes' here; did you mean games?",
 }
@@ -293,6 +293,7 @@ def test_a_run_resumes_with_its_own_settings_only(tmp_path, monkeypatch, typed):
     assert "board=4 differs" in result.stderr
     assert "policy=conv differs" in result.stderr
     assert "there is no run at" in typed("resume", "none").stderr
+    assert f"its newest run is {tmp_path / 'run'}" in typed("resume", str(tmp_path)).stderr
     again = ["policy.layers=[ 8 ]", "lr=2e-3", "best_by=null", "logger=[tensorboard]"]
     result = typed("resume", "run", *again, f"out={tmp_path}/run", "reward.draws=[0,0]")
     assert result.returncode == 0, result.stderr
@@ -350,7 +351,7 @@ def test_a_gpu_run_loads_and_resumes_on_the_cpu(tmp_path, monkeypatch):
     changed(path, config=checkpoint.config | {"device": "cuda"}, state=checkpoint.state)
     if not torch.cuda.is_available():
         assert load_agent(run).policy
-        with pytest.raises(ConfigError, match="device=cuda is not here"):
+        with pytest.raises(ConfigError, match="this machine has no device=cuda"):
             resume_run(run)
     assert resume_run(run, ["device=cpu"]).best.evaluation.games
 

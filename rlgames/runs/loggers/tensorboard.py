@@ -19,7 +19,7 @@ MAX_EXACT_INTEGER = 2**53
 
 _POSITIVE_EDGES = list(accumulate(repeat(1.1, 773), operator.mul, initial=1e-12))
 HISTOGRAM_EDGES = [*(-edge for edge in reversed(_POSITIVE_EDGES)), 0.0, *_POSITIVE_EDGES]
-"""Those of TensorBoard's own writers: 1e-12 to 1e20, each 10 % above the last."""
+"""Those of TensorBoard's own writers: 1e-12 to 1e20, each 10% above the last."""
 
 
 class TensorBoardLogger(Logger):
