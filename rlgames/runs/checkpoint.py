@@ -219,7 +219,7 @@ def _check_header(path: Path) -> None:
     with storage.open_to_read(path.parent, path.name) as file:
         length = int.from_bytes(file.read(8), "little")
         if size > MAX_FILE_BYTES or length > MAX_HEADER_BYTES:
-            raise ValueError(f"{size:,} bytes, {length:,} of them in its header, are too many")
+            raise ValueError(f"a file of {size:,} bytes with a header of {length:,} is too large")
         parse_json(file.read(length))
 
 
