@@ -111,9 +111,14 @@ def _params(shared: Composition[TrainConfig], overrides: Sequence[str]) -> list[
 def _shared(grammar: Grammar, overrides: Sequence[str]) -> list[str]:
     """The overrides that all jobs share, and that Hydra's own keys may refer to."""
     names = ("experiment", "game", "plugins", "out")
-    named = [word for word in overrides if word.partition("=")[0] in names]
-    choices = (grammar.choices(word) for word in named)
-    return [words[0] for words in choices if len(words) == 1]
+    shared = []
+    for word in overrides:
+        name = word.partition("=")[0]
+        choices = grammar.choices(word) if name in names else []
+        if name == "out" and len(choices) > 1:
+            raise ConfigError(f"{word} is a list of values", "a sweep has one directory")
+        shared += choices if len(choices) == 1 else []
+    return shared
 
 
 def _is_override(word: str) -> bool:

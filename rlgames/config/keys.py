@@ -79,14 +79,23 @@ def schema_keys(schema: type, values: dict[str, Any] | None = None, prefix: str 
     return keys
 
 
+def listed_options(typed: str) -> list[str]:
+    """The options of a list as it is typed, with or without brackets."""
+    options = (option.strip("'\" ") for option in typed.strip("[]").split(","))
+    return [option for option in options if option]
+
+
 def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> list[Key]:
     """The keys of an option, with the prefix that they are typed with.
 
     option: of a group that can hold several, also a list of them, as it is typed.
     """
     if group.is_list:
-        each = [item.strip("'\" ") for item in option.strip("[]").split(",")]
-        return [key for item in each for key in _option_keys(f"{name}.{item}.", group, item, files)]
+        return [
+            key
+            for item in listed_options(option)
+            for key in _option_keys(f"{name}.{item}.", group, item, files)
+        ]
     return _option_keys("" if name == "game" else f"{name}.", group, option, files)
 
 

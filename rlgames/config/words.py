@@ -11,13 +11,19 @@ from typing import Any, cast
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Transformer
 from hydra.errors import HydraException
 
 from rlgames.config.files import OptionFiles
-from rlgames.config.keys import chosen_options, command_groups, known_keys, option_names
+from rlgames.config.keys import (
+    chosen_options,
+    command_groups,
+    known_keys,
+    listed_options,
+    option_names,
+)
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Group, key_fields, names_of
+from rlgames.config.schema import Group, as_typed, key_fields, names_of
 from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.core.errors import ConfigError, nearest
@@ -30,6 +36,9 @@ MAX_DEPTH = 32
 """Maximum depth of brackets in a value, far below Python's limit on recursion."""
 
 SWEEP_FUNCTION = re.compile(r"\s*(choice|range|glob|interval|tag|sort|shuffle|extend_list)\s*\(")
+
+LISTED = re.compile(r"""((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,])*),""")
+"""What ends at a comma outside of quotes."""
 
 RUN_KEYS = ("hydra.run.dir",)
 SWEEP_KEYS = (
@@ -144,12 +153,19 @@ class Grammar:
             field is not None and field.metadata.get("is_text", False)
         )
 
-    def _is_one(self, name: str, value: str) -> bool:
-        """Whether a value is a single text, commas included."""
-        if not self._holds_text(name) or SWEEP_FUNCTION.match(value):
-            return False
-        is_one = "," not in value or value[0] in "'\"" or os.path.lexists(os.path.expanduser(value))
-        return is_one or not self.is_sweep
+    def _texts(self, name: str, value: str) -> list[str]:
+        """The options or the texts that a value lists, commas in quotes and in paths included.
+
+        Empty for a value of another kind: a list in brackets, or a function such as glob().
+        """
+        is_text = self._holds_text(name)
+        is_option = name in self.groups and value[:1] != "["
+        if not (is_text or is_option) or SWEEP_FUNCTION.match(value):
+            return []
+        is_path = is_text and os.path.lexists(os.path.expanduser(value))
+        if "," not in value or is_path or (is_text and not self.is_sweep):
+            return [value]
+        return [text.strip() for text in LISTED.findall(f"{value},")]
 
     def jobs(self, words: Sequence[str]) -> list[list[str]]:
         """The words of each job of a sweep. Raises ConfigError."""
@@ -158,14 +174,15 @@ class Grammar:
     def choices(self, word: str) -> list[str]:
         """An override with several values as one word per value."""
         name, _, value = word.partition("=")
-        if self._is_one(name, value):
-            return [word]
-        if self._holds_text(name) and not SWEEP_FUNCTION.match(value):
-            return [f"{name}={each.strip()}" for each in value.split(",")]
-        override = parse(self.for_parser(word), self.files)
+        if texts := self._texts(name, value):
+            return [f"{name}={text}" for text in texts]
+        override = parse(word, self.files)
         if not override.is_sweep_override():
             return [word]
         try:
+            if self._holds_text(name):
+                values = override.sweep_iterator(transformer=Transformer.identity)
+                return [f"{name}={as_typed(getattr(each, 'text', each))}" for each in values]
             texts = [*override.sweep_string_iterator()]
         except HydraException:  # which cannot list the values of an interval
             raise ConfigError(f"{word} is an interval", "add hparams_search=tpe") from None
@@ -177,25 +194,16 @@ class Grammar:
 
     def is_range(self, word: str) -> bool:
         """Whether an override has several values."""
-        name, _, value = word.partition("=")
-        if self._is_one(name, value):
-            return False
         return parse(self.for_parser(word), self.files).is_sweep_override()
 
     def for_parser(self, word: str) -> str:
         """A word with quotes around the options that it names and around text."""
         name, _, value = word.partition("=")
-        if self._is_one(name, value):
-            is_plain = not value or value[0] in "'\"" or value == "null"
-            return word if is_plain else f"{name}={quoted(value)}"
-        if (
-            name in self.groups
-            and not SWEEP_FUNCTION.match(value)
-            and value[:1] not in ("'", '"', "[")
-        ):
-            parts = value.split(",")
-            return f"{name}=" + ",".join(quoted(part.strip()) if part else "" for part in parts)
-        return word
+        texts = [
+            text if text in ("", "null") or text[0] in "'\"" else quoted(text)
+            for text in self._texts(name, value)
+        ]
+        return f"{name}={','.join(texts)}" if texts else word
 
     def check(self, words: Sequence[str], preset: str | None) -> dict[str, str]:
         """The options that the words and a preset choose.
@@ -204,7 +212,7 @@ class Grammar:
         """
         for word in words:
             name, _, value = word.partition("=")
-            if parse(self.for_parser(word), self.files).is_sweep_override():
+            if self.is_range(word):
                 as_list = "" if "(" in value else f", or write a list as {name}=[{value}]"
                 raise ConfigError(f"{word} is a list of values", f"add -m to run a sweep{as_list}")
             if name in self.groups:
@@ -254,12 +262,7 @@ class Grammar:
                 )
             return
         names = self.files.names(group.folder)
-        parts = (
-            [part.strip("'\" ") for part in text.strip("[]").split(",")]
-            if group.is_list
-            else [text]
-        )
-        for part in filter(None, parts):
+        for part in listed_options(text) if group.is_list else [text]:
             if part not in names:
                 raise unknown_option(name, group.folder, sanitized(part, 100), names)
 
@@ -273,12 +276,8 @@ class Grammar:
         at = name if group.folder == name else f"{group.folder}@{name}"
         text = value.strip("'\"")
         if group.is_list:
-            parts = [part.strip("'\" ") for part in text.strip("[]").split(",")]
-            return [
-                f"{name}=["
-                + ",".join(quoted(each) for each in parts if each and each != "null")
-                + "]"
-            ]
+            parts = [] if value == "null" else listed_options(text)
+            return [f"{name}=[{','.join(map(quoted, parts))}]"]
         if value == "null":
             return [] if name == "experiment" else [f"~{at}"]
         if group.folder == "player" and text not in self.files.names("player"):
