@@ -45,6 +45,7 @@ def main() -> None:
 
 def answer(words: list[str]) -> int:
     """Run a command line and report its errors; the exit code."""
+    words = [word.removeprefix("++") for word in words]  # every key has a default to override
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
     if words[:1] in (["--version"], ["version"]):
