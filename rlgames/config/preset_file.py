@@ -71,17 +71,15 @@ def _read(path: Path) -> Preset:
             continue
         node = values[name] if isinstance(values[name], dict) else {"name": values[name]}
         if group.is_list:
-            named = values[name] or []
-            options[name] = as_typed(
-                [str(each) for each in ([named] if isinstance(named, str) else named)]
-            )
+            options[name] = as_typed([*node] if isinstance(values[name], dict) else values[name])
             values[name] = {key: each for key, each in node.items() if isinstance(each, dict)}
             for each in values[name].values():
                 each.pop("name", None)
             continue
-        option = node.pop("name", None)
-        is_run = group.folder == "player" and option == "run"  # which its path names
-        options[name] = as_typed(node.pop("path", None) if is_run else option)
+        if "name" in node:
+            option = node.pop("name")
+            is_run = group.folder == "player" and option == "run"  # which its path names
+            options[name] = as_typed(node.pop("path", None) if is_run else option)
         values[name] = node
     settings = {key.removeprefix("game."): _as_word(value) for key, value in flat(values)}
     return Preset(options, settings)
