@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os.path import normpath
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from rlgames.commands.configs import ArenaConfig, EvalConfig
 from rlgames.commands.run_config import config_for_run
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
-from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.folders import split_folders
+from rlgames.config.keys import option_names
 from rlgames.config.plugins import import_plugins
-from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import OptionConfig
+from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator, pair_stream
@@ -131,10 +132,10 @@ def competitors(
     searches hold for each of them. The config is that of the first search, if there is one.
     """
     import_plugins(overrides)
-    options = OptionFiles()
-    names = [name for name, option in REGISTRY["player"].items() if not option.training_only]
-    names.remove("run")
-    parts = [_parts(word, options) for word in contestants]
+    folders = split_folders(overrides)[0]
+    files = OptionFiles(folders)
+    names = {*option_names(groups_of(EvalConfig)["player"], files)} - {"run"}
+    parts = [_parts(word, files) for word in contestants]
     runs = [find_run(word) for word, _ in parts if word not in names]
     if typed := next((word for word in overrides if word.startswith("search=")), None):
         search = typed.removeprefix("search=")
@@ -157,24 +158,23 @@ def competitors(
         check_evaluation_memory("games", cfg.games, game)
     players = [
         build_player(
-            _player(word, names), game, cfg.game, configs[search].search if search else None
+            _player(word, folders), game, cfg.game, configs[search].search if search else None
         )
         for word, search in parts
     ]
     return cfg, game, players
 
 
-def _parts(word: str, options: OptionFiles) -> tuple[str, str]:
+def _parts(word: str, files: OptionFiles) -> tuple[str, str]:
     """A player's name or path, and the search that it asks for, "" for none."""
     player, _, search = word.rpartition("+")
-    searches = player and search in options.names("search") and not Path(word).exists()
+    searches = player and search in files.names("search") and not Path(word).exists()
     return (player, search) if searches else (word, "")
 
 
-def _player(word: str, names: list[str]) -> OptionConfig:
-    """The config of a player: its option, or the path of a run."""
-    if word not in names:
-        return RunPlayerConfig(path=word)
-    player = load_config(EvalConfig, [f"player={word}"]).player
+def _player(word: str, folders: Sequence[Path]) -> OptionConfig:
+    """The config of a player, from its name or from the path of a run."""
+    words = [*(f"--config-dir={folder}" for folder in folders), f"player={word}"]
+    player = load_config(EvalConfig, words).player
     assert player is not None
     return player
