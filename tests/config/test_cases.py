@@ -1,5 +1,6 @@
 """Cases that must come out right, on the command line and in Python, in single runs and sweeps."""
 
+import json
 import os
 import signal
 import threading
@@ -278,6 +279,72 @@ def test_a_path_has_a_comma(trained, typed, monkeypatch):
     assert dry(typed, *SMALL, f"opponent={path}")["opponent"]["path"] == path
     run = package.train([*SMALL, "out=x,y"])
     assert run == Path("x,y")
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        (["game=tictactoe,2048"], ["game=tictactoe", "game=2048"]),
+        (["game='tictactoe', '2048'"], ["game='tictactoe'", "game='2048'"]),
+        (["game=tictactoe", "experiment=null,tictactoe", "reward=outcome"], ["null", "tictactoe"]),
+        (["game=tictactoe", "logger=tensorboard,null"], ["logger=tensorboard", "logger=null"]),
+        (["game=tictactoe", "opponent='a,b',random"], ["opponent='a,b'", "opponent=random"]),
+        (["game=tictactoe", "opponent=choice('a,b',self)"], ["opponent=a,b", "opponent=self"]),
+    ],
+)
+def test_a_sweep_lists_options_and_players(words, jobs, trained, typed):
+    Path("a,b").symlink_to(trained / "first")
+    lines = dry(typed, "-m", *words).splitlines()
+    assert len(lines) == len(jobs) + 1
+    for line, job in zip(lines, jobs, strict=False):
+        assert f"{job} " in f"{line} ", line
+
+
+def test_an_arena_knows_the_options_of_a_folder(trained, typed):
+    write("own/search/deep.yaml", "defaults: [mcts]\nname: mcts\nsimulations: 2\n")
+    write("own/player/mine.yaml", f"name: run\npath: {trained}/second\n")
+    words = ["--config-dir=own", "games=4", "format=json"]
+    done = typed("arena", f"{trained}/first+deep", "mine", "random", *words)
+    assert done.returncode == 0, done.stderr
+    assert [player["name"] for player in json.loads(done.stdout)["players"]][1:] == [
+        "mine",
+        "random",
+    ]
+
+
+@pytest.mark.parametrize("word", ["game=", "game=tictactoe,"])
+def test_an_option_has_a_name(word, typed):
+    sweep = ["-m"] if "," in word else []
+    check_refused(typed("train", *sweep, word), "no game is called ''")
+
+
+def test_a_sweep_has_one_directory(typed):
+    check_refused(typed("train", "-m", *SMALL, "out=a,b"), "out=a,b is a list of values")
+
+
+def test_two_plus_signs_change_nothing(trained, typed, here):
+    run = trained / "first"
+    check_refused(
+        typed("eval", str(run), "++player=random"), "player= cannot be combined with a run"
+    )
+    check_refused(typed("arena", "random", "random+mcts", "++search=mcts"), "does not use search=")
+    write("mine.yaml", "games: 7\n")
+    words = ["++config=mine.yaml", "++game=salvo"]
+    assert dry(typed, *words)["games"] == 7
+    assert "0: not started" in dry(typed, "-m", *words)
+    write("mine.yaml", "gaems: 7\n")
+    check_refused(typed("train", "-m", "++config=mine.yaml", "seed=0,1"), "did you mean games?")
+    done = typed("games", "++format=json", "++nothing=1")
+    assert done.returncode == 2 and "error" in json.loads(done.stdout)
+
+
+def test_a_config_file_may_leave_options_as_they_are(typed):
+    text = "defaults:\n- game: tictactoe\n- reward: outcome\n- player@opponent: win_or_block\n"
+    write("mine.yaml", f"{text}opponent: {{}}\nsampling: {{temperature: 2}}\nlogger:\n")
+    config = dry(typed, "config=mine.yaml")
+    assert named(config["opponent"]) == "win_or_block" and config["logger"] == {}
+    assert config["sampling"]["temperature"] == 2
+    assert config["sampling"]["name"] == "stochastic"
 
 
 @pytest.mark.parametrize(
