@@ -116,7 +116,7 @@ def _checked(overrides: list[str] | None) -> list[str]:
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return words
+    return [word.removeprefix("++") for word in words]
 
 
 def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:

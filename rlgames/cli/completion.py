@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlgames.cli.help import Page
-from rlgames.cli.table import COMMANDS, SWEEP_FLAGS, Command
+from rlgames.cli.table import COMMANDS, SWEEP_FLAGS
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import Key, option_names
@@ -139,11 +139,14 @@ def _words(words: list[str], prefix: str) -> Iterator[str]:
         return
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(ConfigError):
         import_plugins(typed)
+    folders: tuple[Path, ...] = ()
+    with contextlib.suppress(ConfigError):
+        folders, _ = split_folders(typed)
+    page = Page(command, OptionFiles(folders))
     name, equals, value = prefix.partition("=")
     if equals:
-        yield from (f"{name}={word}" for word in _values(command, typed, name, value))
+        yield from (f"{name}={word}" for word in _values(page, typed, name, value))
         return
-    page = _page(command, typed)
     if command.runs != "none":
         yield from _runs(prefix)
     if command.takes_players:
@@ -154,13 +157,6 @@ def _words(words: list[str], prefix: str) -> Iterator[str]:
     # Keys of options are many: they are offered once one is begun.
     yield from (f"{name}=" for name in sorted(names) if prefix or "." not in name)
     yield from ("--help ", "--config-dir ", *([] if command.sweep is None else ["-m "]))
-
-
-def _page(command: Command, words: list[str]) -> Page:
-    folders: tuple[Path, ...] = ()
-    with contextlib.suppress(ConfigError):
-        folders, _ = split_folders(words)
-    return Page(command, OptionFiles(folders))
 
 
 def _keys(page: Page, words: list[str]) -> dict[str, Key]:
@@ -174,16 +170,14 @@ def _keys(page: Page, words: list[str]) -> dict[str, Key]:
     }
 
 
-def _values(command: Command, words: list[str], name: str, value: str) -> Iterator[str]:
+def _values(page: Page, words: list[str], name: str, value: str) -> Iterator[str]:
     """The values of a key, where one is begun."""
-    page = _page(command, words)
     key, group = _keys(page, words).get(name), page.groups.get(name)
     if key is None:
         return
-    schemas = [each for each in (command.config, command.launch) if each is not None]
-    if any(
-        key_fields(each)[name].metadata["is_text"] for each in schemas if name in key_fields(each)
-    ):
+    schemas = [each for each in (page.schema, page.command.launch) if each is not None]
+    fields = [key_fields(each)[name] for each in schemas if name in key_fields(each)]
+    if any(item.metadata["is_text"] for item in fields):
         yield from _files(value)
     is_list = group is not None and group.is_list and value.startswith("[")
     if name == "plugins" or key.kind.startswith("a list of") or is_list:

@@ -45,7 +45,6 @@ class Flags:
     package: str | None = None
     resolve: bool = False
     help: bool = False
-    version: bool = False
 
 
 def parse_flags(command: Command, words: list[str]) -> Flags:
@@ -64,10 +63,13 @@ def parse_flags(command: Command, words: list[str]) -> Flags:
         elif word in HELP_FLAGS:
             flags.help = True
         elif word in SWEEP_FLAGS:
-            _check_sweeps(command, word)
+            if command.sweep is None:
+                able = [each.name for each in COMMANDS.values() if each.sweep is not None]
+                hint = f"{word} works with: {', '.join(able)}"
+                raise ConfigError(f"{command.name} cannot sweep", hint)
             flags.words.append(word)
-        elif word in ("--resolve", "--version"):
-            setattr(flags, word[2:], True)
+        elif word == "--resolve":
+            flags.resolve = True
         elif flag == "--cfg":
             kind = value if equals else next(rest, "")
             if kind != "job":
@@ -83,19 +85,9 @@ def parse_flags(command: Command, words: list[str]) -> Flags:
             elif hint.startswith("available"):
                 hint = "supported: " + ", ".join(FLAGS)
             raise ConfigError(f"{word} is not supported here", hint)
-    _check_combination(flags)
-    return flags
-
-
-def _check_combination(flags: Flags) -> None:
     if flags.cfg and {*SWEEP_FLAGS} & {*flags.words}:
         raise ConfigError("-m and --cfg contradict each other", "use one of them")
     for name, is_typed in (("--resolve", flags.resolve), ("--package", flags.package is not None)):
         if is_typed and not flags.cfg:
             raise ConfigError(f"{name} needs --cfg", f"as in: --cfg job {name}")
-
-
-def _check_sweeps(command: Command, word: str) -> None:
-    if command.sweep is None:
-        able = ", ".join(each.name for each in COMMANDS.values() if each.sweep is not None)
-        raise ConfigError(f"{command.name} cannot sweep", f"{word} works with: {able}")
+    return flags

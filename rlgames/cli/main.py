@@ -48,7 +48,7 @@ def answer(words: list[str]) -> int:
     words = [word.removeprefix("++") for word in words]  # every key has a default to override
     if words[:1] == ["help"] and words[1:]:
         words = [*words[1:], "--help"]
-    if words[:1] in (["--version"], ["version"]):
+    if words[:1] == ["version"] or "--version" in words:
         from rlgames.version import __version__
 
         print(f"rlgames {__version__}")
@@ -127,9 +127,6 @@ def run(name: str, words: list[str]) -> int:
         return int(command.load_function()(words))
     flags = parse_flags(command, words)
     words = flags.words
-    if flags.version:
-        print(_versions())
-        return 0
     if flags.help:
         from rlgames.cli.help import command_help
 
@@ -157,14 +154,6 @@ def run(name: str, words: list[str]) -> int:
     else:
         printer(result)
     return 0
-
-
-def _versions() -> str:
-    from importlib.metadata import version
-
-    from rlgames.version import __version__
-
-    return f"rlgames {__version__}, Hydra {version('hydra-core')}"
 
 
 def _check_omp_num_threads() -> None:

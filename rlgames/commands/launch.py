@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rlgames.config.compose import hydra_files, load
 from rlgames.config.schema import names_of
 from rlgames.config.training import SweepConfig, TrainConfig
+from rlgames.config.words import key_of
 from rlgames.core.errors import ConfigError
 from rlgames.runs.names import located
 
@@ -43,7 +44,7 @@ def load_training(words: Sequence[str]) -> Launch:
 
 def is_sweep_word(word: str) -> bool:
     """Whether an override has a key that only a sweep has."""
-    return word.lstrip("+~").partition("=")[0].partition(".")[0] in SWEEP_NAMES
+    return key_of(word).partition(".")[0] in SWEEP_NAMES
 
 
 def chosen_directory(out: str | None, directory: str | None, key: str) -> str | None:

@@ -9,7 +9,7 @@ from rlgames.commands.run_config import drop_training_words
 from rlgames.config import plugins
 from rlgames.config.compose import load_config
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.training import ResumeConfig, TrainConfig
+from rlgames.config.training import MOVABLE_PLAYERS, ResumeConfig, TrainConfig
 from rlgames.config.typed import from_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
@@ -18,9 +18,6 @@ from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import load_run
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import located
-
-MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
-"""Players of a training that may be named again on resume, if they are runs at another path."""
 
 
 def load_resumable(
@@ -54,7 +51,9 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint
     typed = vars(load_config(ResumeConfig, words))
     changed = {name: value for name, value in typed.items() if value is not None}
     for name in MOVABLE_PLAYERS:
-        if name in changed and not _is_moved_run(getattr(trained, name), changed[name]):
+        players = (getattr(trained, name), changed.get(name))
+        is_moved = all(isinstance(player, RunPlayerConfig) for player in players)
+        if name in changed and not (is_moved or players[0] == players[1]):
             raise ConfigError(f"{name}= differs from the training", f"a run keeps it; omit {name}=")
     cfg = located(dataclasses.replace(trained, **changed))
     # A run with window= may play more games than it has to.
@@ -65,12 +64,6 @@ def _resumable(run: Path, overrides: list[str]) -> tuple[TrainConfig, Checkpoint
             f"the run has games={trained.games}",
         )
     return cfg, checkpoint
-
-
-def _is_moved_run(trained: object, typed: object) -> bool:
-    """Whether a player is a run, or the one that the training has."""
-    is_run = isinstance(trained, RunPlayerConfig) and isinstance(typed, RunPlayerConfig)
-    return is_run or trained == typed
 
 
 def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:

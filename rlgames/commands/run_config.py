@@ -14,10 +14,10 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.plugins import import_plugins
-from rlgames.config.schema import OptionConfig, as_typed, groups_of, key_fields, names_of
+from rlgames.config.schema import OptionConfig, as_typed, groups_of, names_of
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import checked_value
-from rlgames.config.words import Grammar, parse
+from rlgames.config.words import Grammar, key_of, parse
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import printable
 from rlgames.core.untrusted import sanitized
@@ -25,7 +25,7 @@ from rlgames.factory.agents import build_player, load_agent, trained_config, wit
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.hub import agent_name
+from rlgames.runs.hub import PREFIX, agent_name
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import run_path
 
@@ -71,45 +71,36 @@ def drop_training_words(schema: type, words: list[str], trained: TrainConfig) ->
     wrong: list[str] = []
     grammar = Grammar(TrainConfig, OptionFiles())
     for word in words:
-        name = word.lstrip("+~").removeprefix("game.").partition("=")[0]
-        is_known, current = _trained_value(trained, name)
+        name = key_of(word).removeprefix("game.")
+        owner, key = _owner(trained, name)
+        is_known, current = hasattr(owner, key), getattr(owner, key, None)
         top = name.partition(".")[0]
         if top in own or not (is_known or top in groups_of(TrainConfig)):
             remaining.append(word)
-        elif not is_known or not _repeats(grammar, word, name, trained, current):
+        elif not is_known or not _repeats(grammar, word, owner, key, current):
             current = [*current] if isinstance(current, dict) else getattr(current, "name", current)
             shown = sanitized(as_typed(current), 100)
             wrong.append(f"{word} differs from the trained {name}={shown}")
     if wrong:
-        is_game = all(word.startswith("game=") for word in wrong)
-        hint = (
-            "a run plays the game it was trained on"
-            if is_game
-            else "a run keeps its training settings; omit it"
-        )
-        raise ConfigError(", ".join(wrong), hint)
+        raise ConfigError(", ".join(wrong), "a run keeps its training settings; omit it")
     return remaining
 
 
-def _trained_value(trained: TrainConfig, name: str) -> tuple[bool, Any]:
-    """Whether a training has a key or a group of this name, as it is typed, and its value."""
+def _owner(trained: TrainConfig, name: str) -> tuple[Any, str]:
+    """The config that would hold a key or a group, as it is typed, and the key's name in it."""
     group, _, key = name.rpartition(".")
-    if hasattr(trained, name):
-        return True, getattr(trained, name)
-    owner = getattr(trained, group, None) if group else trained.game
-    return hasattr(owner, key), getattr(owner, key, None)
+    if group:
+        return getattr(trained, group, None), key
+    return (trained if hasattr(trained, name) else trained.game), name
 
 
-def _repeats(grammar: Grammar, word: str, name: str, trained: TrainConfig, current: Any) -> bool:
+def _repeats(grammar: Grammar, word: str, owner: Any, key: str, current: Any) -> bool:
     """Whether a word has the trained value, however that is written."""
     value = parse(grammar.for_parser(word)).value()
     if isinstance(current, dict):
-        return (value if isinstance(value, list) else [value]) == [*current]
-    if isinstance(current, OptionConfig) or name in groups_of(TrainConfig):
+        return (value if isinstance(value, list) else [value] if value else []) == [*current]
+    if key in groups_of(type(owner)):
         return str(value) == str(getattr(current, "name", current))
-    group, _, key = name.rpartition(".")
-    owner: Any = trained if key in key_fields(TrainConfig) and not group else None
-    owner = owner or (getattr(trained, group) if group else trained.game)
     return bool(checked_value(type(owner), key, value) == current)
 
 
@@ -142,5 +133,6 @@ def option_name(player: OptionConfig | None) -> str:
     if player is None:
         return "random"
     if isinstance(player, RunPlayerConfig):
-        return agent_name(run_path(player.path))
+        is_on_hub = player.path.startswith(PREFIX)  # run_path would ask the hub again
+        return player.path if is_on_hub else agent_name(run_path(player.path))
     return player.name

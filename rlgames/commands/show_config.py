@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.commands.run_config import config_for_run
-from rlgames.config.compose import load
+from rlgames.config.compose import interpolation_errors, load
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 
@@ -30,7 +29,7 @@ def config_text(
     else:
         composed = load(schema, words).composed
         node = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    try:
+    with interpolation_errors():
         part = node if package in (None, "_global_") else OmegaConf.select(node, str(package))
         if part is None:
             raise ConfigError(f"no package is called {package!r} in the config")
@@ -38,5 +37,3 @@ def config_text(
             return f"{part}\n"
         head = "" if package in (None, "_global_") else f"# @package {package}\n"
         return head + OmegaConf.to_yaml(part, resolve=resolve)
-    except OmegaConfBaseException as error:
-        raise ConfigError(str(error).partition("\n")[0], "${…} refers to another key") from None

@@ -18,7 +18,7 @@ from rlgames.config.plugins import import_plugins
 from rlgames.config.schema import as_typed, names_of
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.config.typed import to_plain
-from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word
+from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, key_of
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs.directory import (
@@ -52,7 +52,7 @@ def sweep_command(words: list[str], launch: LaunchConfig, watch: Watch) -> int:
     sweep_words, own, rest = _split(words)
     cfg = load_config(SweepConfig, sweep_words)
     launcher = [word for word in own if word.startswith(LAUNCHER_KEYS)]
-    launchers.check_launcher([word for word in launcher if not word.startswith(MAX_BATCH_SIZE)])
+    launchers.check_launcher(launcher)
     grammar = Grammar(TrainConfig, OptionFiles(folders), is_sweep=True)
     overrides = [grammar.plain(word) for word in rest if _is_override(word)]
     fixed = [*own, *(word for word in rest if not _is_override(word))]
@@ -96,7 +96,7 @@ def _search(
 
     hparam_search.import_optuna()
     space = _space(cfg.hparams_search.space, overrides, grammar)
-    base = [word for word in overrides if word.partition("=")[0] not in space]
+    base = [word for word in overrides if key_of(word) not in space]
     first = located(load(TrainConfig, [*fixed, *base], is_sweep=True).config)
     ranges = [*space.values()]
     return hparam_search.plan_search(cfg.hparams_search, ranges, cfg.objective, first)
@@ -113,7 +113,7 @@ def _shared(grammar: Grammar, overrides: Sequence[str]) -> list[str]:
     names = ("experiment", "game", "plugins", "out")
     shared = []
     for word in overrides:
-        name = word.partition("=")[0]
+        name = key_of(word)
         choices = grammar.choices(word) if name in names else []
         if name == "out" and len(choices) > 1:
             raise ConfigError(f"{word} is a list of values", "a sweep has one directory")
@@ -123,8 +123,7 @@ def _shared(grammar: Grammar, overrides: Sequence[str]) -> list[str]:
 
 def _is_override(word: str) -> bool:
     """Whether a word is an override of the config, not a flag or a key of the launch."""
-    name = word.lstrip("+~").partition("=")[0]
-    return word[:1] != "-" and name not in names_of(LaunchConfig)
+    return word[:1] != "-" and key_of(word) not in names_of(LaunchConfig)
 
 
 def _subdirectory(name: str | None) -> str | None:
@@ -193,11 +192,7 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
     others = [word for word in (*sweep_words, *own, *rest) if word not in allowed]
     if others or launch.exist_ok:
         word = [*others, "exist_ok=true"][0]
-        hint = (
-            "omit it"
-            if is_hydra_word(word) or word in rest
-            else "only hparams_search.trials= can change"
-        )
+        hint = "only hparams_search.trials= can change"
         raise ConfigError(f"{word} cannot change the jobs of a sweep", hint)
     for word in launcher:
         check_hydra_word(word, is_sweep=True)
@@ -207,7 +202,7 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
         if sweep.search is None:
             raise ConfigError(f"{trials[0]} needs a search, and {directory} is a sweep", "omit it")
         sweep.search["trials"] = cfg.hparams_search.trials
-    launchers.check_launcher([word for word in launcher if not word.startswith(MAX_BATCH_SIZE)])
+    launchers.check_launcher(launcher)
     for number in sweep.unfinished:
         needed = sweep.jobs[number].config.get("plugins") or []
         if needed != cfg.plugins:
@@ -262,8 +257,8 @@ def _space(preset: list[str], words: list[str], grammar: Grammar) -> dict[str, s
 
     A word with a single value fixes its key.
     """
-    typed = {word.partition("=")[0]: word for word in words}
-    ranges = {word.partition("=")[0]: word for word in preset}
+    typed = {key_of(word): word for word in words}
+    ranges = {key_of(word): word for word in preset}
     space = {name: word for name, word in ranges.items() if name not in typed}
     space |= {name: word for name, word in typed.items() if grammar.is_range(word)}
     if not space:

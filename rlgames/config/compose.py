@@ -33,7 +33,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import defaults, groups_of, key_fields
 from rlgames.config.training import LaunchConfig, TrainConfig
 from rlgames.config.typed import checked_value, to_yaml, typed
-from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, parse, quoted
+from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, key_of, parse, quoted
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
@@ -79,12 +79,11 @@ class Composition(Generic[C]):
             node = node[name]
         if node in (None, RUN_DIR, SWEEP_DIR, SWEEP_SUBDIR):
             return None
-        with hydra_state(), _interpolations_named(f"{key}: "):
+        with hydra_state(), interpolation_errors(f"{key}: "):
             HydraConfig.instance().cfg = self.composed  # type: ignore[assignment]
             value = OmegaConf.select(self.composed, key, throw_on_missing=True)
-            return (
-                OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
-            )
+            is_node = OmegaConf.is_config(value)
+            return OmegaConf.to_container(value, resolve=True) if is_node else value
 
 
 def hydra_files(config: Any, words: Sequence[str]) -> dict[str, str]:
@@ -148,7 +147,7 @@ def split(schema: type[C], words: Sequence[str]) -> tuple[C, list[str]]:
     """The config of the words that name keys of a schema, and the other words. ConfigError."""
     grammar, values, rest = Grammar(schema, OptionFiles()), {}, []
     for word in words:
-        name = word.lstrip("+~").partition("=")[0]
+        name = key_of(word)
         if name not in key_fields(schema) or is_hydra_word(word):
             rest.append(word)
             continue
@@ -239,7 +238,7 @@ def _compose(schema: type, words: list[str], files: OptionFiles) -> DictConfig:
 
 def _plain(composed: DictConfig, schema: type) -> dict[str, Any]:
     """A composed config as plain values, its interpolations resolved. Raises ConfigError."""
-    with hydra_state(), _interpolations_named():
+    with hydra_state(), interpolation_errors():
         HydraConfig.instance().cfg = composed  # type: ignore[assignment]
         config = composed.copy()
         with open_dict(config):
@@ -269,7 +268,8 @@ def _decode_interpolations(node: Any, schema: type, prefix: str = "") -> None:
 
 
 @contextmanager
-def _interpolations_named(prefix: str = "") -> Iterator[None]:
+def interpolation_errors(prefix: str = "") -> Iterator[None]:
+    """A block whose errors about ${…} become a ConfigError, with a prefix before its line."""
     try:
         yield
     except OmegaConfBaseException as error:

@@ -91,15 +91,13 @@ def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> lis
     option: of a group that can hold several, also a list of them, as it is typed.
     """
     if group.is_list:
+        single = replace(group, is_list=False)
         return [
             key
             for item in listed_options(option)
-            for key in _option_keys(f"{name}.{item}.", group, item, files)
+            for key in option_keys(f"{name}.{item}", single, item, files)
         ]
-    return _option_keys("" if name == "game" else f"{name}.", group, option, files)
-
-
-def _option_keys(prefix: str, group: Group, option: str, files: OptionFiles) -> list[Key]:
+    prefix = "" if name == "game" else f"{name}."
     record = files.option(group.folder, option)
     if record is None:
         return []

@@ -6,6 +6,7 @@ conf/, help, completion, the tables of the documents and the JSON Schema are mad
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib
 import math
@@ -14,7 +15,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from functools import cache
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 POSITIVE = 1e-300
 """As the low end of a range: more than 0."""
@@ -23,6 +24,14 @@ MAX_BATCH = 1 << 24
 
 WORDS = {int: "whole number", float: "number", str: "word"}
 """Types of keys in words."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cached(function: F) -> F:
+    """cache() that keeps the types of a function; mypy takes no type[C] for hashable."""
+    return cast(F, cache(function))
 
 
 def key(
@@ -46,8 +55,12 @@ def key(
     """
     metadata = {"low": low, "high": high, "of": tuple(of), "help": help, "is_path": is_path}
     metadata |= {"is_text": is_text or is_path, "takes_word": takes_word, "follows": follows}
+    return _field(default, metadata)
+
+
+def _field(default: Any, metadata: Mapping[str, Any] | None = None) -> Any:
     if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
+        return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
@@ -90,29 +103,20 @@ class OptionConfig:
 def variant(base: type[OptionConfig], name: str, help: str, **defaults: Any) -> type[OptionConfig]:
     """The schema of another option with the same keys and other defaults."""
     kinds = get_type_hints(base)
-    own = [(each, kinds[each], _default_field(value)) for each, value in defaults.items()]
+    defaults = {"name": name} | defaults
+    keys = [(each, kinds[each], _field(value)) for each, value in defaults.items()]
     class_name = f"{name.title().replace('_', '')}Config"
-    keys = [("name", str, field(default=name)), *own]
     return dataclasses.make_dataclass(
         class_name, keys, bases=(base,), frozen=True, namespace={"__doc__": help}
     )
 
 
-def _default_field(value: Any) -> Any:
-    is_list = isinstance(value, list)
-    return field(default_factory=lambda: list(value)) if is_list else field(default=value)
-
-
+@_cached
 def key_fields(schema: type) -> dict[str, Field[Any]]:
     """The keys of a schema outside groups, each with its type, range, choices and help.
 
     A subclass that only changes a default inherits the range, the choices and the help.
     """
-    return _key_fields(schema)
-
-
-@cache
-def _key_fields(schema: type) -> dict[str, Field[Any]]:
     keys = {}
     for item in dataclasses.fields(schema):
         declared = [
@@ -120,25 +124,14 @@ def _key_fields(schema: type) -> dict[str, Field[Any]]:
         ]
         source = next((each for each in declared if each is not None and each.metadata), item)
         if "group" not in source.metadata:
-            keys[item.name] = item if source is item else _with_metadata(item, source.metadata)
+            keys[item.name] = copy.copy(item)
+            keys[item.name].metadata = source.metadata
     return keys
 
 
-def _with_metadata(item: Field[Any], metadata: Mapping[str, Any]) -> Field[Any]:
-    factory = item.default_factory
-    default = {"default": item.default} if factory is MISSING else {"default_factory": factory}
-    copy: Field[Any] = field(**default, metadata=metadata)
-    copy.name, copy.type = item.name, item.type
-    return copy
-
-
+@_cached
 def groups_of(schema: type) -> dict[str, Group]:
     """The config groups of a schema, by the keys that hold them."""
-    return _groups_of(schema)
-
-
-@cache
-def _groups_of(schema: type) -> dict[str, Group]:
     return {
         item.name: dataclasses.replace(
             item.metadata["group"], folder=item.metadata["group"].folder or item.name
@@ -168,7 +161,7 @@ def defaults(schema: type) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not MISSING}
 
 
-@cache
+@_cached
 def _kinds(schema: type) -> dict[str, Any]:
     return get_type_hints(schema)
 

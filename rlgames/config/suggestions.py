@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.errors import ConfigError, UnknownOption, nearest
 
 KEY_SYNONYMS = """
 reward.discount: gamma discount discount_factor
@@ -141,11 +141,11 @@ def unknown_key(
     return ConfigError(error, suggestion)
 
 
-def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> ConfigError:
+def unknown_option(group: str, folder: str, name: str, names: Sequence[str]) -> UnknownOption:
     """The error for an option of a group that is none of these."""
     synonym = option_synonym(folder, name, names)
     hint = f"use {group}={synonym}" if synonym else nearest(name, list(names))
-    return ConfigError(f"no {group} is called {name!r}", hint)
+    return UnknownOption(f"no {group} is called {name!r}", hint)
 
 
 def option_synonym(folder: str, name: str, names: Sequence[str]) -> str | None:
@@ -154,14 +154,10 @@ def option_synonym(folder: str, name: str, names: Sequence[str]) -> str | None:
     others = [
         option.partition("=")[2]
         for option, words in pairs
-        if _is_among(name, words, folder, option)
+        if option.startswith(f"{folder}=") and _plain(name) in map(_plain, words.split())
     ]
     same = [each for each in names if _plain(each) == _plain(name)]
     return next((each for each in [*same, *others] if each in names), None)
-
-
-def _is_among(name: str, words: str, folder: str, option: str) -> bool:
-    return option.startswith(f"{folder}=") and _plain(name) in map(_plain, words.split())
 
 
 def _synonyms(name: str) -> Iterator[tuple[str, str]]:

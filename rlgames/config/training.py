@@ -150,6 +150,9 @@ class EnvConfig(PluginConfig):
     illegal: float = key(-1.0, -1e6, 1e6, help="reward of an illegal action, which changes nothing")
 
 
+MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
+"""Players of a training that may be named again when it resumes, if they are runs that moved."""
+
 RESUMABLE_KEYS = (
     *("games", "log_every", "eval_every", "eval_games", "save_every", "keep_every"),
     *("solve_seconds", "join_seconds", "device", "threads", "plugins", "demonstrations"),
@@ -168,10 +171,8 @@ def _resume_schema() -> type:
             (name, kind_of(TrainConfig, name) | None, field(default=None, metadata=metadata))
         )
     engine = group(None, "where the games are played; null: unchanged")
-    moved = [
-        (name, Any, group(None, "the same player at another path; null: unchanged", "player"))
-        for name in ("opponent", "eval_opponent", "teacher")
-    ]
+    about = "the same player at another path; null: unchanged"
+    moved = [(name, Any, group(None, about, "player")) for name in MOVABLE_PLAYERS]
     return dataclasses.make_dataclass(
         "ResumeConfig", [("engine", Any, engine), *moved, *keys], frozen=True
     )

@@ -79,8 +79,7 @@ def typed_option(name: str, group: Group, node: Any, prefix: str) -> Any:
     options = REGISTRY[group.folder]
     option = str(node["name"])
     if option not in options:
-        error = unknown_option(name, group.folder, sanitized(option, MAX_VALUE_LENGTH), [*options])
-        raise UnknownOption(error.error, error.hint)
+        raise unknown_option(name, group.folder, sanitized(option, MAX_VALUE_LENGTH), [*options])
     schema = options[option].schema
     config = schema(**_values(schema, node, prefix))
     missing = [key for key, value in vars(config).items() if value == MISSING]

@@ -49,6 +49,11 @@ HYDRA_KEYS = (*RUN_KEYS, *SWEEP_KEYS, "hydra.searchpath")
 """Hydra's own keys that a training honors; any other is an error."""
 
 
+def key_of(word: str) -> str:
+    """The key of an override, whatever signs stand before it."""
+    return word.lstrip("+~").partition("=")[0]
+
+
 def is_hydra_word(word: str) -> bool:
     """Whether an override is one of Hydra's own keys."""
     return word.lstrip("+~").startswith(("hydra.", "hydra/", "hydra="))
@@ -56,7 +61,7 @@ def is_hydra_word(word: str) -> bool:
 
 def check_hydra_word(word: str, is_sweep: bool) -> None:
     """Raises ConfigError for one of Hydra's own keys that is not supported here."""
-    key = word.lstrip("+~").partition("=")[0]
+    key = key_of(word)
     if word[0] in "+~" or not any(key == name or key.startswith(f"{name}.") for name in HYDRA_KEYS):
         raise ConfigError(f"{word} is not supported here", "supported: " + ", ".join(HYDRA_KEYS))
     if not is_sweep and key.startswith(SWEEP_KEYS):

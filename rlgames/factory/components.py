@@ -94,8 +94,7 @@ def build_reward(config: RewardConfig, game: Game[Any]) -> Reward:
         reward: Reward = load_option("reward", config.name)(game, **arguments(config))
         return reward
     except ValueError as error:
-        fitting = {"turns": "turns", "score": "score", "outcome": "outcome"}[game.spec.goal]
-        raise ConfigError(str(error), f"reward={fitting} fits") from None
+        raise ConfigError(str(error), f"reward={game.spec.goal} fits") from None
 
 
 def build_policy(

@@ -9,6 +9,7 @@ import dataclasses
 import os
 from pathlib import Path
 
+from rlgames.config.folders import is_path
 from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of
@@ -100,11 +101,3 @@ def located(cfg: TrainConfig) -> TrainConfig:
     if cfg.demonstrations:
         changed["demonstrations"] = os.path.abspath(cfg.demonstrations)
     return dataclasses.replace(cfg, **changed)  # type: ignore[arg-type]
-
-
-def is_path(word: str) -> bool:
-    """Whether a word is the path of something that exists."""
-    try:
-        return Path(word).exists()
-    except OSError:  # too long for a path, for example
-        return False

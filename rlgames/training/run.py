@@ -142,13 +142,14 @@ class Run:
         evaluator = components.evaluator
         callbacks: list[Callback] = []
         if log is not None:
-            learns_logits, evaluated_at = (
+            images = ImageCallback(
+                evaluator,
                 components.learner.learns_logits,
+                log,
+                self.cfg.games,
                 state.progress.evaluated_at,
             )
-            images = ImageCallback(evaluator, learns_logits, log, self.cfg.games, evaluated_at)
-            callbacks = [LogCallback(log, evaluator.best_by), images]
-            callbacks += [] if callback is None else [callback]
+            callbacks = [LogCallback(log, evaluator.best_by), images, *filter(None, [callback])]
         self.callbacks = CallbackList(callbacks)
         self.references = References(
             components.game,

@@ -19,7 +19,9 @@ from safetensors.torch import save_file
 
 import rlgames as package
 from rlgames.commands.configs import SolveConfig
+from rlgames.commands.run_config import option_name
 from rlgames.config.compose import load_config
+from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import FORMAT
@@ -300,6 +302,11 @@ def test_a_sweep_lists_options_and_players(words, jobs, trained, typed):
         assert f"{job} " in f"{line} ", line
 
 
+def test_the_name_of_an_agent_on_the_hub_needs_no_hub(monkeypatch):
+    monkeypatch.setattr("rlgames.runs.names.download", lambda word: pytest.fail(word))
+    assert option_name(RunPlayerConfig(path="hf:user/agent")) == "hf:user/agent"
+
+
 def test_an_arena_knows_the_options_of_a_folder(trained, typed):
     write("own/search/deep.yaml", "defaults: [mcts]\nname: mcts\nsimulations: 2\n")
     write("own/player/mine.yaml", f"name: run\npath: {trained}/second\n")
@@ -335,14 +342,16 @@ def test_two_plus_signs_change_nothing(trained, typed, here):
     write("mine.yaml", "gaems: 7\n")
     check_refused(typed("train", "-m", "++config=mine.yaml", "seed=0,1"), "did you mean games?")
     done = typed("games", "++format=json", "++nothing=1")
-    assert done.returncode == 2 and "error" in json.loads(done.stdout)
+    assert done.returncode == 2
+    assert "error" in json.loads(done.stdout)
 
 
 def test_a_config_file_may_leave_options_as_they_are(typed):
     text = "defaults:\n- game: tictactoe\n- reward: outcome\n- player@opponent: win_or_block\n"
     write("mine.yaml", f"{text}opponent: {{}}\nsampling: {{temperature: 2}}\nlogger:\n")
     config = dry(typed, "config=mine.yaml")
-    assert named(config["opponent"]) == "win_or_block" and config["logger"] == {}
+    assert named(config["opponent"]) == "win_or_block"
+    assert config["logger"] == {}
     assert config["sampling"]["temperature"] == 2
     assert config["sampling"]["name"] == "stochastic"
 
