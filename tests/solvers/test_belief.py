@@ -293,7 +293,7 @@ def test_the_optimum_of_some_layouts_is_that_of_brute_force(words, seed):
     assert split is not None
     values = []
     for layouts in (split.trained_on, split.held_out):
-        cells = (layouts.ships > 0).numpy()  # type: ignore[attr-defined]
+        cells = (layouts.ships > 0).numpy()
         optimum = find_optimum(game, 60, layouts=layouts)
         assert optimum is not None
         expected = naive(cells, [1] * len(cells), game.shots)
