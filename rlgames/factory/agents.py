@@ -182,17 +182,13 @@ def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     weights, initial = checkpoint.policy, policy.state_dict()
     if isinstance(policy, Ntuple):
         weights = policy.promote(weights, getattr(trained.policy, "stage_tiles", None) or ())
+    heads = {name: tensor for name, tensor in initial.items() if _is_in_value_head(name)}
     loaded = {
         name: tensor
         for name, tensor in weights.items()
         if name in initial or not _is_in_value_head(name)
     }
-    added = {
-        name: tensor
-        for name, tensor in initial.items()
-        if name not in weights and _is_in_value_head(name)
-    }
-    restore_weights(policy, loaded | added)
+    restore_weights(policy, heads | loaded)
 
 
 def _check_same(
