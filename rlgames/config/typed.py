@@ -114,6 +114,10 @@ def checked_value(schema: type, name: str, value: Any, prefix: str = "") -> Any:
         if isinstance(text, str) and (not text or text != text.strip() or "\0" in text):
             shown = sanitized(repr(text), MAX_VALUE_LENGTH)
             raise ConfigError(f"{key}={shown} is empty or has blanks around it")
+    if MISSING in (value if isinstance(value, list) else [value]) and (
+        defaults(schema).get(name) != MISSING
+    ):
+        raise ConfigError(f"{key} needs a value")
     try:
         result = converted(kind, value, limits.get("is_text", False))
     except WrongKind:

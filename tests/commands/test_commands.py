@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import rlgames as package
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
-from rlgames.config.keys import command_groups
+from rlgames.config.schema import groups_of
 from rlgames.config.training import TrainConfig
 from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
@@ -220,7 +220,7 @@ FITTING = {
 def every_file():
     """For every option of every group the words that it needs; two that need each other once."""
     found: dict[Any, Any] = {}
-    for group, about in command_groups(TrainConfig).items():
+    for group, about in groups_of(TrainConfig).items():
         if about.is_list or about.folder in ("player", "engine"):  # of other tests
             continue
         for option in OptionFiles().names(about.folder):
@@ -405,7 +405,7 @@ def test_an_arena(rlgames):
         [
             (["game=2048", "reward=outcome"], "reward=score"),
             (["game=tictactoe", "reward=hits"], "reward=outcome"),
-            (["game=salvo", "opponent=random"], "alone"),
+            (["game=salvo", "opponent=random"], "one-player game"),
             (["game=connect4", "best_by=exploitability"], "best_by=points"),
             (["game=2048", "best_by=points"], "best_by=score"),
             (["game=connect4", "opponent=corner"], "2048"),
@@ -441,10 +441,11 @@ def test_a_sweep_over_games_starts_each_from_its_own_experiment(typed, tmp_path,
     monkeypatch.setattr(jobs, "start_process", Forked)
     small = ["games=4", "batch=2", "eval_games=2", "solve_seconds=0", "policy=mlp"]
     for order in ("2048,tictactoe", "tictactoe,2048"):
-        done = typed("train", "-m", f"game={order}", *small, f"out={order}")
+        out = order.replace(",", "_")
+        done = typed("train", "-m", f"game={order}", *small, f"out={out}")
         assert done.returncode == 0, done.stderr + done.stdout
         for job, name in enumerate(order.split(",")):
-            text = (tmp_path / order / f"{job}_game={name}" / "config.yaml").read_text()
+            text = (tmp_path / out / f"{job}_game={name}" / "config.yaml").read_text()
             assert ("scored: outcome" in text) == (name == "tictactoe")
 
 

@@ -1,5 +1,6 @@
 """Odd values of every key: each is refused in one line, or arrives as it was typed."""
 
+import os
 import resource
 import time
 from collections.abc import Iterator
@@ -112,7 +113,8 @@ def means(result: Any, key: Key, value: str) -> bool:
     if value.startswith(("${", "[[")):
         return True  # what another key says, and lists that no key holds
     if key.item.metadata.get("is_text") and value != "null":
-        return bool(result == text)
+        is_path = key.item.metadata.get("is_path")
+        return bool(result == (os.path.expanduser(text) if is_path else text))
     if value in NAMED:
         is_one = isinstance(result, list) and len(result) == 1  # a word where a list is due
         return result in NAMED[value] or (is_one and result[0] in NAMED[value])
