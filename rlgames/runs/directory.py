@@ -7,7 +7,6 @@ import datetime
 import fcntl
 import itertools
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -176,11 +175,10 @@ class DirectoryLock:
         goes last, and the directory only if nobody has entered it.
         """
         with contextlib.suppress(OSError):
-            names = os.listdir(self.directory) if self._was_empty else []
-            for path in (
-                self.directory / name for name in sorted(names, key=lambda name: name == LOCK)
-            ):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            paths = sorted(self.directory.rglob("*"), reverse=True) if self._was_empty else []
+            for path in sorted(paths, key=lambda path: path.name == LOCK):
+                with contextlib.suppress(OSError):  # what cannot be removed keeps nothing else
+                    path.rmdir() if path.is_dir() else path.unlink()
         self.release()
         _remove_empty(self._created)
 

@@ -47,7 +47,7 @@ def test_latest_names_the_newest_run(run, typed):
 
 
 def test_latest_without_a_run_is_check_refused(typed):
-    check_refused(typed("eval", "latest"), "outputs/ holds no run/")
+    check_refused(typed("eval", "latest"), "outputs/ holds no run")
 
 
 def test_the_folder_of_checkpoints_stands_for_its_run(run, typed):

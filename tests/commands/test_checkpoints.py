@@ -121,7 +121,7 @@ def test_other_commands_and_python_load_the_chosen_checkpoint(run):
 
 def test_a_checkpoint_that_is_not_there_is_refused(run, tmp_path):
     path = run / "checkpoints/latest.safetensors"
-    with pytest.raises(ConfigError, match="no run directory"):
+    with pytest.raises(ConfigError, match="is not a run directory"):
         evaluate_command(path, ["checkpoint=final"])
     with pytest.raises(ConfigError, match="needs a run"):
         evaluate_command(None, ["player=random", "game=tictactoe", "checkpoint=best"])

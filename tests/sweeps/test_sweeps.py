@@ -295,7 +295,7 @@ REFUSED = {
     ("train", "-m", "hydra/sweeper=optuna"): "hydra/sweeper=optuna is not supported here",
     ("train", "-m", "hydra/launcher=joblip"): "did you mean joblib?",
     ("train", "-m", "hydra.launcher.jobs=2"): "jobs",
-    ("train", "-m", "lr=interval(0.1,0.2)"): "intervals need hparams_search=",
+    ("train", "-m", "lr=interval(0.1,0.2)"): "is an interval; add hparams_search=tpe",
     ("resume", "sweep", "games=50"): "games=50 cannot change the jobs of a sweep",
     ("resume", "sweep", "hparams_search=tpe"): "only hparams_search.trials= can change",
     ("resume", "sweep", "dry_rum=true"): "cannot change the jobs of a sweep",
