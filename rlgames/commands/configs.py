@@ -5,9 +5,7 @@ A config inherits the keys that several commands share from config/training.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import MAX_BATCH, POSITIVE, OptionConfig, group, key
+from rlgames.config.schema import MAX_BATCH, POSITIVE, OptionConfig, group, key, schema
 from rlgames.config.training import (
     MAX_SEED,
     CheckpointConfig,
@@ -17,7 +15,7 @@ from rlgames.config.training import (
 )
 
 
-@dataclass(frozen=True)
+@schema
 class PlayerConfig(CheckpointConfig):
     """A run or a player, and the game."""
 
@@ -27,7 +25,7 @@ class PlayerConfig(CheckpointConfig):
     search: OptionConfig | None = group(None, "search before each move")
 
 
-@dataclass(frozen=True)
+@schema
 class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     opponent_search: OptionConfig | None = group(
@@ -42,14 +40,14 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class SolveConfig(FormatConfig):
     game: OptionConfig = group(None, "game to play")
     seconds: float = key(60.0, 0, 1e6, help="time limit")
     memory_gb: float = key(4.0, POSITIVE, 1e4, help="memory limit in GiB")
 
 
-@dataclass(frozen=True)
+@schema
 class PlayConfig(CheckpointConfig, DeviceConfig):
     game: OptionConfig = group(None, "game to play")
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
@@ -70,7 +68,7 @@ class PlayConfig(CheckpointConfig, DeviceConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class WatchConfig(PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     games: int = key(1, 1, 10**6, help="games to show")
@@ -80,7 +78,7 @@ class WatchConfig(PlayerConfig, RunConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
     sampling: OptionConfig = group("stochastic", "rule that picks an action from the scores")
     state: str | None = key(
@@ -90,21 +88,21 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
     picture: str | None = key(None, is_path=True, help="SVG or PNG file for the position")
 
 
-@dataclass(frozen=True)
+@schema
 class EngineConfig(PlayerConfig, DeviceConfig):
     seed: int | None = key(
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
     )
 
 
-@dataclass(frozen=True)
+@schema
 class ArenaConfig(FormatConfig, RunConfig):
     game: OptionConfig = group(None, "game to play")
     search: OptionConfig | None = group(None, "search before each move")
     games: int = key(1000, 1, 10**9, help="games per pair; in a one-player game, per player")
 
 
-@dataclass(frozen=True)
+@schema
 class ExportConfig(CheckpointConfig):
     out: str | None = key(
         None,
@@ -113,7 +111,7 @@ class ExportConfig(CheckpointConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class PublishConfig(CheckpointConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     out: str | None = key(None, is_path=True, help="folder to write; null: published in the run")
@@ -128,7 +126,7 @@ class PublishConfig(CheckpointConfig, RunConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class ReportConfig(FormatConfig):
     by: str = key(
         "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"

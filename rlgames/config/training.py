@@ -3,57 +3,59 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rlgames.config.options.rewards import RewardConfig
 from rlgames.config.schema import (
     MAX_BATCH,
     POSITIVE,
+    Config,
     OptionConfig,
     group,
     key,
     key_fields,
     kind_of,
+    schema,
 )
 from rlgames.core.metrics import HEADLINES
 
 MAX_SEED = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class PluginConfig:
+@schema
+class PluginConfig(Config):
     plugins: list[str] = key(
         [], takes_word=True, help="your own modules: plugins=[mine] imports mine.py"
     )
 
 
-@dataclass(frozen=True)
+@schema
 class DeviceConfig(PluginConfig):
     device: str = key("cpu", help="cpu, cuda, mps or auto, the best one there is")
     threads: int = key(1, 1, 1024, help="CPU threads of torch")
 
 
-@dataclass(frozen=True)
+@schema
 class RunConfig(DeviceConfig):
     """The keys of every command that plays games."""
 
     seed: int = key(0, 0, MAX_SEED, help="the same seed gives the same games")
 
 
-@dataclass(frozen=True)
+@schema
 class CheckpointConfig(PluginConfig):
     checkpoint: str | None = key(
         None, of=("best", "final", "latest"), help="checkpoint of the run; null: best (selected)"
     )
 
 
-@dataclass(frozen=True)
+@schema
 class FormatConfig(PluginConfig):
     format: str = key("table", of=("table", "json"), help="output format")
 
 
-@dataclass(frozen=True)
+@schema
 class TrainConfig(RunConfig):
     game: OptionConfig = group("salvo", "game to play")
     reward: RewardConfig = group("turns", "reward of a move")
@@ -118,8 +120,8 @@ class TrainConfig(RunConfig):
     )
 
 
-@dataclass(frozen=True)
-class LaunchConfig:
+@schema
+class LaunchConfig(Config):
     """How a training starts; the run does not store these keys."""
 
     config: str | None = key(
@@ -129,7 +131,7 @@ class LaunchConfig:
     exist_ok: bool = key(False, help="number the directory if out= holds a run")
 
 
-@dataclass(frozen=True)
+@schema
 class SweepConfig(PluginConfig):
     """The keys that -m adds."""
 
@@ -139,7 +141,7 @@ class SweepConfig(PluginConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class EnvConfig(PluginConfig):
     """The keys of a Gymnasium environment."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, variant
+from rlgames.config.schema import MAX_BATCH, Option, OptionConfig, key, schema, variant
 
 
-@dataclass(frozen=True)
+@schema
 class RayConfig(OptionConfig):
     """actors on Ray play the games, on one machine or many; needs the extra ray"""
 

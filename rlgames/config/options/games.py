@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import Option, OptionConfig, key
+from rlgames.config.schema import Option, OptionConfig, key, schema
 
 
-@dataclass(frozen=True)
+@schema
 class BattleshipConfig(OptionConfig):
     """battleship on a line of cells, one player"""
 
@@ -32,7 +30,7 @@ class BattleshipConfig(OptionConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class SalvoConfig(BattleshipConfig):
     """battleship on a square board, one player"""
 
@@ -42,7 +40,7 @@ class SalvoConfig(BattleshipConfig):
     shots: int = key(2, 1, 1024, help="shots per turn")
 
 
-@dataclass(frozen=True)
+@schema
 class SalvoDuelConfig(OptionConfig):
     """two-player Salvo: one shot per ship afloat, hidden fleets"""
 
@@ -51,7 +49,7 @@ class SalvoDuelConfig(OptionConfig):
     ships: list[int] = key([3, 2, 2], 1, 32, help="ship lengths of each fleet")
 
 
-@dataclass(frozen=True)
+@schema
 class TictactoeConfig(OptionConfig):
     """k in a row on a square board, two players"""
 
@@ -60,7 +58,7 @@ class TictactoeConfig(OptionConfig):
     line: int = key(3, 1, 7, help="marks in a row that win")
 
 
-@dataclass(frozen=True)
+@schema
 class Connect4Config(OptionConfig):
     """k in a row with gravity, two players"""
 
@@ -70,7 +68,7 @@ class Connect4Config(OptionConfig):
     line: int = key(4, 1, 61, help="stones in a row that win")
 
 
-@dataclass(frozen=True)
+@schema
 class GomokuConfig(OptionConfig):
     """five in a row on a large square board, two players"""
 
@@ -79,7 +77,7 @@ class GomokuConfig(OptionConfig):
     line: int = key(5, 1, 19, help="stones in a row that win")
 
 
-@dataclass(frozen=True)
+@schema
 class OthelloConfig(OptionConfig):
     """Othello (Reversi), two players"""
 
@@ -87,7 +85,7 @@ class OthelloConfig(OptionConfig):
     board: int = key(8, 2, 8, help="cells per side, an even number")
 
 
-@dataclass(frozen=True)
+@schema
 class HexConfig(OptionConfig):
     """Hex with or without the swap rule, two players"""
 
@@ -96,7 +94,7 @@ class HexConfig(OptionConfig):
     swap: bool = key(True, help="the second seat may take over the first stone")
 
 
-@dataclass(frozen=True)
+@schema
 class BreakthroughConfig(OptionConfig):
     """Breakthrough, a race of pieces that move forward, two players"""
 
@@ -106,7 +104,7 @@ class BreakthroughConfig(OptionConfig):
     home_rows: int = key(2, 1, 8, help="rows of pieces of each seat at the start")
 
 
-@dataclass(frozen=True)
+@schema
 class Game2048Config(OptionConfig):
     """sliding-tile puzzle with random new tiles, one player"""
 

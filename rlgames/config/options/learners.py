@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import MAX_BATCH, POSITIVE, Option, OptionConfig, key
+from rlgames.config.schema import MAX_BATCH, POSITIVE, Option, OptionConfig, key, schema
 
 OPTIMIZERS = ("sgd", "adam", "fused_adam", "rmsprop", "rmsprop_per_matrix")
 
 
-@dataclass(frozen=True)
+@schema
 class LearnerConfig(OptionConfig):
     """Keys of every learner."""
 
@@ -18,7 +16,7 @@ class LearnerConfig(OptionConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class EntropyConfig(LearnerConfig):
     """Keys of policy gradients."""
 
@@ -28,7 +26,7 @@ class EntropyConfig(LearnerConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class GradientConfig(LearnerConfig):
     """Keys of gradient-based learners."""
 
@@ -43,7 +41,7 @@ class GradientConfig(LearnerConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class ReinforceConfig(EntropyConfig, GradientConfig):
     """REINFORCE: policy gradient on whole games"""
 
@@ -62,7 +60,7 @@ class ReinforceConfig(EntropyConfig, GradientConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class PpoConfig(EntropyConfig, GradientConfig):
     """PPO: clipped policy gradient with a value head and GAE"""
 
@@ -77,7 +75,7 @@ class PpoConfig(EntropyConfig, GradientConfig):
     clip_range: float = key(0.2, POSITIVE, 1e6, help="ε: probability ratios are clipped to 1 ± ε")
 
 
-@dataclass(frozen=True)
+@schema
 class TdConfig(LearnerConfig):
     """temporal differences, backwards through games; for policy=table and ntuple"""
 
@@ -102,7 +100,7 @@ class TdConfig(LearnerConfig):
     threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
 
 
-@dataclass(frozen=True)
+@schema
 class TdLambdaConfig(GradientConfig):
     """TD(λ) on afterstates by gradient, for networks"""
 
@@ -113,7 +111,7 @@ class TdLambdaConfig(GradientConfig):
     minibatches: int = key(4, 1, 100_000, help="parts of a batch, one gradient step each")
 
 
-@dataclass(frozen=True)
+@schema
 class AdpConfig(LearnerConfig):
     """approximate dynamic programming: fits policy=linear to returns"""
 
@@ -126,7 +124,7 @@ class AdpConfig(LearnerConfig):
     standardize: bool = key(False, help="standardize the returns of each batch")
 
 
-@dataclass(frozen=True)
+@schema
 class DqnConfig(GradientConfig):
     """double Q-learning from a replay buffer; use sampling=epsilon_greedy"""
 
@@ -140,7 +138,7 @@ class DqnConfig(GradientConfig):
     polyak_tau: float = key(0.01, POSITIVE, 1, help="target network update rate; 1: copy")
 
 
-@dataclass(frozen=True)
+@schema
 class AlphaZeroConfig(GradientConfig):
     """policy from search=mcts or rollout, value from returns"""
 
@@ -156,7 +154,7 @@ class AlphaZeroConfig(GradientConfig):
     opening_turns: int = key(10, 1, 10_000, help="turns of the opening")
 
 
-@dataclass(frozen=True)
+@schema
 class BehaviorCloningConfig(GradientConfig):
     """imitates the moves of teacher= or demonstrations="""
 
@@ -171,7 +169,7 @@ class BehaviorCloningConfig(GradientConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class A2cConfig(EntropyConfig):
     """compiled advantage actor-critic, for policy=ntuple_logits"""
 
@@ -182,7 +180,7 @@ class A2cConfig(EntropyConfig):
     threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
 
 
-@dataclass(frozen=True)
+@schema
 class DaggerConfig(LearnerConfig):
     """plays, and imitates an n-tuple teacher= there, for policy=ntuple_logits"""
 
@@ -193,7 +191,7 @@ class DaggerConfig(LearnerConfig):
     threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
 
 
-@dataclass(frozen=True)
+@schema
 class OccupancyConfig(GradientConfig):
     """predicts hidden cells from what finished games reveal"""
 

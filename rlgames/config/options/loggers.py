@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import Option, OptionConfig, key, variant
+from rlgames.config.schema import Option, OptionConfig, key, schema, variant
 
 
-@dataclass(frozen=True)
+@schema
 class WandbConfig(OptionConfig):
     """Weights & Biases; needs the extra wandb"""
 
@@ -21,7 +19,7 @@ class WandbConfig(OptionConfig):
     checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
 
 
-@dataclass(frozen=True)
+@schema
 class MlflowConfig(OptionConfig):
     """MLflow, in the store of MLFLOW_TRACKING_URI; needs the extra mlflow"""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, variant
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema, variant
 
 
-@dataclass(frozen=True)
+@schema
 class RandomConfig(OptionConfig):
     """uniformly random legal actions"""
 
@@ -15,7 +13,7 @@ class RandomConfig(OptionConfig):
     observe: bool = key(False, help="compute observations too, for speed measurements")
 
 
-@dataclass(frozen=True)
+@schema
 class CountingConfig(OptionConfig):
     """Keys of players that count layouts."""
 
@@ -30,7 +28,7 @@ class CountingConfig(OptionConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class DensityConfig(CountingConfig):
     """battleship: shoots the cell most likely to hold a ship"""
 
@@ -40,7 +38,7 @@ class DensityConfig(CountingConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class DensityRolloutConfig(CountingConfig):
     """battleship: density with lookahead once few layouts are left"""
 
@@ -54,7 +52,7 @@ class DensityRolloutConfig(CountingConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class ExactConfig(OptionConfig):
     """exact optimal play within time and memory limits"""
 
@@ -71,7 +69,7 @@ class ExactConfig(OptionConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class RunPlayerConfig(OptionConfig):
     """a trained run, given by its path"""
 
@@ -79,7 +77,7 @@ class RunPlayerConfig(OptionConfig):
     path: str = key("???", is_path=True, help="run directory or checkpoint file")
 
 
-@dataclass(frozen=True)
+@schema
 class PastConfig(OptionConfig):
     """training only: past snapshots of the agent"""
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import Option, OptionConfig, key
+from rlgames.config.schema import Option, OptionConfig, key, schema
 
 
-@dataclass(frozen=True)
+@schema
 class NetworkConfig(OptionConfig):
     """Keys of neural networks."""
 
     canonical: bool = key(False, help="map symmetric boards to one before reading them")
 
 
-@dataclass(frozen=True)
+@schema
 class LayersConfig(NetworkConfig):
     """Keys of networks of dense or convolutional layers."""
 
@@ -28,7 +26,7 @@ class LayersConfig(NetworkConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class MlpConfig(LayersConfig):
     """fully connected network"""
 
@@ -39,7 +37,7 @@ class MlpConfig(LayersConfig):
     bias: bool = key(True, help="use biases in the layers")
 
 
-@dataclass(frozen=True)
+@schema
 class StagedConfig(MlpConfig):
     """fully connected networks, one per stage of the game"""
 
@@ -48,7 +46,7 @@ class StagedConfig(MlpConfig):
     at: list[float] = key([512.0], -1e18, 1e18, help="rising thresholds where a new stage begins")
 
 
-@dataclass(frozen=True)
+@schema
 class ConvConfig(LayersConfig):
     """3x3 convolutions that keep the board's size"""
 
@@ -57,7 +55,7 @@ class ConvConfig(LayersConfig):
     skip: bool = key(True, help="residual connections between layers of equal width")
 
 
-@dataclass(frozen=True)
+@schema
 class AxialConfig(LayersConfig):
     """layers that read whole rows and columns; for square boards"""
 
@@ -65,7 +63,7 @@ class AxialConfig(LayersConfig):
     channels: list[int] = key([12, 12, 12], 1, 4096, help="width of each layer")
 
 
-@dataclass(frozen=True)
+@schema
 class BeliefPropagationConfig(NetworkConfig):
     """belief propagation over ships' placements, with learned corrections"""
 
@@ -74,7 +72,7 @@ class BeliefPropagationConfig(NetworkConfig):
     memory: int = key(8, 1, 4096, help="features that a cell hands to the next layer")
 
 
-@dataclass(frozen=True)
+@schema
 class EmbeddingConfig(LayersConfig):
     """learned vectors for the contents of lines of cells"""
 
@@ -92,7 +90,7 @@ class EmbeddingConfig(LayersConfig):
     layers: list[int] = key([256], 1, 65536, help="width of each hidden layer")
 
 
-@dataclass(frozen=True)
+@schema
 class TableConfig(OptionConfig):
     """one value per board; for learner=td"""
 
@@ -100,7 +98,7 @@ class TableConfig(OptionConfig):
     init_value: float = key(0.0, -1e6, 1e6, help="initial value of a board")
 
 
-@dataclass(frozen=True)
+@schema
 class NtupleConfig(OptionConfig):
     """sums over n-tuples of cells of 2048 or k in a row; for learner=td"""
 
@@ -123,7 +121,7 @@ class NtupleConfig(OptionConfig):
     init_value: float = key(0.0, -1e9, 1e9, help="initial value of a board")
 
 
-@dataclass(frozen=True)
+@schema
 class NtupleLogitsConfig(OptionConfig):
     """sums of logits over n-tuples of cells of 2048; for learner=a2c and dagger"""
 
@@ -134,7 +132,7 @@ class NtupleLogitsConfig(OptionConfig):
     num_cell_values: int = key(14, 2, 66, help="distinct tiles; larger ones count as the last")
 
 
-@dataclass(frozen=True)
+@schema
 class LinearConfig(OptionConfig):
     """linear value of 2048 board features; for learner=adp"""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, variant
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema, variant
 from rlgames.reward_terms import SCORED, SUBTRACTED
 
 
-@dataclass(frozen=True)
+@schema
 class RewardConfig(OptionConfig):
     """Keys of every reward."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema
 
 TIES = ("first", "random")
 """Which of several actions with the highest score is greedy: the first, or each alike."""
 
 
-@dataclass(frozen=True)
+@schema
 class StochasticConfig(OptionConfig):
     """sample from the policy's probabilities"""
 
@@ -18,7 +16,7 @@ class StochasticConfig(OptionConfig):
     temperature: float = key(1.0, POSITIVE, 1e6, help="below 1 sharpens, above 1 flattens")
 
 
-@dataclass(frozen=True)
+@schema
 class EpsilonGreedyConfig(OptionConfig):
     """the best action, or with probability epsilon a random one"""
 
@@ -30,7 +28,7 @@ class EpsilonGreedyConfig(OptionConfig):
     ties: str = key("first", of=TIES, help="of equally good actions: first, random")
 
 
-@dataclass(frozen=True)
+@schema
 class ArgmaxConfig(OptionConfig):
     """always the best action"""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, variant
+from rlgames.config.schema import POSITIVE, Option, OptionConfig, key, schema, variant
 
 SEARCH_RULES = ("dedieu_amar", "puct", "gumbel")
 SEARCH_VALUES = ("outcome", "turns", "score", "grid_sum", "max_tile", "win")
 
 
-@dataclass(frozen=True)
+@schema
 class MctsConfig(OptionConfig):
     """Monte Carlo tree search guided by the policy"""
 
@@ -77,7 +75,7 @@ DedieuAmarConfig = variant(
 )
 
 
-@dataclass(frozen=True)
+@schema
 class ExpectimaxConfig(OptionConfig):
     """expectimax over the game's chance, on a run's values"""
 
@@ -86,7 +84,7 @@ class ExpectimaxConfig(OptionConfig):
     min_probability: float = key(0.0, 0, 1, help="skip chance outcomes less likely than this")
 
 
-@dataclass(frozen=True)
+@schema
 class AlphaBetaConfig(OptionConfig):
     """alpha-beta over both seats' moves, on the values of n-tuples"""
 
@@ -94,7 +92,7 @@ class AlphaBetaConfig(OptionConfig):
     plies: int = key(5, 1, 20, help="moves of both seats to search; 1: as the run plays")
 
 
-@dataclass(frozen=True)
+@schema
 class RolloutConfig(OptionConfig):
     """tries actions and plays on with the policy"""
 
@@ -119,7 +117,7 @@ class RolloutConfig(OptionConfig):
     )
 
 
-@dataclass(frozen=True)
+@schema
 class HparamsConfig(OptionConfig):
     """tree-structured Parzen estimator (TPE) search"""
 
