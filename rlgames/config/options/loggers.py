@@ -6,7 +6,12 @@ from rlgames.config.schema import Option, OptionConfig, key, schema, variant
 
 
 @schema
-class WandbConfig(OptionConfig):
+class ArtifactConfig(OptionConfig):
+    checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
+
+
+@schema
+class WandbConfig(ArtifactConfig):
     """Weights & Biases; needs the extra wandb"""
 
     name: str = "wandb"
@@ -16,16 +21,14 @@ class WandbConfig(OptionConfig):
         of=("online", "offline"),
         help="online, or offline for `wandb sync` later; null: WANDB_MODE, or else online",
     )
-    checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
 
 
 @schema
-class MlflowConfig(OptionConfig):
+class MlflowConfig(ArtifactConfig):
     """MLflow, in the store of MLFLOW_TRACKING_URI; needs the extra mlflow"""
 
     name: str = "mlflow"
     experiment: str = key("rlgames", help="experiment of the run")
-    checkpoint: bool = key(True, help="log the best checkpoint as an artifact when the run is done")
 
 
 _FOLDER = "rlgames.runs.loggers"
