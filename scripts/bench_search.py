@@ -20,15 +20,22 @@ from rlgames.search.self_play import SearchSelfPlay
 
 SIMULATIONS = 32
 MIN_GAMES = 24
-TREES = {"cpu": (1, 256), "cuda": (1, 256, 4096)}
+TREES = {"cpu": (1, 64, 1024), "cuda": (1, 256, 4096)}
 """How many trees side by side, by device."""
-NETWORKS = {
-    "conv, 3 layers of 32 channels": ["policy=conv", "policy.channels=[32,32,32]"],
-    "embedding of lines of four, 64 units": [
-        *("policy=embedding", "policy.line_length=4", "policy.open_cells=true"),
-        *("policy.units=64", "policy.layers=[64]"),
+MLP = ["policy=mlp", "policy.layers=[512,256]"]
+CASES = {
+    "Connect 4, conv, 3 layers of 32 channels": [
+        *("experiment=connect4_alphazero", "policy=conv", "policy.channels=[32,32,32]"),
     ],
-    "mlp, 512 and 256 units": ["policy=mlp", "policy.layers=[512,256]"],
+    "Connect 4, embedding of lines of four, 64 units": [
+        *("experiment=connect4_alphazero", "policy=embedding", "policy.line_length=4"),
+        *("policy.open_cells=true", "policy.units=64", "policy.layers=[64]"),
+    ],
+    "Connect 4, mlp, 512 and 256 units": ["experiment=connect4_alphazero", *MLP],
+    "Othello 6×6, the same mlp": ["experiment=othello_alphazero", *MLP],
+    "Hex 7×7, the same mlp": ["experiment=hex_alphazero", *MLP],
+    "Breakthrough 6×6, the same mlp": ["experiment=breakthrough_alphazero", *MLP],
+    "Gomoku 9×9, the same mlp": ["experiment=gomoku_alphazero", *MLP],
 }
 
 
@@ -48,25 +55,24 @@ def timed_searches() -> Iterator[list[float]]:
         yield total
 
 
-def search(network: list[str], trees: int, device: str, compiled: bool) -> float:
+def search(case: list[str], trees: int, device: str, compiled: bool) -> float:
     """Simulations per second.
 
     The games are those of AlphaZero's self-play, all different, before it has learned anything;
     a single tree plays MIN_GAMES one after the other. What learning takes is not counted.
-    compiled: with the kernels for k in a row; otherwise as in every other game.
+    compiled: by compiled rules; otherwise as in a game without them.
     """
     games = max(2 * trees, MIN_GAMES)
     little = ["learner.updates_per_batch=1", "learner.minibatch=16", f"batch={trees}"]
     count = [f"games={games}", f"eval_every={games}", "eval_games=2", "solve_seconds=0"]
     where = [f"search.simulations={SIMULATIONS}", "threads=1", f"device={device}"]
-    general = patch.object(Mcts, "_line_search", lambda *_: None)
+    general = patch.object(Mcts, "_compiled_search", lambda *_: None)
     with (
         tempfile.TemporaryDirectory() as folder,
         nullcontext() if compiled else general,
         timed_searches() as total,
     ):
-        experiment = ["experiment=connect4_alphazero", f"out={folder}/r"]
-        rlgames.train([*experiment, *network, *little, *count, *where])
+        rlgames.train([*case, f"out={folder}/r", *little, *count, *where])
     seconds, grown = total
     return SIMULATIONS * grown / seconds
 
@@ -75,16 +81,18 @@ def searching(rounds: int, device: str = "cpu") -> str:
     body = []
     ways = (False, True) if device == "cpu" else (False,)
     for compiled in ways:
-        search(next(iter(NETWORKS.values())), 1, device, compiled)  # compiles
-    for name, network in NETWORKS.items():
+        for case in CASES.values():
+            search(case, 1, device, compiled)  # compiles
+    for name, case in CASES.items():
         for trees in TREES[device]:
             speeds: dict[bool, list[float]] = {compiled: [] for compiled in ways}
             for _ in range(rounds):
                 for compiled in ways:
-                    speeds[compiled].append(search(network, trees, device, compiled))
+                    speeds[compiled].append(search(case, trees, device, compiled))
             medians = [statistics.median(speeds[compiled]) for compiled in ways]
             ratio = [f"{medians[1] / medians[0]:.1f}"] if compiled else []
             body.append([name, str(trees), *map(short, medians), *ratio])
             progress(" ".join(body[-1]))
-    head = ["network", "trees", *("general", "with its kernels", "ratio")[: len(body[0]) - 2]]
+    columns = ("general", "compiled rules", "ratio")[: len(body[0]) - 2]
+    head = ["game and network", "trees", *columns]
     return rows(head, body)

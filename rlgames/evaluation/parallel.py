@@ -18,7 +18,7 @@ from torch import Tensor
 from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
-from rlgames.games.game import HIDDEN, Game, State
+from rlgames.games.game import HIDDEN, Game, State, find_compiled_rules
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Player, Random
 from rlgames.rollouts.play import GamePool, InitialStates
@@ -128,15 +128,16 @@ def find_random_play(
     game: Game[Any], players: Sequence[Player], games: int, batch: int, device: torch.device
 ) -> CompiledRandomPlay[Any] | None:
     """The game's kernel, compiled, if all players choose at random and loading it pays: for games
-    in several shards, as many as min_games and max_batch of the kernel ask for."""
+    in several shards, as many as min_random_games and max_random_batch of the rules ask for."""
     all_random = all(type(player) is Random for player in players)
     if device.type != "cpu" or not all_random or games <= BATCHES_PER_SHARD * batch:
         return None
-    random_play = game.compiled_random_play()
-    if random_play is None or games < random_play.min_games:
+    compiled = find_compiled_rules(game)
+    if compiled is None or games < compiled.min_random_games:
         return None
-    if random_play.max_batch is not None and batch > random_play.max_batch:
+    if compiled.max_random_batch is not None and batch > compiled.max_random_batch:
         return None
+    random_play = CompiledRandomPlay(game, compiled)
     random_play.play(game.example_state(), 1, 0, observe=observes(players))
     return random_play
 

@@ -17,12 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
+from rlgames.games.compiled import (
+    CompiledRules,
+    pack_cells,
+    unpack_cells,
+)
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
@@ -30,6 +37,9 @@ from rlgames.games.symmetry import board_symmetries
 
 LEFT, STRAIGHT, RIGHT = range(3)
 """Where a piece moves forward, as its seat sees it."""
+
+MAX_COMPILED_CELLS = 64
+"""Kernels play on boards of up to this many cells."""
 
 CAPTURE = "x"
 """Between the two cells in the name of a capture."""
@@ -127,6 +137,9 @@ class Breakthrough(Game[BreakthroughState]):
             own=torch.where(live[:, None], other.flip(1), state.own),
             other=torch.where(live[:, None], own.flip(1), state.other),
         )
+
+    def compiled_rules(self) -> CompiledBreakthrough | None:
+        return CompiledBreakthrough(self) if self.num_cells <= MAX_COMPILED_CELLS else None
 
     # Positions
 
@@ -305,6 +318,28 @@ class Breakthrough(Game[BreakthroughState]):
             if self.action_to_string(state, row, action).replace(CAPTURE, "") == plain.strip():
                 return int(action)
         return super().parse_action(state, row, text, exact)
+
+
+class CompiledBreakthrough(CompiledRules[BreakthroughState]):
+    """Words: own, other."""
+
+    def __init__(self, game: Breakthrough) -> None:
+        self._game = game
+
+    @cached_property
+    def rules(self) -> Any:
+        from rlgames.kernels.breakthrough import BreakthroughRules
+
+        game = self._game
+        start, targets = self.words_of(game.example_state()), game.targets.cpu().numpy()
+        return BreakthroughRules(start, game.spec.actions, targets, game.columns)
+
+    def pack(self, state: BreakthroughState) -> Tensor:
+        return torch.cat([pack_cells(state.own), pack_cells(state.other)], 1)
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> BreakthroughState:
+        own, other = (unpack_cells(each, self._game.num_cells) for each in words.split(1, 1))
+        return BreakthroughState(**fields, own=own, other=other)
 
 
 def breakthrough(rows: int, columns: int, home_rows: int) -> Breakthrough:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from rlgames.games.state import HIDDEN, Spec, State, Tables
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
 
 if TYPE_CHECKING:
-    from rlgames.games.random_play import CompiledRandomPlay
+    from rlgames.games.compiled import CompiledRules
 
 __all__ = ["HIDDEN", "ExactSolver", "Game", "Spec", "State"]
 
@@ -99,11 +99,8 @@ class Game(Tables, ABC, Generic[S]):
             self._subsets = Subsets(size, device)
         return self._subsets
 
-    def compiled_random_play(self) -> CompiledRandomPlay[S] | None:
-        """Random play on the CPU by a kernel; None without one.
-
-        A class with other rules or observations than its base class must not inherit it.
-        """
+    def compiled_rules(self) -> CompiledRules[S] | None:
+        """The same rules for kernels on the CPU; None without them. See find_compiled_rules."""
         return None
 
     # What a seat sees
@@ -338,3 +335,9 @@ class Game(Tables, ABC, Generic[S]):
             if not is_exact or self.action_to_string(state, row, guess) != text:
                 action[row] = self.parse_action(state, row, text, exact=True)
         return action
+
+
+def find_compiled_rules(game: Game[Any]) -> CompiledRules[Any] | None:
+    """The compiled rules of a game, if it has any. A class derived from the game may have other
+    rules, so it does not inherit them."""
+    return game.compiled_rules() if "compiled_rules" in vars(type(game)) else None

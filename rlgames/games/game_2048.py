@@ -24,8 +24,8 @@ from torch import Tensor
 
 from rlgames.core.devices import to_float64
 from rlgames.games import board as games_board
+from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, Spec, State
-from rlgames.games.random_play import Array, CompiledRandomPlay, copied_state
 from rlgames.games.slide_tables import MAX_TABLED_LENGTH, ComputedSlides, TabledSlides
 from rlgames.games.subsets import MAX_SET_SIZE, Subsets, nth_member
 from rlgames.games.symmetry import board_symmetries
@@ -138,9 +138,8 @@ class Game2048(Game[Game2048State]):
         probability, after = self._all_new_tiles(state)
         return probability, self._mark_done(after)
 
-    def compiled_random_play(self) -> Game2048RandomPlay | None:
-        is_packed = max(self.rows, self.columns) <= MAX_PACKED_LENGTH
-        return Game2048RandomPlay(self) if type(self) is Game2048 and is_packed else None
+    def compiled_rules(self) -> Compiled2048 | None:
+        return Compiled2048(self) if max(self.rows, self.columns) <= MAX_PACKED_LENGTH else None
 
     def observe(self, state: Game2048State) -> Tensor:
         if self.encoding == "exponents":
@@ -298,25 +297,25 @@ def game_2048(board: int, columns: int, **rules: Any) -> Game2048:
     return Game2048(board, columns, name="2048", **rules)
 
 
-class Game2048RandomPlay(CompiledRandomPlay[Game2048State]):
-    """Boards of up to 4×4 cells. Tiles of 2^15, which random play does not reach, stay 2^15."""
+class Compiled2048(CompiledRules[Game2048State]):
+    """Words: the board, of up to 4×4 cells. Tiles of 2^15, which random play does not reach, stay
+    2^15."""
 
-    min_games = 3_000
+    min_random_games = 3_000
 
     def __init__(self, game: Game2048) -> None:
-        planes = game.spec.observation[0]
-        super().__init__(planes * game.num_cells)
         self._game = game
 
     @cached_property
-    def _rules(self) -> Any:
-        from rlgames.kernels.packed_2048 import slide_table
-        from rlgames.kernels.random_2048 import Rules
+    def rules(self) -> Any:
+        from rlgames.kernels.game_2048 import Rules2048, slide_table
 
         game = self._game
         cells, columns = np.arange(game.num_cells, dtype=np.uint64), np.uint64(game.columns)
         shifts = np.uint64(16) * (cells // columns) + np.uint64(4) * (cells % columns)
-        return Rules(
+        return Rules2048(
+            start=(0,),
+            actions=game.spec.actions,
             rows=slide_table(game.rows, game.columns),
             shifts=shifts,
             cells=np.bitwise_or.reduce(np.uint64(1) << shifts),
@@ -324,15 +323,14 @@ class Game2048RandomPlay(CompiledRandomPlay[Game2048State]):
             planes=game.spec.observation[0],
         )
 
-    def _play(
-        self, state: Game2048State, size: int, plies: int, seed: np.uint64
-    ) -> tuple[Game2048State, int]:
-        from rlgames.kernels.random_2048 import Games, play
+    @property
+    def _shifts(self) -> Tensor:
+        return torch.from_numpy(self.rules.shifts.astype(np.int64))
 
-        last, shifts = copied_state(state), self._rules.shifts
-        exponents = state.tiles.clamp(max=MAX_EXPONENT).numpy().astype(np.uint64)
-        boards: Array = np.bitwise_or.reduce(exponents << shifts, axis=1)
-        games = Games(last.done.numpy(), last.turn.numpy(), last.score[:, 0].numpy(), boards)
-        num_moves, _ = play(games, self._rules, size, plies, self.observations, seed)
-        exponents = (boards[:, None] >> shifts) & np.uint64(MAX_EXPONENT)
-        return replace(last, tiles=torch.from_numpy(exponents.astype(np.uint8))), num_moves
+    def pack(self, state: Game2048State) -> Tensor:
+        exponents = state.tiles.clamp(max=MAX_EXPONENT).long()
+        return (exponents << self._shifts).sum(1, keepdim=True)
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> Game2048State:
+        exponents = (words >> self._shifts) & MAX_EXPONENT
+        return Game2048State(**fields, tiles=exponents.to(torch.uint8))

@@ -17,11 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
+from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
@@ -35,6 +39,10 @@ FIRST_EDGE, SECOND_EDGE = 1, 2
 """Bits of a label: the chain touches the seat's first edge, top or left, or its second one."""
 
 EDGES = FIRST_EDGE | SECOND_EDGE
+
+
+MAX_COMPILED_SIZE = 11
+"""Kernels play on boards of up to this size."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,9 @@ class Hex(Game[HexState]):
         first = (1.0 - 2.0 * seat) * won
         return torch.stack([first, -first], 1)
 
+    def compiled_rules(self) -> CompiledHex | None:
+        return CompiledHex(self) if self.size <= MAX_COMPILED_SIZE else None
+
     # Positions
 
     def observe(self, state: HexState) -> Tensor:
@@ -275,6 +286,54 @@ class Hex(Game[HexState]):
 
     def action_to_string(self, state: HexState, row: int, action: int) -> str:
         return SWAP if action == self.num_cells else games_board.cell_name(action, self.size)
+
+
+class CompiledHex(CompiledRules[HexState]):
+    """Words: two of own stones with flags, two of the other seat's."""
+
+    def __init__(self, game: Hex) -> None:
+        self._game = game
+
+    @cached_property
+    def rules(self) -> Any:
+        from rlgames.kernels.hex import HexRules
+
+        game = self._game
+        cells, neighbors = torch.arange(game.num_cells), game.neighbors.cpu()
+        near = torch.zeros(game.num_cells, game.num_cells, dtype=torch.bool)
+        near[cells[:, None], neighbors] = True
+        near[cells, cells] = False
+        row, column = cells // game.size, cells % game.size
+        edges = torch.stack([place == end for place in (row, column) for end in (0, game.size - 1)])
+        return HexRules(
+            start=self.words_of(game.example_state()),
+            actions=game.spec.actions,
+            neighbors=self._sets(near).numpy().view(np.uint64),
+            edges=self._sets(edges).numpy().view(np.uint64).reshape(2, 2, 2),
+            mirrored=game.mirrored.cpu().numpy(),
+            swap=game.swap,
+        )
+
+    def _sets(self, cells: Tensor) -> Tensor:
+        """Bool [B, N] as int64 [B, 2]."""
+        words = pack_cells(cells)
+        return torch.nn.functional.pad(words, (0, 2 - words.shape[1]))
+
+    def pack(self, state: HexState) -> Tensor:
+        from rlgames.kernels.hex import CAN_SWAP, SECOND
+
+        relative = state.labels * (1 - 2 * state.current_seat).short()[:, None]
+        own, other = self._sets(relative > 0), self._sets(relative < 0)
+        own[:, 1] |= state.current_seat * int(SECOND)
+        own[:, 1] |= self._game.can_swap(state) * int(CAN_SWAP)
+        return torch.cat([own, other], 1)
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> HexState:
+        own, other = (unpack_cells(each, self._game.num_cells) for each in words.split(2, 1))
+        seat = fields["current_seat"][:, None]
+        cells = own * (1 + seat) + other * (2 - seat)
+        labels = self._game.state_from_cells(cells, seat[:, 0]).labels
+        return HexState(**fields, labels=labels)
 
 
 def hex_game(board: int, swap: bool) -> Hex:

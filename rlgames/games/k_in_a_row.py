@@ -27,9 +27,9 @@ from torch import Tensor
 
 from rlgames.games import board as games_board
 from rlgames.games.bit_layout import MAX_BITS, BitLayout
+from rlgames.games.compiled import CompiledRules, pack_cells, unpack_cells
 from rlgames.games.game import ExactSolver, Game, Spec, State
 from rlgames.games.numbering import encode_digits
-from rlgames.games.random_play import CompiledRandomPlay, copied_state
 from rlgames.games.row_layout import RowLayout
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
@@ -151,8 +151,8 @@ class KInARow(Game[KInARowState]):
         index = torch.add(seat, won.long(), alpha=2)
         return self._payoffs.index_select(0, index).view(torch.float32).view(-1, 2)
 
-    def compiled_random_play(self) -> KInARowRandomPlay | None:
-        return KInARowRandomPlay(self) if type(self) is KInARow and not self.has_rows else None
+    def compiled_rules(self) -> CompiledRules[KInARowState]:
+        return CompiledLargeKInARow(self) if self.has_rows else CompiledKInARow(self)
 
     def observe(self, state: KInARowState) -> Tensor:
         sides = torch.stack([state.own, state.own ^ state.occupied], 1)
@@ -330,39 +330,64 @@ def gomoku(board: int, line: int) -> KInARow:
     return KInARow(board, board, line, False, "gomoku")
 
 
-class KInARowRandomPlay(CompiledRandomPlay[KInARowState]):
-    """Any board and line, with gravity and without."""
-
-    min_games = 30_000
+class CompiledKInARow(CompiledRules[KInARowState]):
+    """Words: own, occupied; of boards of at most 62 bits."""
 
     def __init__(self, game: KInARow) -> None:
-        super().__init__(2 * game.rows * game.columns)
         self._game = game
         if game.layout.has_line_table is not None:  # small boards, whose moves are table lookups
-            self.max_batch = 8192
+            self.max_random_batch = 8192
 
     @cached_property
     def rules(self) -> Any:
-        """Rules of kernels/random_lines.py."""
+        from rlgames.kernels.k_in_a_row import LineRules
         from rlgames.kernels.lines import line_argument
-        from rlgames.kernels.random_lines import Rules
 
         game, layout = self._game, self._game.layout
         table = layout.has_line_table
         length = game.rows if game.gravity else game.columns  # cells between spare bits
-        return Rules(
-            cell_bits=layout.cell_bits.numpy().astype(np.int64),
-            line_table=np.zeros(0, np.bool_) if table is None else table.numpy(),
+        return LineRules(
+            start=(0, 0),
+            actions=game.spec.actions,
+            cell_bits=layout.cell_bits.cpu().numpy().astype(np.int64),
+            board=layout.all_cells,
+            line_table=np.zeros(0, np.bool_) if table is None else table.cpu().numpy(),
             line=line_argument(length, game.line),
             stride=length + 1,
             columns=game.columns if game.gravity else 0,
         )
 
-    def _play(
-        self, state: KInARowState, size: int, plies: int, seed: np.uint64
-    ) -> tuple[KInARowState, int]:
-        from rlgames.kernels.random_lines import Games, play
+    def pack(self, state: KInARowState) -> Tensor:
+        return torch.stack([state.own.long(), state.occupied.long()], 1)
 
-        last = copied_state(state)
-        games = Games(**{name: column.numpy() for name, column in vars(last).items()})
-        return last, play(games, self.rules, size, plies, self.observations, seed)[0]
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> KInARowState:
+        own, occupied = words.to(self._game.layout.cell_bits.dtype).unbind(1)
+        return KInARowState(**fields, own=own, occupied=occupied)
+
+
+class CompiledLargeKInARow(CompiledRules[KInARowState]):
+    """Words: own, occupied, each as many as 64 cells take."""
+
+    def __init__(self, game: KInARow) -> None:
+        self._game = game
+
+    @cached_property
+    def rules(self) -> Any:
+        from rlgames.kernels.k_in_a_row import LargeLineRules
+
+        game = self._game
+        board = pack_cells(torch.ones(1, game.spec.actions, dtype=torch.bool))[0].tolist()
+        start = (0,) * (2 * len(board))
+        return LargeLineRules(
+            start, game.spec.actions, game.rows, game.columns, game.line, tuple(board)
+        )
+
+    def pack(self, state: KInARowState) -> Tensor:
+        sets = (self._game.layout.contains(stones) for stones in (state.own, state.occupied))
+        return torch.cat([pack_cells(each) for each in sets], 1)
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> KInARowState:
+        game = self._game
+        sets = (unpack_cells(each, game.spec.actions) for each in words.chunk(2, 1))
+        own, occupied = (game.layout.stones(each) for each in sets)
+        return KInARowState(**fields, own=own, occupied=occupied)

@@ -17,11 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games import board as games_board
+from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, Spec, State
 from rlgames.games.numbering import decode_digits, encode_digits, fits_in_key
 from rlgames.games.state import count_boards
@@ -185,6 +189,9 @@ class Othello(Game[OthelloState]):
         """Int64 [B]: how many more discs the seat to move has."""
         return self.contains(state.own).sum(1) - self.contains(state.other).sum(1)
 
+    def compiled_rules(self) -> CompiledOthello:
+        return CompiledOthello(self)
+
     # Positions
 
     def contains(self, cells: Tensor) -> Tensor:
@@ -284,6 +291,29 @@ class Othello(Game[OthelloState]):
 
     def action_to_string(self, state: OthelloState, row: int, action: int) -> str:
         return PASS if action == self.num_cells else games_board.cell_name(action, self.size)
+
+
+class CompiledOthello(CompiledRules[OthelloState]):
+    """Words: own, other, moves."""
+
+    def __init__(self, game: Othello) -> None:
+        self._game = game
+
+    @cached_property
+    def rules(self) -> Any:
+        from rlgames.kernels.othello import OthelloRules
+
+        game = self._game
+        tensors = game.cell_bits[:-1], game.steps, game.forward, game.backward
+        arrays = (tensor.cpu().flatten().numpy().view(np.uint64) for tensor in tensors)
+        return OthelloRules(self.words_of(game.example_state()), game.spec.actions, *arrays)
+
+    def pack(self, state: OthelloState) -> Tensor:
+        return torch.stack([state.own, state.other, state.moves], 1)
+
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> OthelloState:
+        own, other, moves = words.unbind(1)
+        return OthelloState(**fields, own=own, other=other, moves=moves)
 
 
 def _union(cells: Tensor) -> Tensor:

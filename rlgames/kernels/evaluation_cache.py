@@ -1,4 +1,4 @@
-"""A cache of what a network said about positions of k in a row, of fixed memory.
+"""A cache of what a network said about positions, of fixed memory.
 
 The trees of a game meet many positions again, move after move. In AlphaZero's self-play almost half
 of all leaves were evaluated before. A position has one slot, and a new one replaces what is there.
@@ -11,41 +11,49 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import Position
 from rlgames.kernels.tree_search import spread
-
-FREE = -1
-"""In place of `occupied`: nothing is stored here."""
+from rlgames.kernels.words import compiled
 
 
 class EvaluationCache(NamedTuple):
-    """own, occupied: int64 [slots], a power of two; the stones of the seat to move, all stones.
-    prior: float32 [slots, A], minus infinity for illegal actions. value: float32 [slots], for the
-    seat to move."""
+    """positions: int64 [slots, W], the slots a power of two. prior: float32 [slots, A], minus
+    infinity for illegal actions. value: float32 [slots], for the seat to move; NaN: nothing is
+    stored here."""
 
-    own: NDArray[np.int64]
-    occupied: NDArray[np.int64]
+    positions: NDArray[np.int64]
     prior: NDArray[np.float32]
     value: NDArray[np.float32]
 
 
-def make_cache(slots: int, actions: int) -> EvaluationCache:
+def make_cache(slots: int, words: int, actions: int) -> EvaluationCache:
     return EvaluationCache(
-        own=np.zeros(slots, np.int64),
-        occupied=np.full(slots, FREE, np.int64),
+        positions=np.zeros((slots, words), np.int64),
         prior=np.empty((slots, actions), np.float32),
-        value=np.empty(slots, np.float32),
+        value=np.full(slots, np.nan, np.float32),
     )
 
 
-@jit()
-def slot_of(cache: EvaluationCache, own: int, occupied: int) -> np.uint64:
+@compiled
+def slot_of(cache: EvaluationCache, position: Position) -> np.uint64:
     """The slot of a position, with its evaluation or that of another one."""
-    key = spread(spread(np.uint64(own)) + np.uint64(occupied))
-    return key & np.uint64(len(cache.own) - 1)
+    key = np.uint64(0)
+    for word in range(len(position)):
+        key = spread(key + np.uint64(position[word]))
+    return key & np.uint64(len(cache.value) - 1)
 
 
-@jit()
-def holds(cache: EvaluationCache, slot: np.uint64, own: int, occupied: int) -> bool:
+@compiled
+def holds(cache: EvaluationCache, slot: np.uint64, position: Position) -> bool:
     """Whether a slot has the evaluation of this position."""
-    return bool(cache.occupied[slot] == occupied and cache.own[slot] == own)
+    is_same = not np.isnan(cache.value[slot])
+    for word in range(len(position)):
+        is_same &= cache.positions[slot, word] == position[word]
+    return is_same
+
+
+@compiled
+def put_position(cache: EvaluationCache, slot: np.uint64, position: Position) -> None:
+    """Give a slot to a position."""
+    for word in range(len(position)):
+        cache.positions[slot, word] = position[word]

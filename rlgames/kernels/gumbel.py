@@ -6,12 +6,13 @@ node: prior, visits, value_sums, pending, sigma: float32 [A]; raw_value and sign
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.words import compiled
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -38,7 +39,16 @@ class GumbelPlan(NamedTuple):
     c_scale: float
 
 
-@jit()
+@compiled
+def largest(values: Floats) -> Any:
+    """The largest of some numbers."""
+    top = values[0]
+    for value in values:
+        top = max(top, value)
+    return top
+
+
+@compiled
 def mixed_value(prior: Floats, visits: Floats, value_sums: Floats, raw_value: float) -> float:
     """The value of unvisited actions, for seat 0 (appendix D of the paper)."""
     total, probability, weighted = 0.0, 0.0, 0.0
@@ -53,7 +63,7 @@ def mixed_value(prior: Floats, visits: Floats, value_sums: Floats, raw_value: fl
     return (raw_value + total * weighted / probability) / (1 + total)
 
 
-@jit()
+@compiled
 def transform_completed_q(
     plan: GumbelPlan,
     prior: Floats,
@@ -80,12 +90,12 @@ def transform_completed_q(
             sigma[action] = value * sign
             low, high = min(low, sigma[action]), max(high, sigma[action])
     least = 1e-8 + MIN_VALUE_RANGE * max(abs(low), abs(high))
-    scale = (plan.c_visit + visits.max()) * plan.c_scale / max(high - low, least)
+    scale = (plan.c_visit + largest(visits)) * plan.c_scale / max(high - low, least)
     for action in range(len(prior)):
         sigma[action] = scale * (sigma[action] - low) if prior[action] >= 0 else -np.inf
 
 
-@jit()
+@compiled
 def best_considered(
     scores: Floats, sigma: Floats, visits: Floats, pending: Floats, considered: int
 ) -> int:
@@ -99,11 +109,11 @@ def best_considered(
     return best
 
 
-@jit()
+@compiled
 def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: Floats) -> int:
     """The rule of nodes that are no roots: argmax_a π'(a) - N(a) / (1 + Σ_b N(b)), where π' =
     softmax(logits + sigma)."""
-    top, total, weights = sigma.max(), 0.0, 0.0
+    top, total, weights = largest(sigma), 0.0, 0.0
     for action in range(len(prior)):
         total += visits[action] + pending[action]
         if prior[action] >= 0:
@@ -119,7 +129,7 @@ def deterministic_action(prior: Floats, sigma: Floats, visits: Floats, pending: 
     return best
 
 
-@jit()
+@compiled
 def choose_by_plan(
     plan: GumbelPlan,
     node: int,
@@ -138,12 +148,14 @@ def choose_by_plan(
     transform_completed_q(plan, prior, visits, value_sums, raw_value, sign, sigma)
     if node >= len(plan.root_scores):
         return deterministic_action(prior, sigma, visits, pending)
-    simulation = int(visits.sum() + pending.sum())
+    simulation = 0
+    for action in range(len(visits)):
+        simulation += int(visits[action] + pending[action])
     considered = plan.considered_visits[plan.sequence[node], simulation]
     return best_considered(plan.root_scores[node], sigma, visits, pending, considered)
 
 
-@jit()
+@compiled
 def keep_first_values(
     raw_values: Floats, parent_edge: Integers, actions: int, node: Integers, value: Floats
 ) -> None:
@@ -176,7 +188,7 @@ def improve_policy(
         transform_completed_q(
             plan, prior[root], visits, value_sums[root], raw_value, sign[root], sigma
         )
-        considered = int(visits.max())
+        considered = int(largest(visits))
         action[root] = best_considered(plan.root_scores[root], sigma, visits, pending, considered)
         for each in range(len(sigma)):
             if prior[root, each] >= 0:

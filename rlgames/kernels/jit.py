@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import re
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
 from numba.core import event
+from numba.core.caching import FunctionCache
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,34 +35,71 @@ def jit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        try:
-            compiled = numba.njit(function, cache=True, nogil=True, **options)
-            _cache_by_all_sources(compiled)
-        except RuntimeError:
-            compiled = numba.njit(function, nogil=True, **options)
+        compiled = numba.njit(function, nogil=True, **options)
+        with suppress(RuntimeError):  # no folder can be written
+            if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+                compiled._cache = _KernelCache(function)
         return compiled  # type: ignore[no-any-return]
 
     return decorate
 
 
-@cache
-def _digest_of_all_kernels() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+RULES_OF_TYPE: dict[type, str] = {}
+"""The modules that implement compiled rules, by the types of their tables; see kernels/rules.py."""
 
 
-def _cache_by_all_sources(compiled: Any) -> None:
-    """Compile again after a change to any kernel.
+class _KernelCache(FunctionCache):
+    """A cache that compiles a kernel again after a change to what it uses.
 
-    Numba 0.68 compares only the file of the function itself, so that a kernel would keep the old
-    code of functions that it calls from other files. Without compilation there is no cache.
+    Numba 0.68 compares only the file of the function itself, so a kernel would keep the old code of
+    functions that it calls from other files. Here the file's stamp covers all kernels that it
+    imports; and the key of the code for a game's rules covers the files of these rules.
     """
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        stamp = cache_file._source_stamp
-        cache_file._source_stamp = (stamp, _digest_of_all_kernels())
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file._source_stamp = digest_of_sources(function.__module__)
+
+    def _index_key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
+        # The text of the signature: reading the index must not import the modules of all rules.
+        _, *others = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
+        types = signature if isinstance(signature, tuple) else signature.args
+        classes = (getattr(each, "instance_class", None) for each in types)
+        modules = sorted(RULES_OF_TYPE[each] for each in classes if each in RULES_OF_TYPE)
+        rules = [(module, digest_of_sources(module)) for module in modules]
+        return (str(signature), *others, *rules)
+
+
+@cache
+def digest_of_sources(module: str) -> str:
+    """A digest of the files of a module and of those that it imports from its own package, or from
+    that of the kernels."""
+    kernels = f"{__package__}."
+    is_kernel = module.startswith(kernels)
+    packages = (kernels,) if is_kernel else (kernels, module.partition(".")[0] + ".")
+    sources: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if name in sources or file is None:
+            continue
+        sources[name] = _text(file)
+        imported = (
+            resolve_name(line[1], name.rpartition(".")[0])
+            for line in IMPORT.finditer(sources[name])
+        )
+        waiting += [each for each in imported if each.startswith(packages)]
+    text = "\n".join(sources[name] for name in sorted(sources))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _text(file: str) -> str:
+    return Path(file).read_text()
+
+
+IMPORT = re.compile(r"^(?:from|import) +([\w.]+)", re.MULTILINE)
 
 
 class _Progress(event.Listener):

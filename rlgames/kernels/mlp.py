@@ -100,7 +100,7 @@ def add_rows(matrix: Floats, index: Integers, factor: Floats, count: int, total:
         j += 1
 
 
-@jit()
+@jit(_nrt=True)  # otherwise it would have the option of the kernel that calls it
 def forward(network: MlpWeights, inputs: Floats, outputs: Floats) -> None:
     """Write the outputs, float32 [M, last width], of inputs, float32 [M, first width or cells]."""
     widths, layers = network.widths, len(network.widths) - 1

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlgames.kernels.game_2048 import Bits, add_tile, slide
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple_logits import (
     NUM_ACTIONS,
@@ -22,7 +23,7 @@ from rlgames.kernels.ntuple_logits import (
     sum_logits,
 )
 from rlgames.kernels.ntuple_values import CompiledNetwork, fetch_entries, num_entries
-from rlgames.kernels.packed_2048 import Array, Bits, add_tile, slide
+from rlgames.kernels.words import Array
 
 U = np.uint64
 VALUE, ERRORS, SIZES = U(4), U(5), U(6)

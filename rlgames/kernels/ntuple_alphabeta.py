@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.k_in_a_row import Bits, LineRules, stone_of
 from rlgames.kernels.ntuple_lines import (
-    Bits,
     Memory,
     Network,
     Settings,
@@ -15,10 +15,8 @@ from rlgames.kernels.ntuple_lines import (
     make_memory,
     remove_stone,
     score_moves,
-    stone_of,
 )
-from rlgames.kernels.packed_2048 import Array
-from rlgames.kernels.random_lines import Rules
+from rlgames.kernels.words import Array
 
 
 @jit()
@@ -35,14 +33,13 @@ def first_highest(stack: Array, plies: int) -> int:
 def search_node(
     own: Bits,
     occupied: Bits,
-    board: Bits,
     seat: Bits,
     plies: int,
     low: np.float32,
     high: np.float32,
     table: Array,
     network: Network,
-    rules: Rules,
+    rules: LineRules,
     settings: Settings,
     memory: Memory,
     stack: Array,
@@ -52,7 +49,7 @@ def search_node(
 
     memory has the places of the board, before and after. stack: float32 [plies + 1, actions].
     """
-    best = score_moves(own, occupied, board, seat, table, network, rules, settings, memory)
+    best = score_moves(own, occupied, seat, table, network, rules, settings, memory)
     if plies == 1 or memory.scores[best] == settings.win:
         return memory.scores[best], best
     num_actions = len(memory.scores)
@@ -66,11 +63,11 @@ def search_node(
             break
         stack[plies, action] = -np.inf
         stone = stone_of(occupied, action, rules)
-        if occupied | stone != board:
+        if occupied | stone != rules.board:
             add_stone(stone, seat, network, memory.places)
             # fmt: off
             reply, _ = search_node(
-                own ^ occupied, occupied | stone, board, 1 - seat, plies - 1, -high, -low,
+                own ^ occupied, occupied | stone, 1 - seat, plies - 1, -high, -low,
                 table, network, rules, settings, memory, stack,
             )
             # fmt: on
@@ -92,26 +89,22 @@ def search_positions(
     plies: int,
     table: Array,
     network: Network,
-    rules: Rules,
+    rules: LineRules,
     settings: Settings,
 ) -> tuple[Array, Array]:
     """The best actions, int64 [B], and what they reach, float32 [B].
 
     own, occupied, seat: int64 [B], positions that are not over.
     """
-    board: Bits = np.int64(0)
-    for bit in rules.cell_bits:
-        board |= bit
-    num_actions = rules.columns if rules.columns > 0 else len(rules.cell_bits)
-    memory = make_memory(network, num_actions, 1, np.uint64(0))
-    stack = np.empty((plies + 1, num_actions), np.float32)
+    memory = make_memory(network, rules.actions, 1, np.uint64(0))
+    stack = np.empty((plies + 1, rules.actions), np.float32)
     low, high = np.float32(-np.inf), np.float32(np.inf)
     actions, values = np.empty(len(own), np.int64), np.empty(len(own), np.float32)
     for row in range(len(own)):
         find_places(own[row], occupied[row], seat[row], network, memory.places)
         # fmt: off
         values[row], actions[row] = search_node(
-            own[row], occupied[row], board, seat[row], plies, low, high,
+            own[row], occupied[row], seat[row], plies, low, high,
             table, network, rules, settings, memory, stack,
         )
         # fmt: on

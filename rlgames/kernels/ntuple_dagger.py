@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlgames.kernels.game_2048 import Bits, add_tile, slide
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple_logits import (
     NUM_ACTIONS,
@@ -21,7 +22,7 @@ from rlgames.kernels.ntuple_logits import (
     sum_logits,
 )
 from rlgames.kernels.ntuple_values import CompiledNetwork, fetch_entries, num_entries, sum_entries
-from rlgames.kernels.packed_2048 import Array, Bits, add_tile, slide
+from rlgames.kernels.words import Array
 
 U = np.uint64
 NUM_IN_STEP = U(16)

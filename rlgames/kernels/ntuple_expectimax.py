@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlgames.kernels.game_2048 import Bits, count_cells, empty_cells, slide
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple_values import CompiledNetwork, value
-from rlgames.kernels.packed_2048 import Array, Bits, count_cells, empty_cells, slide
+from rlgames.kernels.words import Array
 
 U = np.uint64
 TABLE_BITS = U(15)

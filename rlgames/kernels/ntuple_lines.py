@@ -17,21 +17,27 @@ sums over its stones, and a move changes those of the tuples that contain its ce
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from rlgames.kernels.jit import jit
-from rlgames.kernels.lines import has_line
-from rlgames.kernels.packed_2048 import Array, next_random
-from rlgames.kernels.random_lines import Games, Rules
-from rlgames.kernels.words import compiled, count_bits
-
-Bits: TypeAlias = Any
-"""np.int64, a set of stones or a seat; numba infers more of it than mypy can."""
+from rlgames.kernels.k_in_a_row import Bits, LineRules, is_won, stone_of
+from rlgames.kernels.words import Array, compiled, count_bits, next_random, random_below
 
 U = np.uint64
 HALF = U(32)
+
+
+class Games(NamedTuple):
+    """The fields of the games' states, with the numbers of games in front; changed in place."""
+
+    done: Array
+    current_seat: Array
+    turn: Array
+    score: Array
+    own: Array
+    occupied: Array
 
 
 class Network(NamedTuple):
@@ -100,24 +106,6 @@ def clamp(value: np.float32, largest: np.float32) -> np.float32:
 
 
 @compiled
-def stone_of(occupied: Bits, action: int, rules: Rules) -> Bits:
-    """The bit of the stone that an action sets, 0 for an illegal action."""
-    if rules.columns == 0:
-        bit = rules.cell_bits[action]
-        return np.int64(0) if bit & occupied else np.int64(bit)
-    # Adding the bottom bit carries over the stones, into the spare bit of a full column.
-    pile = ((1 << (rules.stride - 1)) - 1) << (action * rules.stride)
-    return np.int64((occupied + (1 << (action * rules.stride))) & pile & ~occupied)
-
-
-@compiled
-def is_won(stones: Bits, rules: Rules) -> bool:
-    if len(rules.line_table) > 0:
-        return bool(rules.line_table[stones])
-    return has_line(stones, rules.line, rules.stride)
-
-
-@compiled
 def add_stone(stone: Bits, seat: Bits, network: Network, places: Array) -> None:
     """Add a stone of a seat to the board with these K places."""
     bit = count_bits(U(stone) - U(1))
@@ -151,15 +139,14 @@ def find_places(own: Bits, occupied: Bits, seat: Bits, network: Network, places:
 def score_moves(
     own: Bits,
     occupied: Bits,
-    board: Bits,
     seat: Bits,
     table: Array,
     network: Network,
-    rules: Rules,
+    rules: LineRules,
     settings: Settings,
     memory: Memory,
 ) -> int:
-    """Fill memory.scores; the first action with the highest one. board: all cells.
+    """Fill memory.scores; the first action with the highest one.
 
     memory has the places of the board.
     """
@@ -174,7 +161,7 @@ def score_moves(
         if stone:
             if is_won(own | stone, rules):
                 score = settings.win
-            elif occupied | stone == board:
+            elif occupied | stone == rules.board:
                 score = settings.draws[seat]
             else:
                 bit, value = count_bits(U(stone) - U(1)), total
@@ -195,7 +182,7 @@ def random_action(memory: Memory) -> int:
     num_legal = 0
     for action in range(len(memory.scores)):
         num_legal += memory.scores[action] > -np.inf
-    chosen = np.int64(((next_random(memory.random) >> HALF) * U(num_legal)) >> HALF)
+    chosen = random_below(memory.random, num_legal)
     for action in range(len(memory.scores)):
         if memory.scores[action] > -np.inf:
             if chosen == 0:
@@ -208,10 +195,9 @@ def random_action(memory: Memory) -> int:
 def play(
     games: Games,
     game: int,
-    board: Bits,
     table: Array,
     network: Network,
-    rules: Rules,
+    rules: LineRules,
     settings: Settings,
     memory: Memory,
 ) -> int:
@@ -221,8 +207,8 @@ def play(
     seat: Bits = np.int64(games.current_seat[game])
     num, ply, won = len(network.empty), 0, False
     find_places(own, occupied, seat, network, memory.places)
-    while not won and occupied != board:
-        best = score_moves(own, occupied, board, seat, table, network, rules, settings, memory)
+    while not won and occupied != rules.board:
+        best = score_moves(own, occupied, seat, table, network, rules, settings, memory)
         action = best
         if settings.epsilon > U(0) and (next_random(memory.random) >> HALF) < settings.epsilon:
             action = random_action(memory)
@@ -320,7 +306,7 @@ def learn_backward(
 def learn_games(
     table: Array,
     network: Network,
-    rules: Rules,
+    rules: LineRules,
     settings: Settings,
     games: Games,
     seed: np.uint64,
@@ -329,15 +315,11 @@ def learn_games(
 
     Returns the number of moves and the sum of the sizes of the errors.
     """
-    board: Bits = np.int64(0)
-    for bit in rules.cell_bits:
-        board |= bit
-    plies = len(rules.cell_bits)
-    memory = make_memory(network, rules.columns if rules.columns > 0 else plies, plies, seed)
+    memory = make_memory(network, rules.actions, len(rules.cell_bits), seed)
     num_moves, total_error = 0, 0.0
     for game in range(len(games.done)):
         if not games.done[game]:
-            moves = play(games, game, board, table, network, rules, settings, memory)
+            moves = play(games, game, table, network, rules, settings, memory)
             num_moves += moves
             total_error += learn_backward(table, network, settings, memory, moves)
     return num_moves, total_error

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlgames.kernels.game_2048 import Bits, slide
 from rlgames.kernels.jit import jit
-from rlgames.kernels.packed_2048 import Array, Bits, next_random, slide
+from rlgames.kernels.words import Array, next_random
 
 U = np.uint64
 STRIDE = 8

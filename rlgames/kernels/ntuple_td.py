@@ -11,6 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlgames.kernels.game_2048 import (
+    COLUMNS,
+    Bits,
+    add_tile,
+    count_cells,
+    empty_cells,
+    slide_both,
+    transpose,
+)
 from rlgames.kernels.jit import jit
 from rlgames.kernels.ntuple_values import (
     CompiledNetwork,
@@ -19,17 +28,7 @@ from rlgames.kernels.ntuple_values import (
     num_entries,
     sum_entries,
 )
-from rlgames.kernels.packed_2048 import (
-    COLUMNS,
-    Array,
-    Bits,
-    add_tile,
-    count_cells,
-    empty_cells,
-    next_random,
-    slide_both,
-    transpose,
-)
+from rlgames.kernels.words import Array, next_random
 
 U = np.uint64
 HALF = U(32)

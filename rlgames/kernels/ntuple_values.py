@@ -20,9 +20,10 @@ import numpy as np
 from numba.core import types
 from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
 
+from rlgames.kernels.game_2048 import Bits, mirror, transpose
 from rlgames.kernels.jit import jit
-from rlgames.kernels.packed_2048 import Array, Bits, mirror, transpose
 from rlgames.kernels.prefetch import prefetch
+from rlgames.kernels.words import Array
 
 U = np.uint64
 NUM_VIEWS = 8

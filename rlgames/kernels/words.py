@@ -1,8 +1,13 @@
-"""Sets of up to 64 things as words, and how kernels on them are compiled."""
+"""Sets of up to 64 things as words, how kernels on them are compiled, and random words."""
+
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rlgames.kernels.jit import jit
+
+Array: TypeAlias = Any
+"""An array of numpy; numba infers more of it than mypy can."""
 
 compiled = jit(_nrt=False)
 """For kernels that allocate nothing: counting references to arrays would take most of the time."""
@@ -23,3 +28,19 @@ def count_bits(word: np.uint64) -> np.int64:
 def first_bit(word: np.uint64) -> np.int64:
     """The place of the lowest bit that is set."""
     return count_bits((word & (~word + ONE)) - ONE)
+
+
+@compiled
+def next_random(rng: Array) -> Any:
+    """64 random bits from the state at rng[0], which changes (SplitMix64)."""
+    rng[np.uint64(0)] += np.uint64(0x9E3779B97F4A7C15)
+    bits = rng[np.uint64(0)]
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@compiled
+def random_below(rng: Array, limit: Any) -> Any:
+    """A uniformly random integer from 0 to limit - 1, which is below 2^32."""
+    return np.int64(((next_random(rng) >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))

@@ -43,8 +43,7 @@ class CompiledLinesTd:
         self, pool: GamePool, plies: int | None, lr: float, progress: float
     ) -> tuple[FinalStates, float]:
         """Play and learn as Learner.play_and_learn; also the sum of the sizes of the errors."""
-        from rlgames.kernels.ntuple_lines import learn_games
-        from rlgames.kernels.random_lines import Games
+        from rlgames.kernels.ntuple_lines import Games, learn_games
 
         assert plies is None
         self._network = self._network or make_network(self.game, self.policy, self.stride)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlgames.games.k_in_a_row import KInARow, KInARowRandomPlay
+from rlgames.games.k_in_a_row import CompiledKInARow, KInARow
 from rlgames.policies.ntuple import Ntuple
 
 Array = np.ndarray[Any, Any]
@@ -18,8 +18,8 @@ TOO_LARGE = "a board this large does not fit in 62 bits"
 
 
 def make_rules(game: KInARow) -> Any:
-    """The rules as kernels take them, of the class Rules of kernels/random_lines.py."""
-    return KInARowRandomPlay(game).rules
+    """The rules as kernels take them, of the class LineRules of kernels/k_in_a_row.py."""
+    return CompiledKInARow(game).rules
 
 
 def make_settings(

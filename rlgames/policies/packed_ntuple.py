@@ -48,11 +48,11 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
 class PackedBoards:
     """Boards of 2048 as numbers of 64 bits.
 
-    rows: see kernels/packed_2048.py. cells: the lowest bit of each cell.
+    rows: see kernels/game_2048.py. cells: the lowest bit of each cell.
     """
 
     def __init__(self, game: Game[Any]) -> None:
-        from rlgames.kernels.packed_2048 import slide_table
+        from rlgames.kernels.game_2048 import slide_table
 
         assert isinstance(game, Game2048)
         self.game, self.rows = game, slide_table(game.rows, game.columns)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rlgames.games.game import HIDDEN, Game, State
 from rlgames.players.player import Random
+from rlgames.rollouts.compiled_checks import check_compiled_rules
 from rlgames.rollouts.play import collect_games, play_games
 from rlgames.rollouts.random_walk import RandomWalk, are_equal, rng, visible
 
@@ -274,6 +275,11 @@ def chance_follows_its_probabilities(game: Game[Any]) -> None:
     _check_frequencies(rows, probability[0][possible][order])
 
 
+def compiled_rules_are_the_rules(game: Game[Any]) -> None:
+    """Compiled rules, if any, allow, observe and play the same."""
+    check_compiled_rules(game, positions=1000, batch=50)
+
+
 def _check_frequencies(rows: Tensor, probability: Tensor) -> None:
     """Whether samples, int64 [N], follow a distribution, float64 [K]: chi-square lies within five
     standard deviations of its mean."""
@@ -300,4 +306,5 @@ CHECKS = (
     keys_identify_positions,
     openings_match_initial_positions,
     chance_follows_its_probabilities,
+    compiled_rules_are_the_rules,
 )

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from rlgames.core.rng import cpu_generator
-from rlgames.games.game import Game, State
+from rlgames.games.game import Game, State, find_compiled_rules
 from rlgames.players.player import Agent, Player, Random
 from rlgames.sampling import Stochastic
-from rlgames.search.compiled_lines import LineEvaluator, LineSearch, has_kernel
+from rlgames.search.compiled import CompiledSearch, LeafEvaluator
 from rlgames.search.exploration import add_dirichlet_noise
 from rlgames.search.gumbel import batch_sizes, plan_roots
 from rlgames.search.playout import in_row_order, play_on
@@ -79,14 +79,16 @@ class Mcts(Search):
         self._samples_opponent = game.spec.hidden and game.spec.seats == 2
         has_chance = game.spec.hidden or game.spec.num_chance_inputs > 0
         self._keeps_positions = not has_chance and not self._sums_gains
-        self._evaluator: LineEvaluator | None = None
-        if settings.leaf == "value" and not settings.fixed_depth and has_kernel(game):
+        self._evaluator: LeafEvaluator | None = None
+        compiled = find_compiled_rules(game)
+        ends_at_leaf = settings.leaf == "value" and not settings.fixed_depth
+        if compiled is not None and game.spec.seats == 2 and ends_at_leaf:
             assert isinstance(player, Agent)
-            self._evaluator = LineEvaluator(game, player, settings)
+            self._evaluator = LeafEvaluator(game, compiled, player, settings)
         if settings.threads > 1 and (self._evaluator is None or not _is_on_cpu(player)):
             raise ValueError(
-                f"search.threads={settings.threads} needs k in a row on the CPU with "
-                "search.leaf=value and search.fixed_depth=false; use search.threads=1"
+                f"search.threads={settings.threads} needs a two-player game with compiled rules on "
+                "the CPU, search.leaf=value and search.fixed_depth=false; use search.threads=1"
             )
 
     @torch.no_grad()
@@ -103,8 +105,11 @@ class Mcts(Search):
         settings, trees, device = self.settings, len(roots), roots.done.device
         low_high = (0.0, settings.q_scale) if settings.q_scale else self.utility.bounds
         bounds = torch.tensor(low_high).repeat(trees, 1)  # [T, 2]
-        lines = self._line_search(roots, low_high)
-        tree, root_value = self.new_tree(roots) if lines is None else (lines.tree, lines.root_value)
+        compiled = self._compiled_search(roots, low_high)
+        if compiled is None:
+            tree, root_value = self.new_tree(roots)
+        else:
+            tree, root_value = compiled.tree, compiled.root_value
         if settings.dirichlet_fraction:
             tree.prior[:trees] = add_dirichlet_noise(
                 tree.prior[:trees], settings.dirichlet_fraction, settings.dirichlet_total, rng
@@ -113,8 +118,8 @@ class Mcts(Search):
         if settings.rule == "gumbel":
             phase_ends = self._plan_roots(tree, roots, root_value, rng)
         sizes = list(batch_sizes(phase_ends, settings.num_parallel))
-        if lines is not None:
-            lines.simulate(sizes)
+        if compiled is not None:
+            compiled.simulate(sizes)
             sizes = []
         for num_parallel in sizes:
             value = self.simulate_batch(tree, roots, num_parallel, bounds, rng)
@@ -132,12 +137,12 @@ class Mcts(Search):
             policy, action = (each.to(device) for each in tree.improved_policy())
         return SearchResult(visits, q, policy, action, total.to(device) / count)
 
-    def _line_search(self, roots: State, bounds: tuple[float, float]) -> LineSearch | None:
+    def _compiled_search(self, roots: State, bounds: tuple[float, float]) -> CompiledSearch | None:
         """The search that a kernel makes of these positions, with expanded roots, if it can."""
         if self._evaluator is None or roots.done.device.type != "cpu":
             return None
         tree = SearchTree(len(roots), self._max_nodes, self.game.spec.actions)
-        return LineSearch(self._evaluator, self.settings, tree, roots, bounds)
+        return CompiledSearch(self._evaluator, self.settings, tree, roots, bounds)
 
     def new_tree(self, roots: State) -> tuple[SearchTree, Tensor]:
         """Trees with expanded roots, at live positions [T]; float32 [T], the value head's estimates

@@ -27,7 +27,7 @@ class MctsSettings:
     value: what to maximize, see Utility. value_scale: units of it per unit of the value head.
     discount: per turn, of the value head's estimates.
     threads: search as many parts of the trees at once, where a kernel makes the whole search: see
-        LineSearch. Their number changes the result by rounding at most.
+        CompiledSearch. Their number changes the result by rounding at most.
     dirichlet_fraction, dirichlet_total: noise in the root's probabilities, for exploration while
         training, see add_dirichlet_noise.
     max_num_considered_actions: how many actions rule=gumbel tries at the root, at most.

@@ -5,17 +5,11 @@ Letters in shapes: T trees, N nodes of all trees together, A actions, S simulati
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlgames.games.game import State
-
-if TYPE_CHECKING:
-    from rlgames.kernels.line_nodes import TreeArrays
 
 
 class SearchTree:
@@ -28,7 +22,7 @@ class SearchTree:
     no limit ends simulations here.
     roots: the positions of the roots in a game without chance and hidden information; positions
     then has room for those of all nodes, which never change. Otherwise it is None. plan: what
-    rule=gumbel needs, see plan_roots.
+    rule=gumbel needs, see plan_roots. arrays: the same and more, as kernels take them.
     """
 
     def __init__(self, trees: int, capacity: int, actions: int, roots: State | None = None) -> None:
@@ -42,20 +36,19 @@ class SearchTree:
         self.sign = torch.ones(max_nodes)
         self.depth = torch.zeros(max_nodes, dtype=torch.int64)
         self.is_expanded = torch.zeros(max_nodes, dtype=torch.bool)
-        self._pending = torch.zeros(max_nodes, actions)
-        self._parent_edge = torch.full((max_nodes,), -1, dtype=torch.int64)
-        self._keys, self._children = make_child_table(max_nodes)
-        self._descend = partial(
-            tree_search.descend,
-            self.prior.numpy(),
-            self.visit_counts.numpy(),
-            self.value_sums.numpy(),
-            self._pending.numpy(),
-            self.sign.numpy(),
-            self._parent_edge.numpy(),
-            self.is_expanded.numpy(),
-            self._keys.numpy(),
-            self._children.numpy(),
+        keys, children = make_child_table(max_nodes)
+        self.arrays = tree_search.TreeArrays(
+            prior=self.prior.numpy(),
+            visit_counts=self.visit_counts.numpy(),
+            value_sums=self.value_sums.numpy(),
+            pending=np.zeros((max_nodes, actions), np.float32),
+            sign=self.sign.numpy(),
+            parent_edge=np.full(max_nodes, -1, np.int64),
+            is_expanded=self.is_expanded.numpy(),
+            depth=self.depth.numpy(),
+            keys=keys.numpy(),
+            children=children.numpy(),
+            scratch=np.empty((2, actions), np.float32),
         )
         self.plan = gumbel.GumbelPlan(
             np.empty(0, np.float32),
@@ -69,23 +62,6 @@ class SearchTree:
         if roots is not None:
             device = roots.done.device
             self.positions = roots[torch.zeros(max_nodes, dtype=torch.int64, device=device)]
-
-    def arrays(self) -> TreeArrays:
-        """The arrays of all nodes, as kernels take them."""
-        from rlgames.kernels.line_nodes import TreeArrays
-
-        return TreeArrays(
-            prior=self.prior.numpy(),
-            visit_counts=self.visit_counts.numpy(),
-            value_sums=self.value_sums.numpy(),
-            pending=self._pending.numpy(),
-            sign=self.sign.numpy(),
-            parent_edge=self._parent_edge.numpy(),
-            is_expanded=self.is_expanded.numpy(),
-            keys=self._keys.numpy(),
-            children=self._children.numpy(),
-            depth=self.depth.numpy(),
-        )
 
     def plan_roots(
         self,
@@ -145,7 +121,8 @@ class SearchTree:
         from rlgames.kernels import tree_search
 
         edge = torch.empty_like(node)
-        self._descend(
+        tree_search.descend(
+            self.arrays,
             node.numpy(),
             bounds.numpy(),
             c_puct,
@@ -167,13 +144,9 @@ class SearchTree:
 
         child, is_new = torch.empty_like(node), torch.empty_like(node, dtype=torch.bool)
         self.num_nodes = tree_search.find_or_add_children(
-            self._keys.numpy(),
-            self._children.numpy(),
-            self._parent_edge.numpy(),
-            self.depth.numpy(),
+            self.arrays,
             (node * self.num_actions + action).numpy(),
             outcome.numpy(),
-            self.num_actions,
             self.num_nodes,
             child.numpy(),
             is_new.numpy(),
@@ -187,18 +160,12 @@ class SearchTree:
         if len(self.plan.raw_values):
             gumbel.keep_first_values(
                 self.plan.raw_values,
-                self._parent_edge.numpy(),
+                self.arrays.parent_edge,
                 self.num_actions,
                 node.numpy(),
                 value.numpy(),
             )
-        tree_search.back_up(
-            self.visit_counts.numpy(),
-            self.value_sums.numpy(),
-            self._parent_edge.numpy(),
-            node.numpy(),
-            value.numpy(),
-        )
+        tree_search.back_up(self.arrays, node.numpy(), value.numpy())
 
     def q_values(self, node: Tensor, bounds: Tensor) -> Tensor:
         """Float32 [S, A]: Q of the actions at nodes for the seat to move, in [0, 1]. bounds: as in
@@ -206,14 +173,7 @@ class SearchTree:
         from rlgames.kernels import tree_search
 
         q = torch.empty(len(node), self.num_actions)
-        tree_search.q_of_nodes(
-            self.visit_counts.numpy(),
-            self.value_sums.numpy(),
-            self.sign.numpy(),
-            node.numpy(),
-            bounds.numpy(),
-            q.numpy(),
-        )
+        tree_search.q_of_nodes(self.arrays, node.numpy(), bounds.numpy(), q.numpy())
         return q
 
 

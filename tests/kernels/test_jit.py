@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 KERNEL = """
 from rlgames.kernels.jit import jit
 
@@ -22,8 +24,8 @@ print(add_two(3))
 """
 
 
-def ended(path, **environment):
-    path.write_text(KERNEL)
+def ended(path, kernel=KERNEL, **environment):
+    path.write_text(kernel)
     done = subprocess.run(
         [sys.executable, path],
         capture_output=True,
@@ -63,16 +65,103 @@ def test_a_kernel_runs_without_a_cache(tmp_path):
     assert ended(tmp_path / "kernel.py", **{found: "ZipCacheLocator"}).count("\n") == 1
 
 
-def test_a_change_to_another_kernel_compiles_again(tmp_path):
+RULES = """
+from typing import NamedTuple
+from rlgames.kernels.rules import implement
+from rlgames.kernels.words import compiled
+
+class {name}(NamedTuple):
+    start: tuple[int]
+    actions: int
+
+@compiled
+def play(rules, position, action):
+    return (position[0] + {added},), False, 0.0
+
+implement({name}, play=play)
+"""
+
+PLAYER = """
+import sys
+from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import play
+
+@jit()
+def play_once(rules):
+    return play(rules, rules.start, 0)[0][0]
+
+for name in sys.argv[1:]:
+    print(name, play_once(getattr(__import__(name), name)((0,), 1)))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the kernels, two modules of rules, and a program whose kernel plays by them."""
     package = tmp_path / "rlgames"
-    shutil.copytree(Path(__file__).parents[2] / "rlgames" / "kernels", package / "kernels")
+    shutil.copytree(
+        Path(__file__).parents[2] / "rlgames" / "kernels",
+        package / "kernels",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     (package / "__init__.py").touch()
-    environment = {"PYTHONPATH": str(tmp_path)}
-    assert ended(tmp_path / "kernel.py", **environment)
-    assert ended(tmp_path / "kernel.py", **environment) == ""
-    (package / "kernels" / "new.py").write_text("# another kernel\n")
-    assert ended(tmp_path / "kernel.py", **environment).startswith("rlgames: compiled")
+    for name, added in (("one", 1), ("two", 2)):
+        (tmp_path / f"{name}.py").write_text(RULES.format(name=name, added=added))
+    (tmp_path / "player.py").write_text(PLAYER)
+    return tmp_path
+
+
+def played(folder, *names):
+    """What the program prints, and how many kernels it compiled."""
+    done = subprocess.run(
+        [sys.executable, folder / "player.py", *names],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"compiled (\d+) kernel", done.stderr)
+    return done.stdout.split(), int(found[1]) if found else 0
+
+
+def test_a_change_to_a_kernel_compiles_again_what_uses_it(folder):
+    environment = {"PYTHONPATH": str(folder)}
+    words, other = folder / "rlgames/kernels/words.py", folder / "rlgames/kernels/mlp.py"
+    kernel = KERNEL.replace("from", "from rlgames.kernels.words import count_bits\nfrom", 1)
+    assert ended(folder / "kernel.py", kernel, **environment)
+    assert ended(folder / "kernel.py", kernel, **environment) == ""
+    other.write_text(other.read_text() + "# a comment\n")
+    assert ended(folder / "kernel.py", kernel, **environment) == ""
+    words.write_text(words.read_text() + "# a comment\n")
+    assert ended(folder / "kernel.py", kernel, **environment).startswith("rlgames: compiled")
+
+
+def test_a_change_to_rules_compiles_again_only_what_plays_by_them(folder):
+    assert played(folder, "one", "two") == (["one", "1", "two", "2"], 2)
+    assert played(folder, "one", "two") == (["one", "1", "two", "2"], 0)
+    (folder / "two.py").write_text(RULES.format(name="two", added=20))
+    assert played(folder, "one", "two") == (["one", "1", "two", "20"], 1)
+
+
+def test_a_kernel_that_played_by_rules_runs_where_these_are_missing(folder):
+    assert played(folder, "one", "two")[1] == 2
+    (folder / "two.py").unlink()
+    assert played(folder, "one") == (["one", "1"], 0)
 
 
 def test_a_kernel_is_plain_python_without_compilation(tmp_path):
     assert ended(tmp_path / "kernel.py", NUMBA_DISABLE_JIT="1") == ""
+
+
+def test_rules_of_one_name_are_refused(folder):
+    (folder / "two.py").write_text(RULES.format(name="one", added=2))
+    code = "import one\nimport two\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        timeout=60,
+    )
+    assert "one has rules named one; rename yours" in done.stderr

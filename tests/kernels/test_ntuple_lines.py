@@ -51,7 +51,6 @@ def check(board, radix, number, stride=1):
     table = policy.values.repeat_interleave(stride).numpy()
     memory = make_memory(compiled, game.spec.actions, 1, U(0))
     settings = make_settings(policy, coherent=stride > 1)
-    cells = np.int64(game.layout.all_cells)
     own, occupied, seat = (
         each.long().numpy() for each in (state.own, state.occupied, state.current_seat)
     )
@@ -62,7 +61,7 @@ def check(board, radix, number, stride=1):
         places = memory.places + compiled.half * U(1 - seat[row])
         assert places.tolist() == indices[row].tolist()
         best = score_moves(
-            *(own[row], occupied[row], cells, seat[row], table, compiled, rules, settings),
+            *(own[row], occupied[row], seat[row], table, compiled, rules, settings),
             memory,
         )
         assert memory.scores.tolist() == scores[row].tolist()

@@ -42,7 +42,7 @@ def packed_network(shape, radix, stage_tiles=()):
 
 
 def check_slides(shape, count):
-    from rlgames.kernels.packed_2048 import slide
+    from rlgames.kernels.game_2048 import slide
 
     game, _, packed = packed_network(shape, 4)
     state = positions(game, count, most=min(14, game.num_cells))
@@ -103,7 +103,7 @@ def test_rules_and_values_agree_on_100_000_boards():
 
 
 def test_new_tiles_are_uniform_and_one_in_four_is_a_four():
-    from rlgames.kernels.packed_2048 import add_tile
+    from rlgames.kernels.game_2048 import add_tile
 
     game, _, packed = packed_network((3, 3), 4)
     board = packed.pack(

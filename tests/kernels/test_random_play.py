@@ -13,8 +13,13 @@ from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
 from rlgames.evaluation.parallel import find_random_play
+from rlgames.games.breakthrough import Breakthrough
+from rlgames.games.game import find_compiled_rules
 from rlgames.games.game_2048 import Game2048
+from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.othello import Othello
+from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Random
 from rlgames.players.scripted import WinOrBlock
 from rlgames.rollouts.play import play_games
@@ -33,12 +38,21 @@ GAMES: list[Any] = [
     Game2048(3, 3, fours=0.5, encoding="exponents"),
     Game2048(2, 4),
     Game2048(1, 3),
+    Othello(6),
+    Hex(5, swap=True),
+    Breakthrough(5, 4, 1),
+    KInARow(9, 9, 5, False),
 ]
 TICTACTOE, CONNECT4, GAME_2048 = GAMES[:3]
 
 
 def name(game):
-    return f"{game.spec.name} {game.rows}x{game.columns}"
+    _, rows, columns = game.spec.observation
+    return f"{game.spec.name} {rows}x{columns}"
+
+
+def compiled_play(game):
+    return CompiledRandomPlay(game, find_compiled_rules(game))
 
 
 def is_same(first, second):
@@ -70,7 +84,7 @@ def follows(game, before, after):
 
 def check_walks(game, positions, batch=97):
     """Moves of random games, one by one, until there are that many."""
-    play, checked, seed = game.compiled_random_play(), 0, 0
+    play, checked, seed = compiled_play(game), 0, 0
     state = game.initial(batch, rng(1))
     while checked < positions:
         after, num_moves = play.play(state, batch, seed, plies=1, observe=True)
@@ -96,9 +110,7 @@ def test_100_000_moves_and_observations_are_those_of_the_batched_rules(game):
 
 
 def test_tictactoe_ends_as_often_as_theory_says():
-    final, num_moves = TICTACTOE.compiled_random_play().play(
-        TICTACTOE.initial(200_000, rng(0)), 64, 3
-    )
+    final, num_moves = compiled_play(TICTACTOE).play(TICTACTOE.initial(200_000, rng(0)), 64, 3)
     lead = final.score[:, 0]
     assert bool(final.done.all())
     assert num_moves == int(final.turn.sum())
@@ -109,7 +121,7 @@ def test_tictactoe_ends_as_often_as_theory_says():
 @pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048], ids=name)
 def test_legal_moves_and_new_tiles_have_their_probabilities(game):
     count, state = 40_000, half_played(game)
-    after, _ = game.compiled_random_play().play(state[torch.zeros(count).long()], 64, 1, plies=1)
+    after, _ = compiled_play(game).play(state[torch.zeros(count).long()], 64, 1, plies=1)
     total = 0.0
     for action in game.legal_action_mask(state)[0].nonzero()[:, 0]:
         probability, outcomes = game.chance_outcomes(game.apply_action(state, action[None]))
@@ -136,7 +148,7 @@ def half_played(game):
 
 
 def test_2048_scores_as_the_batched_play():
-    play, batched = GAME_2048.compiled_random_play(), Random(GAME_2048)
+    play, batched = compiled_play(GAME_2048), Random(GAME_2048)
     final, _ = play.play(GAME_2048.initial(20_000, rng(0)), 64, 3)
     other = play_games(GAME_2048, [batched], 2_000, rng(1)).state
     for first, second in ((final.score, other.score), (final.turn, other.turn)):
@@ -147,7 +159,7 @@ def test_2048_scores_as_the_batched_play():
 
 @pytest.mark.parametrize("game", quick(GAMES, *GAMES[:3]), ids=name)
 def test_equal_seeds_give_equal_games_also_with_observations(game):
-    play = game.compiled_random_play()
+    play = compiled_play(game)
     start = game.initial(200, rng(0))
     before = game.initial(200, rng(0))
     first, num_moves = play.play(start, 32, 7)
@@ -162,7 +174,7 @@ def test_equal_seeds_give_equal_games_also_with_observations(game):
 
 @pytest.mark.parametrize("game", [TICTACTOE, CONNECT4, GAME_2048], ids=name)
 def test_finished_games_do_not_change_and_plies_are_limited(game):
-    play, start = game.compiled_random_play(), game.initial(90, rng(0))
+    play, start = compiled_play(game), game.initial(90, rng(0))
     middle, num_moves = play.play(start, 7, 1, plies=6)
     assert num_moves == int(middle.turn.sum())
     assert bool(((middle.turn == 6) | middle.done).all())
@@ -193,7 +205,7 @@ def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
 @pytest.mark.parametrize("game", [TICTACTOE, GAME_2048], ids=name)
 def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     results = []
-    settings = EvaluationSettings(game.compiled_random_play().min_games, batch=500)
+    settings = EvaluationSettings(find_compiled_rules(game).min_random_games, batch=500)
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         player = Random(game, observe=True)
@@ -207,8 +219,8 @@ def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
 def test_uncompiled_kernels_compute_the_same():
     code = (
         "import test_random_play as t, torch;"
-        "[t.check_walks(t.GAMES[n], 60, batch=20) for n in (0, 1, 2, 4, 9, 10)];"
-        "plays = [(t.GAMES[n], t.GAMES[n].compiled_random_play()) for n in (0, 1, 4, 12)];"
+        "[t.check_walks(t.GAMES[n], 60, batch=20) for n in (0, 1, 2, 4, 9, 10, 14, 16)];"
+        "plays = [(t.GAMES[n], t.compiled_play(t.GAMES[n])) for n in (0, 1, 4, 12)];"
         "states = [play.play(game.initial(9, t.rng(1)), 4, 5)[0] for game, play in plays];"
         "print([tensor.tolist() for state in states for tensor in vars(state).values()])"
     )

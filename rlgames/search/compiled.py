@@ -1,4 +1,4 @@
-"""Tree search in k in a row, where a kernel does everything but large batches of evaluations."""
+"""Tree search by compiled rules: a kernel does everything but large batches of evaluations."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rlgames.games.compiled import CompiledRules
 from rlgames.games.game import Game, State
-from rlgames.games.k_in_a_row import KInARow, KInARowRandomPlay, KInARowState
 from rlgames.players.player import Agent
 from rlgames.policies.embedding import Embedding
 from rlgames.policies.mlp import Mlp
@@ -24,8 +24,9 @@ from rlgames.search.tree import SearchTree, make_child_table
 if TYPE_CHECKING:
     from rlgames.kernels.evaluation_cache import EvaluationCache
     from rlgames.kernels.gumbel import GumbelPlan
-    from rlgames.kernels.line_nodes import Batch, Boards, Evaluator, TreeArrays
     from rlgames.kernels.mlp import MlpWeights
+    from rlgames.kernels.tree_nodes import Batch, Evaluator, Nodes
+    from rlgames.kernels.tree_search import TreeArrays
 
 MAX_COMPILED_ROWS = 32
 """The kernel evaluates at most as many leaves at once by an mlp; torch is faster with more."""
@@ -33,20 +34,26 @@ MAX_COMPILED_ROWS = 32
 MAX_CACHE_BYTES = 1 << 25
 
 
-class LineEvaluator:
+class LeafEvaluator:
     """Evaluates leaves: by the cache, a kernel, or the policy itself.
 
     The cache is emptied when the policy's weights have changed. network: the policy if a kernel
     writes what it reads, float32 [B, *input_shape]; otherwise None.
     """
 
-    def __init__(self, game: KInARow, agent: Agent, settings: MctsSettings) -> None:
-        self.game, self.agent, self._settings = game, agent, settings
+    def __init__(
+        self,
+        game: Game[Any],
+        compiled: CompiledRules[Any],
+        agent: Agent,
+        settings: MctsSettings,
+    ) -> None:
+        self.game, self.compiled, self.agent, self._settings = game, compiled, agent, settings
         self.network: Network | None = None
         policy, self.input_shape = agent.policy, game.spec.observation
         if isinstance(policy, Embedding):
             values = policy.open_value + 1 if policy.open_value else game.spec.num_cell_values
-            self.input_shape = (1, game.rows, game.columns)
+            self.input_shape = (1, *game.spec.observation[1:])
             self.network = policy if policy.num_cell_values == values else None
         elif observes_alone(policy):
             self.network = policy
@@ -59,15 +66,16 @@ class LineEvaluator:
         """The evaluators of the parts of a search, with at most as many nodes each, as kernels take
         them. Each has a cache of its own, because several threads must not write the same one."""
         from rlgames.kernels.evaluation_cache import make_cache
-        from rlgames.kernels.line_nodes import PLANES, Evaluator
+        from rlgames.kernels.tree_nodes import PLANES, Evaluator
 
-        actions, versions = self.game.spec.actions, self._versions_now()
+        words, actions = len(self.compiled.rules.start), self.game.spec.actions
+        versions = self._versions_now()
         max_slots = _power_of_two(MAX_CACHE_BYTES // (parts * actions * 4))
         slots = min(1 << (2 * nodes).bit_length(), max_slots)
-        has_room = len(self._caches) >= parts and len(self._caches[0].own) >= slots
+        has_room = len(self._caches) >= parts and len(self._caches[0].value) >= slots
         # With new weights the sizes are new, too: a resumed run has to forget what this one would.
         if not has_room or versions != self._versions:
-            self._caches = [make_cache(slots, actions) for _ in range(parts)]
+            self._caches = [make_cache(slots, words, actions) for _ in range(parts)]
         if self._weights is None or versions != self._versions:
             self._weights = self._pack()
         self._versions = versions
@@ -105,7 +113,7 @@ class LineEvaluator:
         ]
 
 
-class LineSearch:
+class CompiledSearch:
     """Simulations from live positions [T], which end at the first new node, valued by the head.
 
     Settings.threads threads search as many parts of the trees; their number changes the result by
@@ -115,25 +123,31 @@ class LineSearch:
 
     def __init__(
         self,
-        evaluator: LineEvaluator,
+        evaluator: LeafEvaluator,
         settings: MctsSettings,
         tree: SearchTree,
         roots: State,
         bounds: tuple[float, float],
     ) -> None:
-        assert isinstance(roots, KInARowState)
         self.tree, trees, nodes = tree, len(roots), len(tree.sign)
         tree.sign[:trees] = 1.0 - 2.0 * roots.current_seat
-        boards, num_parts = _boards_of(roots, nodes), min(settings.threads, trees)
+        positions, num_parts = (
+            _positions_of(evaluator.compiled, roots, nodes),
+            min(settings.threads, trees),
+        )
         capacity, max_trees = nodes // trees, -(-trees // num_parts)
         self._parts = []
         for part, compiled in enumerate(evaluator.prepare(capacity * max_trees, num_parts)):
             first, stop = trees * part // num_parts, trees * (part + 1) // num_parts
-            arrays, num_nodes = tree.arrays(), trees + first * (capacity - 1)
+            arrays, num_nodes = tree.arrays, trees + first * (capacity - 1)
             if num_parts > 1:
                 keys, children = make_child_table(capacity * max_trees)
-                arrays = arrays._replace(keys=keys.numpy(), children=children.numpy())
-            where = (arrays, boards, bounds, first, stop, num_nodes)
+                arrays = arrays._replace(
+                    keys=keys.numpy(),
+                    children=children.numpy(),
+                    scratch=np.empty_like(arrays.scratch),
+                )
+            where = (arrays, positions, bounds, first, stop, num_nodes)
             self._parts.append(_Part(evaluator, compiled, settings, *where))
         self.simulate([])
         values = np.concatenate([part.batch.value[: part.trees] for part in self._parts])
@@ -152,39 +166,39 @@ class LineSearch:
 class _Part:
     """The search of the trees from first to stop, by one thread.
 
-    arrays, boards: of all trees, where the nodes from num_nodes on are its own, and so is the hash
+    arrays, nodes: of all trees, where the nodes from num_nodes on are its own, and so is the hash
     table.
     """
 
     def __init__(
         self,
-        evaluator: LineEvaluator,
+        evaluator: LeafEvaluator,
         compiled: Evaluator,
         settings: MctsSettings,
         arrays: TreeArrays,
-        boards: Boards,
+        nodes: Nodes,
         bounds: tuple[float, float],
         first: int,
         stop: int,
         num_nodes: int,
     ) -> None:
-        from rlgames.kernels.line_search import NODES, add_roots
+        from rlgames.kernels.simulations import NODES, add_roots
 
         self._evaluator, self._compiled, self._settings = evaluator, compiled, settings
-        self._arrays, self._boards = arrays, boards
+        self._arrays, self._nodes = arrays, nodes
         self._first, self.trees = first, stop - first
         size = self.trees * settings.num_parallel
         self._bounds = np.tile(np.array(bounds, np.float32), (size, 1))
-        self._rules = KInARowRandomPlay(evaluator.game).rules
+        self._rules = evaluator.compiled.rules
         self._max_depth = float(math.inf if settings.depth is None else settings.depth)
         self.batch = _new_batch(size, evaluator.game, evaluator)
         self._at = np.zeros(NODES + 1, np.int64)
-        where = (arrays, boards, self.batch, self._rules, compiled, self._max_depth)
+        where = (arrays, nodes, self.batch, self._rules, compiled, self._max_depth)
         add_roots(*where, first, self.trees, num_nodes, self._at)
 
     def simulate(self, batches: NDArray[np.int64], plan: GumbelPlan) -> None:
-        """Like LineSearch.simulate."""
-        from rlgames.kernels.line_search import BATCHES, IS_EVALUATED, LEAVES, Selection, advance
+        """Like CompiledSearch.simulate."""
+        from rlgames.kernels.simulations import BATCHES, IS_EVALUATED, LEAVES, Selection, advance
         from rlgames.kernels.tree_search import RULES
 
         rule = RULES[self._settings.rule]
@@ -192,7 +206,7 @@ class _Part:
         self._at[BATCHES] = 0
         while leaves := advance(
             self._arrays,
-            self._boards,
+            self._nodes,
             self.batch,
             self._rules,
             self._compiled,
@@ -226,21 +240,17 @@ class _Part:
         legal = self._evaluator.game.legal_action_mask(self._leaf_states(leaves))
         self._evaluator.agent.sampling.probabilities(scores, legal, 0.0)
 
-    def _leaf_states(self, count: int) -> KInARowState:
-        batch, dtype = self.batch, self._evaluator.game.layout.cell_bits.dtype
-        return KInARowState(
-            done=torch.zeros(count, dtype=torch.bool),
-            current_seat=torch.from_numpy(batch.current_seat[:count]),
-            turn=torch.from_numpy(batch.turn[:count]),
-            score=torch.zeros(count, 2),
-            own=torch.from_numpy(batch.own[:count]).to(dtype),
-            occupied=torch.from_numpy(batch.occupied[:count]).to(dtype),
-        )
-
-
-def has_kernel(game: Game[Any]) -> TypeGuard[KInARow]:
-    """Whether LineSearch knows the rules."""
-    return type(game) is KInARow and not game.has_rows
+    def _leaf_states(self, count: int) -> State:
+        node = self.batch.end[self.batch.leaf[:count]]
+        words = torch.from_numpy(self._nodes.positions[node])
+        fields = {
+            "done": torch.zeros(count, dtype=torch.bool),
+            "current_seat": torch.from_numpy(self._arrays.sign[node] < 0).long(),
+            "turn": torch.from_numpy(self._nodes.turn[node]),
+            "score": torch.zeros(count, 2),
+        }
+        state: State = self._evaluator.compiled.unpack(words, fields)
+        return state
 
 
 def observes_alone(policy: Policy) -> TypeGuard[Network]:
@@ -250,24 +260,19 @@ def observes_alone(policy: Policy) -> TypeGuard[Network]:
     return type(policy).inputs is Network.inputs and type(policy).scores is Network.scores
 
 
-def _boards_of(roots: KInARowState, nodes: int) -> Boards:
+def _positions_of(compiled: CompiledRules[Any], roots: State, nodes: int) -> Nodes:
     """Room for the positions of nodes, the first of which are the roots."""
-    from rlgames.kernels.line_nodes import Boards
+    from rlgames.kernels.tree_nodes import Nodes
 
-    boards = Boards(
-        np.zeros(nodes, np.int64),
-        np.zeros(nodes, np.int64),
-        np.zeros(nodes, np.bool_),
-        np.zeros(nodes, np.float32),
-    )
-    boards.own[: len(roots)] = roots.own.numpy()
-    boards.occupied[: len(roots)] = roots.occupied.numpy()
-    return boards
+    words = compiled.pack(roots).numpy()
+    positions, turn = np.zeros((nodes, words.shape[1]), np.int64), np.zeros(nodes, np.int64)
+    positions[: len(roots)], turn[: len(roots)] = words, roots.turn.numpy()
+    return Nodes(positions, turn, np.zeros(nodes, np.bool_), np.zeros(nodes, np.float32))
 
 
-def _new_batch(size: int, game: KInARow, evaluator: LineEvaluator) -> Batch:
+def _new_batch(size: int, game: Game[Any], evaluator: LeafEvaluator) -> Batch:
     """For simulations side by side, with room for what a network reads."""
-    from rlgames.kernels.line_nodes import Batch
+    from rlgames.kernels.tree_nodes import Batch
 
     types = {"value": np.float32, "is_new": np.bool_}
     columns: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The rules of 2048 on boards of up to 4×4 cells, each a number of 64 bits.
+"""The rules of 2048 on boards of up to 4×4 cells, each a number of 64 bits; see rules.py.
 
 Bits 16 r + 4 c to 16 r + 4 c + 3 are the exponent of the tile in row r, column c, 0 for an empty
 cell. Cells outside a smaller board are always 0. Two tiles of 2^15 merge into one that stays 2^15.
@@ -7,20 +7,19 @@ Actions are 0 to 3: up, right, down, left. A row has 16 bits, column 0 the lowes
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import Played, Position, implement
+from rlgames.kernels.words import Array, next_random
 
 MAX_EXPONENT = 15
 MAX_LENGTH = 4
 
-Array: TypeAlias = Any
-"""An array of numpy; numba infers more of it than mypy can."""
-
 Bits: TypeAlias = Any
-"""np.uint64; the same."""
+"""np.uint64; numba infers more of it than mypy can."""
 
 U = np.uint64
 COLUMNS = U(1 << 16)
@@ -124,16 +123,6 @@ def count_cells(bits: Bits) -> Bits:
 
 
 @jit()
-def next_random(rng: Array) -> Bits:
-    """64 random bits from the state at rng[0], which changes (SplitMix64)."""
-    rng[U(0)] += U(0x9E3779B97F4A7C15)
-    bits = rng[U(0)]
-    bits = (bits ^ (bits >> U(30))) * U(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> U(27))) * U(0x94D049BB133111EB)
-    return bits ^ (bits >> U(31))
-
-
-@jit()
 def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
     """The board, of which one to 15 cells are empty, with a new tile. fours: in units of 2^-32."""
     bits = next_random(rng)
@@ -146,3 +135,84 @@ def add_tile(board: Bits, cells: Bits, fours: Bits, rng: Array) -> Bits:
     if (bits & U(0xFFFFFFFF)) < fours:
         return board | (cell << U(1))
     return board | cell
+
+
+class Rules2048(NamedTuple):
+    """rows: the slide_table. shifts: uint64 [N], the lowest bit of each cell. cells: all of them.
+    fours: the probability of a 4 in units of 2^-32. planes: of a one-hot observation; 1: the
+    exponents ÷ 10."""
+
+    start: tuple[int, ...]
+    actions: int
+    rows: Array
+    shifts: Array
+    cells: np.uint64
+    fours: np.uint64
+    planes: int
+
+
+@jit()
+def play(rules: Rules2048, position: Position, action: int) -> Played:
+    after, points = slide(U(position[0]), rules.rows, U(action))
+    return (np.int64(after),), False, points
+
+
+@jit()
+def is_legal(rules: Rules2048, position: Position, action: int) -> bool:
+    board = U(position[0])
+    return bool(slide(board, rules.rows, U(action))[0] != board)
+
+
+@jit()
+def add_chance(rules: Rules2048, position: Position, rng: Array) -> tuple[Position, bool]:
+    board = add_tile(U(position[0]), rules.cells, rules.fours, rng)
+    return (np.int64(board),), is_stuck(board, rules)
+
+
+@jit()
+def is_stuck(board: Bits, rules: Rules2048) -> bool:
+    """Whether no action changes the board."""
+    if empty_cells(board, rules.cells):
+        return False
+    can_slide = False
+    for action in range(U(4)):
+        can_slide |= slide(board, rules.rows, U(action))[0] != board
+    return not can_slide
+
+
+@jit()
+def random_move(rules: Rules2048, position: Position, rng: Array) -> Played:
+    """By rejection: listing the legal actions slides four times."""
+    board, bits = U(position[0]), next_random(rng)
+    while True:
+        after, points = slide(board, rules.rows, bits & U(3))
+        if after != board:
+            after = add_tile(after, rules.cells, rules.fours, rng)
+            return (np.int64(after),), is_stuck(after, rules), points
+        bits >>= U(2)
+        if bits < U(4):
+            bits = next_random(rng)
+
+
+@jit()
+def observe(rules: Rules2048, position: Position, planes: Array) -> None:
+    board, num_cells = U(position[0]), len(rules.shifts)
+    if rules.planes > 1:
+        planes[:] = np.float32(0)
+    for cell in range(num_cells):
+        exponent: Any = np.int64((board >> rules.shifts[cell]) & U(15))
+        if rules.planes == 1:
+            planes[cell] = np.float32(exponent) / np.float32(10)
+        else:
+            plane: int = min(exponent, rules.planes - 1)
+            planes[plane * num_cells + cell] = np.float32(1)
+
+
+implement(
+    Rules2048,
+    play=play,
+    is_legal=is_legal,
+    add_chance=add_chance,
+    random_move=random_move,
+    observe=observe,
+)

@@ -1,29 +1,27 @@
-"""Tree search in k in a row: all that happens between two calls of torch.
+"""Tree search by compiled rules: all that happens between two calls of torch.
 
 S simulations side by side, N nodes, A actions.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlgames.kernels.gumbel import GumbelPlan, keep_first_values
-from rlgames.kernels.jit import jit
-from rlgames.kernels.line_nodes import (
+from rlgames.kernels.mlp import forward
+from rlgames.kernels.tree_nodes import (
     Batch,
-    Boards,
     Evaluator,
-    TreeArrays,
+    Nodes,
     add_child,
     add_leaf,
     expand_leaves,
 )
-from rlgames.kernels.mlp import forward
-from rlgames.kernels.random_lines import Rules
-from rlgames.kernels.tree_search import back_up, descend, find_or_add_children
+from rlgames.kernels.tree_search import TreeArrays, back_up, descend, find_or_add_children
+from rlgames.kernels.words import compiled
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -45,51 +43,24 @@ BATCHES, LIVE, LEAVES, IS_EVALUATED, NODES = range(5)
 ended, of leaves that wait, whether torch has written their outputs, and the number of nodes."""
 
 
-@jit()
+@compiled
 def find_children(
     tree: TreeArrays, batch: Batch, selection: Selection, live: int, num_nodes: int
 ) -> int:
     """Descend with the first `live` rows of a batch to child and is_new; the number of nodes
     then."""
-    edge = batch.edge[:live]
-    descend(
-        tree.prior,
-        tree.visit_counts,
-        tree.value_sums,
-        tree.pending,
-        tree.sign,
-        tree.parent_edge,
-        tree.is_expanded,
-        tree.keys,
-        tree.children,
-        batch.node[:live],
-        selection.bounds,
-        selection.c_puct,
-        selection.rule,
-        selection.plan,
-        True,
-        edge,
-    )
-    return find_or_add_children(
-        tree.keys,
-        tree.children,
-        tree.parent_edge,
-        tree.depth,
-        edge,
-        np.zeros(live, np.int64),
-        tree.prior.shape[1],
-        num_nodes,
-        batch.child,
-        batch.is_new,
-    )
+    edge, start = batch.edge[:live], batch.node[:live]
+    bounds, c_puct, rule = selection.bounds, selection.c_puct, selection.rule
+    descend(tree, start, bounds, c_puct, rule, selection.plan, True, edge)
+    return find_or_add_children(tree, edge, batch.outcome, num_nodes, batch.child, batch.is_new)
 
 
-@jit()
+@compiled
 def run_round(
     tree: TreeArrays,
-    boards: Boards,
+    nodes: Nodes,
     batch: Batch,
-    rules: Rules,
+    rules: Any,
     evaluator: Evaluator,
     selection: Selection,
     live: int,
@@ -100,38 +71,37 @@ def run_round(
     Returns the numbers of rows that have not ended, of leaves, and of nodes.
     """
     num_nodes = find_children(tree, batch, selection, live, num_nodes)
-    board: int = rules.cell_bits.sum()
     still_live, leaves, max_depth = 0, 0, selection.max_depth
     for row in range(live):
         node, simulation = int(batch.child[row]), int(batch.simulation[row])
         if batch.is_new[row]:
-            add_child(tree, boards, rules, board, node)
+            add_child(tree, nodes, rules, node)
         batch.end[simulation] = node
-        if boards.is_done[node]:
-            batch.value[simulation] = boards.outcome[node]
+        if nodes.is_over[node]:
+            batch.value[simulation] = nodes.outcome[node]
         elif batch.is_new[row] or tree.depth[node] >= max_depth:
-            leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, simulation, leaves)
+            leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, simulation, leaves)
         else:
             batch.simulation[still_live], batch.node[still_live] = simulation, node
             still_live += 1
     return still_live, leaves, num_nodes
 
 
-@jit()
+@compiled
 def finish_batch(tree: TreeArrays, batch: Batch, plan: GumbelPlan, size: int) -> None:
     """Back up the values of the simulations of a batch."""
     end, value = batch.end[:size], batch.value[:size]
     if len(plan.raw_values) > 0:
         keep_first_values(plan.raw_values, tree.parent_edge, tree.prior.shape[1], end, value)
-    back_up(tree.visit_counts, tree.value_sums, tree.parent_edge, end, value)
+    back_up(tree, end, value)
 
 
-@jit()
+@compiled
 def add_roots(
     tree: TreeArrays,
-    boards: Boards,
+    nodes: Nodes,
     batch: Batch,
-    rules: Rules,
+    rules: Any,
     evaluator: Evaluator,
     max_depth: float,
     first: int,
@@ -145,16 +115,16 @@ def add_roots(
     at[NODES], leaves = num_nodes, 0
     for number in range(trees):
         batch.end[number] = first + number
-        leaves = add_leaf(tree, boards, batch, rules, evaluator, max_depth, number, leaves)
+        leaves = add_leaf(tree, nodes, batch, rules, evaluator, max_depth, number, leaves)
     at[LEAVES] = leaves
 
 
-@jit()
+@compiled
 def advance(
     tree: TreeArrays,
-    boards: Boards,
+    nodes: Nodes,
     batch: Batch,
-    rules: Rules,
+    rules: Any,
     evaluator: Evaluator,
     selection: Selection,
     first: int,
@@ -175,7 +145,7 @@ def advance(
             if leaves > evaluator.max_rows:
                 break
             forward(evaluator.network, batch.inputs[:leaves], batch.outputs[:leaves])
-        if not expand_leaves(tree, batch, rules, evaluator, selection.max_depth, leaves):
+        if not expand_leaves(tree, nodes, batch, rules, evaluator, selection.max_depth, leaves):
             at[LEAVES] = leaves
             return -1
         leaves, is_evaluated = 0, False
@@ -190,7 +160,7 @@ def advance(
                 batch.node[row] = first + row // sizes[num_batches]
             num_batches += 1
         live, leaves, num_nodes = run_round(
-            tree, boards, batch, rules, evaluator, selection, live, num_nodes
+            tree, nodes, batch, rules, evaluator, selection, live, num_nodes
         )
     at[BATCHES], at[LIVE], at[LEAVES] = num_batches, live, leaves
     at[IS_EVALUATED], at[NODES] = 0, num_nodes

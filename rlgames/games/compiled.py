@@ -1,0 +1,60 @@
+"""A game's rules as kernels take them; the contract of the kernels is in kernels/rules.py.
+
+Letters in shapes: B games, W words of a position.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from rlgames.games.state import State
+
+S = TypeVar("S", bound=State)
+
+WORD = 64
+
+
+class CompiledRules(ABC, Generic[S]):
+    """A game's rules and positions for kernels on the CPU.
+
+    min_random_games: fewer random games take less time than loading their kernel.
+    max_random_batch: more random games side by side are played faster without it; None: never.
+    """
+
+    min_random_games = 30_000
+    max_random_batch: int | None = None
+
+    @property
+    @abstractmethod
+    def rules(self) -> Any:
+        """The table of the rules, of a class that is implemented for kernels."""
+
+    @abstractmethod
+    def pack(self, state: S) -> Tensor:
+        """Positions as int64 [B, W]."""
+
+    def words_of(self, state: S) -> tuple[int, ...]:
+        """The words of the first position."""
+        return tuple(self.pack(state)[0].tolist())
+
+    @abstractmethod
+    def unpack(self, words: Tensor, fields: dict[str, Tensor]) -> S:
+        """Positions from int64 [B, W] and the fields that every state has."""
+
+
+def pack_cells(cells: Tensor) -> Tensor:
+    """Sets of cells, bool [B, N], as int64 [B, ceil(N / 64)]: bit c % 64 of word c // 64."""
+    words = -(-cells.shape[1] // WORD)
+    padded = torch.zeros(len(cells), words * WORD, dtype=torch.int64)
+    padded[:, : cells.shape[1]] = cells
+    return (padded.view(-1, words, WORD) << torch.arange(WORD)).sum(2)
+
+
+def unpack_cells(words: Tensor, cells: int) -> Tensor:
+    """The inverse of pack_cells: bool [B, cells]."""
+    bits = (words[:, :, None] >> torch.arange(WORD)) & 1
+    return bits.flatten(1)[:, :cells].bool()

@@ -1,0 +1,104 @@
+"""Uniformly random play of games with compiled rules, many games side by side."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlgames.kernels.jit import jit
+from rlgames.kernels.rules import load, observe, random_move
+from rlgames.kernels.words import Array
+
+
+class Games(NamedTuple):
+    """The fields of the games' states, with the number of games in front; changed in place.
+    positions: int64 [games, words]."""
+
+    done: Array
+    current_seat: Array
+    turn: Array
+    score: Array
+    positions: Array
+
+
+@jit()
+def play_games(
+    games: Games, rules: Any, size: int, plies: int, observations: Array, seed: np.uint64
+) -> tuple[int, int]:
+    """Play at most `plies` plies of each game, `size` games side by side, started in order.
+
+    observations: float32 [size or 0, O], overwritten at each ply with the observations of the
+        positions; without rows, nothing is observed.
+    Returns the number of moves and the sum of the bits of all observations.
+    """
+    rng = np.full(1, seed, np.uint64)
+    seats = games.score.shape[1]
+    game_of_row, live, next_game = first_games(games.done, size)
+    moves, num_moves, checksum = np.zeros(size, np.int64), 0, 0
+    while live > 0:
+        if len(observations) > 0:
+            checksum += observe_games(games, rules, game_of_row[:live], observations)
+        row = 0
+        while row < live:
+            game = game_of_row[row]
+            position = load(rules.start, games.positions, game)
+            position, is_over, points = random_move(rules, position, rng)
+            for word in range(len(position)):
+                games.positions[game, word] = position[word]
+            if points != 0:
+                seat = (games.current_seat[game] + moves[row]) % seats
+                games.score[game, seat] += points
+                if seats == 2:
+                    games.score[game, 1 - seat] -= points
+            moves[row] += 1
+            if not is_over and moves[row] < plies:
+                row += 1
+                continue
+            num_moves += moves[row]
+            games.done[game] = is_over
+            games.turn[game] += moves[row]
+            games.current_seat[game] = (games.current_seat[game] + moves[row]) % seats
+            if next_game < len(games.done):
+                game_of_row[row], moves[row] = next_game, 0
+                next_game, row = next_live(games.done, next_game + 1), row + 1
+            else:  # the last row, which has not moved yet, takes this place
+                live -= 1
+                game_of_row[row], moves[row] = game_of_row[live], moves[live]
+    return num_moves, checksum
+
+
+@jit()
+def first_games(done: Array, size: int) -> tuple[Array, int, int]:
+    """The first games that are not over, int64 [size], how many there are, and the one after
+    them."""
+    game_of_row, live, next_game = np.zeros(size, np.int64), 0, next_live(done, 0)
+    while live < size and next_game < len(done):
+        game_of_row[live] = next_game
+        live, next_game = live + 1, next_live(done, next_game + 1)
+    return game_of_row, live, next_game
+
+
+@jit()
+def next_live(done: Array, game: int) -> int:
+    """The first game from this one on that is not over; len(done) if there is none."""
+    while game < len(done) and done[game]:
+        game += 1
+    return game
+
+
+@jit()
+def observe_games(games: Games, rules: Any, game_of_row: Array, observations: Array) -> int:
+    """Write the observations of the rows' games; the sum of their bits as numbers of 32 bits."""
+    for row in range(len(game_of_row)):
+        observe(rules, load(rules.start, games.positions, game_of_row[row]), observations[row])
+    return sum_bits(observations[: len(game_of_row)])
+
+
+@jit()
+def sum_bits(observations: Array) -> int:
+    """The sum of float32 numbers read as int32, in which every number counts."""
+    bits, total = observations.reshape(-1).view(np.int32), 0
+    for index in range(len(bits)):  # vectorized, unlike a loop over the array itself
+        total += bits[index]
+    return total

@@ -1,0 +1,186 @@
+"""Nodes of tree search by compiled rules: positions, and what the network says about them.
+
+Seats take turns, and a position is a tuple of W words, see rules.py. S simulations side by side, N
+nodes, A actions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlgames.kernels.evaluation_cache import EvaluationCache, holds, put_position, slot_of
+from rlgames.kernels.mlp import MlpWeights
+from rlgames.kernels.rules import Position, is_legal, load, observe, play, write_cells
+from rlgames.kernels.tree_search import TreeArrays
+from rlgames.kernels.words import compiled
+
+Floats = NDArray[np.float32]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+MAX_LOGIT = np.finfo(np.float32).max
+
+
+class Nodes(NamedTuple):
+    """The positions of nodes, int64 [N, W]; by node, [N]: the turn, whether the game is over, and
+    its outcome for seat 0."""
+
+    positions: Integers
+    turn: Integers
+    is_over: Bools
+    outcome: Floats
+
+
+class Batch(NamedTuple):
+    """Simulations side by side, [S]. The first rows of simulation and node are those that have not
+    ended: their numbers and where they are. end, value: by number, the last node and its value for
+    seat 0. The first rows of leaf are the simulations whose last nodes wait for an evaluation.
+    inputs: float32 [S, I], what a network reads of them, or without rows. outputs: float32 [S,
+    A + 1], their scores and, for the seats to move, their values. outcome: zeros. edge, child,
+    is_new: overwritten."""
+
+    simulation: Integers
+    node: Integers
+    end: Integers
+    value: Floats
+    leaf: Integers
+    inputs: Floats
+    outputs: Floats
+    edge: Integers
+    child: Integers
+    is_new: Bools
+    outcome: Integers
+
+
+class Evaluator(NamedTuple):
+    """How leaves are evaluated. network: for at most max_rows leaves at once; torch evaluates
+    more. temperature, value_scale: as in MctsSettings. open_value: as in write_cells; PLANES: the
+    network reads observations, not the values of cells."""
+
+    cache: EvaluationCache
+    network: MlpWeights
+    max_rows: int
+    temperature: float
+    value_scale: float
+    open_value: int
+
+
+PLANES = -1
+
+
+@compiled
+def add_child(tree: TreeArrays, nodes: Nodes, rules: Any, child: int) -> None:
+    """Store the position of a new node."""
+    actions = tree.prior.shape[1]
+    parent, action = tree.parent_edge[child] // actions, tree.parent_edge[child] % actions
+    position = load(rules.start, nodes.positions, parent)
+    after, is_over, points = play(rules, position, action)
+    for word in range(len(after)):
+        nodes.positions[child, word] = after[word]
+    nodes.turn[child] = nodes.turn[parent] + 1
+    nodes.is_over[child] = is_over
+    nodes.outcome[child] = points * tree.sign[parent]
+    tree.sign[child] = -tree.sign[parent]
+
+
+@compiled
+def add_leaf(
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    evaluator: Evaluator,
+    max_depth: float,
+    simulation: int,
+    leaves: int,
+) -> int:
+    """Expand the last node of a simulation from the cache, or add it to the leaves that wait;
+    returns how many these are."""
+    position = load(rules.start, nodes.positions, batch.end[simulation])
+    slot = slot_of(evaluator.cache, position)
+    if holds(evaluator.cache, slot, position):
+        expand(tree, batch, evaluator.cache, slot, max_depth, simulation)
+        return leaves
+    batch.leaf[leaves] = simulation
+    if len(batch.inputs) > 0 and evaluator.open_value == PLANES:
+        observe(rules, position, batch.inputs[leaves])
+    elif len(batch.inputs) > 0:
+        write_cells(rules, position, evaluator.open_value, batch.inputs[leaves])
+    return leaves + 1
+
+
+@compiled
+def expand(
+    tree: TreeArrays,
+    batch: Batch,
+    cache: EvaluationCache,
+    slot: np.uint64,
+    max_depth: float,
+    simulation: int,
+) -> None:
+    """Store what the cache says about the last node of a simulation."""
+    node = batch.end[simulation]
+    for action in range(tree.prior.shape[1]):
+        tree.prior[node, action] = cache.prior[slot, action]
+    tree.is_expanded[node] = tree.depth[node] < max_depth
+    batch.value[simulation] = cache.value[slot] * tree.sign[node]
+
+
+@compiled
+def expand_leaves(
+    tree: TreeArrays,
+    nodes: Nodes,
+    batch: Batch,
+    rules: Any,
+    evaluator: Evaluator,
+    max_depth: float,
+    leaves: int,
+) -> bool:
+    """Store the priors and values of the leaves from their outputs, here and in the cache.
+
+    Returns False for scores that are not finite.
+    """
+    cache, actions = evaluator.cache, tree.prior.shape[1]
+    for row in range(leaves):
+        simulation, outputs = int(batch.leaf[row]), batch.outputs[row]
+        position = load(rules.start, nodes.positions, batch.end[simulation])
+        slot = slot_of(cache, position)
+        prior = cache.prior[slot]
+        if not write_prior(outputs, rules, position, evaluator.temperature, prior):
+            cache.value[slot] = np.nan
+            return False
+        estimate = outputs[actions] * np.float32(evaluator.value_scale)
+        cache.value[slot] = min(max(estimate, np.float32(-1)), np.float32(1))
+        put_position(cache, slot, position)
+        expand(tree, batch, cache, slot, max_depth, simulation)
+    return True
+
+
+@compiled
+def write_prior(
+    scores: Floats, rules: Any, position: Position, temperature: float, prior: Floats
+) -> bool:
+    """Fill prior [A] with softmax(scores ÷ temperature) over legal actions, minus infinity for
+    others; whether all scores are finite."""
+    highest = np.float32(-np.inf)
+    for action in range(len(prior)):
+        if not np.isfinite(scores[action]):
+            return False
+        prior[action] = scores[action] if is_legal(rules, position, action) else -np.inf
+        highest = max(highest, prior[action])
+    total = 0.0
+    for action in range(len(prior)):
+        if prior[action] > -np.inf:
+            logit = np.float32(prior[action] - highest)
+            if temperature != 1:
+                logit = max(np.float32(logit / temperature), np.float32(-MAX_LOGIT))
+            weight = np.exp(np.float64(logit))
+            prior[action] = weight
+            total += weight
+    for action in range(len(prior)):
+        if prior[action] > -np.inf:
+            prior[action] = prior[action] / total
+    return True
