@@ -69,8 +69,8 @@ def train(
 
     Raises ConfigError before anything is written where the components do not fit together;
     NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
-    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT,
-    SIGTERM and SIGHUP.
+    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for each of
+    signals.STOP_SIGNALS.
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with (
@@ -234,7 +234,7 @@ class Run:
 
     def save_on_interrupt(self) -> str:
         """Save, if there is anything to save and nothing was torn apart; a message about it."""
-        is_torn = self.interrupts.twice
+        is_torn = self.interrupts.is_forced
         if self.log is None:
             if not is_torn:
                 self.checkpointer.write(LATEST)
@@ -252,7 +252,7 @@ class Run:
         except (Interrupted, OSError) as error:
             reason = f"not saved ({error})"
             message = f"{reason}; resume from the last checkpoint: {self.resume_command}"
-        if self.interrupts.twice:
+        if self.interrupts.is_forced:
             message = f"stopped at once; resume from the last checkpoint: {self.resume_command}"
         self.close_log("interrupted")
         return message
@@ -270,7 +270,7 @@ class Run:
     def end_saving(self) -> None:
         """Let nothing be written from now on, by the end of what is being written if there is
         time."""
-        if not self.interrupts.twice:
+        if not self.interrupts.is_forced:
             with contextlib.suppress(OSError):
                 self.checkpointer.wait()
         self.checkpointer.abandon()
