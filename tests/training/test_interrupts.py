@@ -9,6 +9,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from processes import (
     tensorboard_events,
 )
 from safetensors.torch import save_file
+from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
@@ -79,10 +81,13 @@ def ends_as(whole, folder, **more):
 def shown_once(run):
     """Assert that TensorBoard shows each step of a scalar once, the same ones as metrics.jsonl."""
     events = EventAccumulator(str(run), size_guidance={"scalars": 0}).Reload()
+    viewer = plugin_event_accumulator.EventAccumulator(str(run))
+    viewer.Reload()
     lines = read_metrics(run / "metrics.jsonl")
     for name in ("train/loss", "eval/turns"):
-        steps = [event.step for event in events.Scalars(name)]
-        assert steps == [line["games"] for line in lines if name in line]
+        for shown in (events.Scalars(name), viewer.Tensors(name)):
+            steps = [event.step for event in shown]
+            assert steps == [line["games"] for line in lines if name in line]
 
 
 def killed_at(stage, count):
@@ -489,11 +494,23 @@ def test_an_extended_run_has_its_references_and_events_once(tmp_path):
     assert steps["config/text_summary"] == [0, 120]  # games= has changed
 
 
-def test_a_run_resumes_after_the_clock_went_back(whole, tmp_path):
-    words = ("train", *WORDS, "games=600", "out=run")
-    assert run(tmp_path, *words, prepare=signalled(Ppo, "update", signal.SIGKILL, 20))[0] == -9
+def test_a_run_resumes_on_hosts_whose_clocks_differ(whole, tmp_path):
+    """Each process is killed after events that its last checkpoint does not count."""
     clock = time.time
-    ends_as(whole, tmp_path, prepare=lambda: setattr(time, "time", lambda: clock() - 3600))
+
+    def on_host(name, seconds, updates=0):
+        def prepare():
+            time.time, socket.gethostname = lambda: clock() + seconds, lambda: name
+            if updates:
+                signalled(Ppo, "update", signal.SIGKILL, updates)()
+
+        return prepare
+
+    words = ("train", *WORDS, "games=600", "out=run")
+    assert run(tmp_path, *words, prepare=on_host("zeta.example", 0, 13))[0] == -9
+    assert run(tmp_path, "resume", "run", prepare=on_host("alpha", -3e6, 11))[0] == -9
+    ends_as(whole, tmp_path, prepare=on_host("mid", -5))
+    assert len(list((tmp_path / "run").glob("events.out.tfevents.*"))) == 3
 
 
 def test_a_run_directory_has_one_owner(whole, tmp_path):
