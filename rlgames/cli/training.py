@@ -5,7 +5,6 @@ What a training needs is imported once its words are checked, so that errors are
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,8 +49,7 @@ def resume_command(run: Path, overrides: list[str]) -> int:
         from rlgames.commands.sweep import resume_sweep
 
         return resume_sweep(run, overrides, sweep_view)
-    from rlgames.commands.resume import load_resumable, reason_finished, schedule_changes
-    from rlgames.core import distributed
+    from rlgames.commands.resume import load_resumable, reason_finished
     from rlgames.training.run import resume
 
     cfg, checkpoint, lock = load_resumable(run, overrides)
@@ -61,8 +59,6 @@ def resume_command(run: Path, overrides: list[str]) -> int:
             lock.release()
         print(printable(f"{run} {reason}; nothing was changed"))
         return 0
-    if distributed.rank() == 0 and (changes := schedule_changes(cfg, checkpoint)):
-        print(printable(f"rlgames: {changes}"), file=sys.stderr)
     return _run(cfg, lambda callback: resume(run, cfg, checkpoint, lock, callback))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 from rlgames.commands.run_config import drop_training_words
@@ -14,7 +13,6 @@ from rlgames.config.training import MOVABLE_PLAYERS, ResumeConfig, TrainConfig
 from rlgames.config.typed import from_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
-from rlgames.core.schedule import Schedule
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
 from rlgames.runs.files import load_run
@@ -81,31 +79,6 @@ def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
     longer = plugins.command_for_run("resume", run, cfg.plugins, f"games={2 * played}")
     text = f"is finished, after {played:,} games; extend it with: {longer}"
     return text if cfg.games <= played else ""
-
-
-def schedule_changes(cfg: TrainConfig, checkpoint: Checkpoint) -> str:
-    """Which scheduled values jump if a run resumes by this config, and how to prevent it; empty if
-    none does."""
-    trained = from_plain(checkpoint.config)
-    before, after = (each.schedule_progress(checkpoint.games) for each in (trained, cfg))
-    jumps = []
-    for name, schedule in _schedules(cfg):
-        values = [f"{schedule.at(progress):.4g}" for progress in (before, after)]
-        if values[0] != values[1]:
-            jumps.append(f"{name} jumps from {values[0]} to {values[1]}")
-    if not jumps:
-        return ""
-    games = trained.schedule_games or trained.games
-    return f"{', '.join(jumps)}; schedule_games={games} keeps the first schedule"
-
-
-def _schedules(cfg: TrainConfig) -> Iterator[tuple[str, Schedule]]:
-    """What changes over a run, by the names of keys."""
-    for options in (cfg.learner, cfg.sampling):
-        for name, end in vars(options).items():
-            if name.endswith("_end") and end is not None:
-                start = name.removesuffix("_end")
-                yield start, Schedule(getattr(options, start, cfg.lr), end)
 
 
 def _latest(run: Path) -> Checkpoint:

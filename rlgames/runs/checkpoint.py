@@ -147,14 +147,6 @@ class Checkpoint:
         return cls(config, games, tree["policy"], state)
 
 
-def remove_leftovers(directory: Path) -> None:
-    """Remove the temporary files of a process that died while it was saving."""
-    for pattern in ("*.tmp", ".tmp*"):
-        for path in directory.glob(pattern):
-            if path.is_file() or path.is_symlink():
-                storage.remove_file(directory, path.name)
-
-
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Load weights. Raises BadCheckpoint unless all have the right name, shape and dtype and are
     finite."""

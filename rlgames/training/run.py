@@ -13,7 +13,7 @@ from typing import Any
 from rlgames.config import plugins
 from rlgames.config.registry import REGISTRY
 from rlgames.config.training import TrainConfig
-from rlgames.config.typed import sanitize_errors, to_plain, to_yaml
+from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.devices import choose_device
 from rlgames.core.rng import FINAL_STREAM
@@ -32,6 +32,7 @@ from rlgames.training.evaluator import FINAL_EVAL_FACTOR
 from rlgames.training.images import ImageCallback
 from rlgames.training.log_callback import LogCallback
 from rlgames.training.loop import TrainingLoop
+from rlgames.training.progress import schedule_changes
 from rlgames.training.references import References
 from rlgames.training.state import TrainingState
 
@@ -119,6 +120,9 @@ def resume(
                 is_changed=to_plain(cfg) != checkpoint.config,
             )
             log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
+            trained = from_plain(checkpoint.config)
+            if changes := schedule_changes(trained, cfg, checkpoint.games):
+                log.warn(changes)
             if callback is not None:
                 callback.on_resume(read_metrics(directory / "metrics.jsonl"))
         return Run(state, log, interrupts, callback).run()
