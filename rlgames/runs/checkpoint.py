@@ -107,6 +107,17 @@ class Checkpoint:
 
         Raises BadCheckpoint unless it is a whole regular file in this format.
         """
+        while True:
+            version = _version(path)
+            try:
+                return cls._read(path)
+            except BadCheckpoint:
+                # A training may have replaced the file, which safetensors opens twice.
+                if _version(path) == version:
+                    raise
+
+    @classmethod
+    def _read(cls, path: Path) -> Checkpoint:
         if not path.exists():
             raise BadCheckpoint(f"there is no checkpoint at {path}")
         if not path.is_file():
@@ -145,6 +156,15 @@ class Checkpoint:
         for name, tensor in tensors.items():
             _insert(tree, name.split("/"), tensor, path)
         return cls(config, games, tree["policy"], state)
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """What differs once a file is replaced; None without a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
