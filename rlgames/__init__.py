@@ -47,7 +47,7 @@ def train(overrides: list[str] | None = None) -> Path:
     from rlgames.commands.launch import load_training
     from rlgames.config.compose import split
     from rlgames.config.training import LaunchConfig
-    from rlgames.core.devices import threads_restored
+    from rlgames.core.devices import torch_settings_restored
     from rlgames.core.errors import ConfigError
     from rlgames.training.run import train as run
 
@@ -57,7 +57,7 @@ def train(overrides: list[str] | None = None) -> Path:
         raise ConfigError("dry_run=true trains nothing", "it is a key of rlgames train in a shell")
     training = load_training(words)
     progress = NotebookProgress(training.config.games) if is_notebook() else None
-    with threads_restored():
+    with torch_settings_restored():
         trained = run(training.config, progress, training.files, launch.exist_ok)
     assert trained is not None
     return trained.directory
@@ -78,9 +78,9 @@ def load(run: str | Path, checkpoint: str | None = None) -> Agent:
 def evaluate(run: str | Path | None = None, overrides: list[str] | None = None) -> dict[str, Any]:
     """Evaluate as `rlgames eval` does; returns the fields that it prints as JSON."""
     from rlgames.commands.evaluate import evaluate_command
-    from rlgames.core.devices import threads_restored
+    from rlgames.core.devices import torch_settings_restored
 
-    with threads_restored():
+    with torch_settings_restored():
         return evaluate_command(None if run is None else Path(run), _checked(overrides))
 
 
@@ -126,6 +126,7 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     Raises ConfigError for a policy that is not a network, and without the extra onnx.
     """
     from rlgames.commands.export import export_command
+    from rlgames.core.devices import torch_settings_restored
 
-    overrides = [] if path is None else [f"out={path}"]
-    return export_command(Path(run), overrides).path
+    with torch_settings_restored():
+        return export_command(Path(run), [] if path is None else [f"out={path}"]).path

@@ -162,8 +162,8 @@ class Forked:
         while self.poll() is None and time.monotonic() < until:
             time.sleep(0.005)
 
-    def terminate(self) -> None:
-        os.kill(self.pid, signal.SIGTERM)
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
 
 
 def has_ended(pid: int) -> bool:

@@ -78,14 +78,9 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
         "policy": json_text(to_plain(trained.policy)),
     }
     inputs = _positions(game, policy)
-    temporary = path.with_name(storage.temporary_name(path.name))
-    storage.remove_file(path.parent, temporary.name)
-    try:
-        _write(policy, inputs[:2], outputs, metadata, temporary)
-        difference = _difference(policy, inputs, temporary)
-        storage.publish_file(path.parent, path.name)
-    finally:
-        storage.remove_file(path.parent, temporary.name)
+    model = _exported(policy, inputs[:2], outputs, metadata)
+    difference = _difference(policy, inputs, model)
+    storage.write_file(path.parent, path.name, model)
     return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), difference)
 
 
@@ -113,9 +108,9 @@ def _positions(game: Game[Any], policy: Network) -> Tensor:
     return policy.inputs(game, moves.state)
 
 
-def _write(
-    policy: Network, inputs: Tensor, outputs: list[str], metadata: dict[str, str], path: Path
-) -> None:
+def _exported(
+    policy: Network, inputs: Tensor, outputs: list[str], metadata: dict[str, str]
+) -> bytes:
     batch = torch.export.Dim("batch")
     with _quiet():
         program = torch.onnx.export(
@@ -129,14 +124,14 @@ def _write(
         )
     assert program is not None
     program.model.metadata_props.update(metadata)
-    program.save(path)
+    return bytes(program.model_proto.SerializeToString())
 
 
-def _difference(policy: Network, inputs: Tensor, path: Path) -> float:
+def _difference(policy: Network, inputs: Tensor, model: bytes) -> float:
     """The largest difference over all outputs. Raises ConfigError beyond the tolerance."""
     import onnxruntime
 
-    outputs = onnxruntime.InferenceSession(path).run(None, {"inputs": inputs.numpy()})
+    outputs = onnxruntime.InferenceSession(model).run(None, {"inputs": inputs.numpy()})
     with torch.no_grad():
         expected = [output for output in policy(inputs) if output is not None]
     difference = 0.0

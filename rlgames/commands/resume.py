@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 from rlgames.commands.run_config import drop_training_words
@@ -32,7 +33,7 @@ def load_resumable(
         raise ConfigError(
             f"{run} is not the directory of a run", "name the directory, not a checkpoint"
         )
-    if not (run / "run.json").exists() and (newest := newest_run(run)) is not None:
+    if not os.path.lexists(run / "run.json") and (newest := newest_run(run)) is not None:
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
     plugins.import_plugins(overrides)
     lock = lock_directory(run) if distributed.rank() == 0 else None

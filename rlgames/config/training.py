@@ -74,7 +74,12 @@ class TrainConfig(RunConfig):
         "tensorboard", "where metrics and pictures go, as in [tensorboard,wandb]", is_list=True
     )
     engine: OptionConfig = group("local", "where the games of the training are played")
-    games: int = key(150_000, 1, 10**12, help="games in the whole run")
+    games: int = key(
+        150_000, 1, 10**12, help="games in the whole run; lr_end= and other schedules span them"
+    )
+    schedule_games: int | None = key(
+        None, 1, 10**12, help="games that lr_end= and other schedules span; null: all games"
+    )
     batch: int = key(512, 1, MAX_BATCH, help="games played in parallel between two updates")
     window: int | None = key(
         None, 1, 10**9, help="moves per game between two updates; null: whole games"
@@ -119,6 +124,10 @@ class TrainConfig(RunConfig):
         None, is_path=True, help="run directory; null: outputs/<game>/<date>_<time>_<counter>"
     )
 
+    def schedule_progress(self, games: int) -> float:
+        """How far the schedules are after this many games, from 0 to 1."""
+        return min(1.0, games / (self.schedule_games or self.games))
+
 
 @schema
 class LaunchConfig(Config):
@@ -156,8 +165,9 @@ MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
 """Players of a training that may be named again when it resumes, if they are runs that moved."""
 
 RESUMABLE_KEYS = (
-    *("games", "log_every", "eval_every", "eval_games", "save_every", "keep_every"),
-    *("solve_seconds", "join_seconds", "device", "threads", "plugins", "demonstrations"),
+    *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
+    *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
+    "demonstrations",
 )
 """The keys of a training that may change when it resumes."""
 

@@ -79,13 +79,18 @@ def _make_deterministic() -> None:
 
 
 @contextmanager
-def threads_restored() -> Iterator[None]:
-    """A block after which torch computes with as many threads as before."""
+def torch_settings_restored() -> Iterator[None]:
+    """A block after which torch has as many threads as before, and is as deterministic."""
     threads = torch.get_num_threads()
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
+    is_lenient = torch.is_deterministic_algorithms_warn_only_enabled()
+    fills_memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     try:
         yield
     finally:
         torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(is_deterministic, warn_only=is_lenient)
+        torch.utils.deterministic.fill_uninitialized_memory = fills_memory  # type: ignore[attr-defined]
 
 
 def has_float64(device: torch.device) -> bool:

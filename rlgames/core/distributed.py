@@ -29,7 +29,8 @@ TORCHRUN_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER
 MAX_WORLD_SIZE = 1 << 16
 
 LOST_CONNECTION = re.compile(
-    "connection (closed|reset|refused|was lost)|connectfull|broken pipe|remote process|timed? ?out",
+    "connection (was |likely )*(closed|reset|refused|lost)|connectfull|broken pipe|"
+    "remote process|timed? ?out",
     re.IGNORECASE,
 )
 """What gloo, nccl and their store say if a process is gone; their errors have no type for it."""

@@ -32,19 +32,17 @@ class Fork(Generic[T]):
 
     compute: called in the fork; its values are received one by one.
     others: forks that still run. Their pipes are closed in this one, where they would stay open.
-    ignores_sigterm: whether the fork goes on when all processes of a group are to stop.
     """
 
     def __init__(
         self,
         compute: Callable[[], Iterable[T]],
         others: Sequence[Fork[T]] = (),
-        ignores_sigterm: bool = False,
     ) -> None:
         context = get_context("fork")
         self._reader, writer = context.Pipe(duplex=False)
         readers = [self._reader, *(other._reader for other in others)]
-        arguments = (compute, writer, readers, os.getpid(), ignores_sigterm)
+        arguments = (compute, writer, readers, os.getpid())
         self._process = context.Process(target=_run, args=arguments, daemon=True)
         self._process.start()
         writer.close()
@@ -72,16 +70,14 @@ def _run(
     pipe: Connection,
     readers: Sequence[Connection],
     parent: int,
-    ignores_sigterm: bool,
 ) -> None:
     """In the fork: send each value, or the exception."""
     kill_with_parent(parent)
     for reader in readers:
         reader.close()
-    # Only the parent reports an interruption; it ends its forks.
-    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all its processes
+    # A terminal or a batch system sends them to all its processes; the parent ends its forks.
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN if ignores_sigterm else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     torch.set_num_threads(1)
     try:

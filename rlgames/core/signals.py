@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: critical sections finish before the program stops."""
+"""Signals that stop a program: its critical sections finish first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def exit_on_interrupted_import(report: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
 
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BATCH_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
+"""What batch systems send some time before they kill a job; a limit of time sends it repeatedly."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *BATCH_SIGNALS)
 """The signals after which a run saves and stops."""
 
 
@@ -68,7 +71,7 @@ def _detach_closed_terminal() -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT, SIGTERM or SIGHUP arrived. The process exits with code 128 + the signal's number.
+    """A stop signal arrived. The process exits with code 128 + the signal's number.
 
     message: what to add for the user, for example how to resume.
     """
@@ -83,21 +86,23 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """A context in which SIGINT, SIGTERM and SIGHUP raise Interrupted.
+    """A context in which the stop signals raise Interrupted.
 
     The exception is raised at once, or at the end of the current shielded block; a signal during
-    an import waits for the end of the next shielded block. A second signal raises at once,
-    except SIGHUP: a terminal that is closed may send several.
+    an import waits for the end of the next shielded block. A second Ctrl-C raises at once. Other
+    signals after the first one change nothing: a terminal, a batch system or torchrun may send
+    several. A handler that the program had for a batch signal, for example submitit's, which
+    requeues the job, is called at the end of the context, after everything is saved.
 
-    pending: a signal that waits for the end of a block. twice: whether a second signal arrived.
+    pending: a signal that waits for the end of a block. is_forced: whether a second Ctrl-C arrived.
     on_first_signal: called at once by the first signal.
     """
 
     def __init__(self, on_first_signal: Callable[[], object] | None = None) -> None:
         self.pending: int | None = None
         self._on_first_signal = on_first_signal
-        self.twice = False
-        self._raised = False
+        self.is_forced = False
+        self._arrived: list[int] = []
         self._shields = 0
         self._previous: dict[int, Any] = {}
 
@@ -105,29 +110,35 @@ class Interrupts:
         # Python sets signal handlers in the main thread only.
         if threading.current_thread() is threading.main_thread():
             for number in STOP_SIGNALS:
-                if signal.getsignal(number) is not signal.SIG_IGN:  # ignored by nohup and &
+                # Ignored by nohup and &; None: not set by Python.
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
+        previous, self._previous = self._previous, {}
+        for number, handler in previous.items():
             signal.signal(number, handler)
-        self._previous.clear()
+        for number in self._arrived:
+            if number in BATCH_SIGNALS and callable(previous[number]):
+                signal.raise_signal(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
-            if self._raised or self.pending is not None:
-                return
             _detach_closed_terminal()
-        self.twice = self._raised or self.pending is not None
+        is_first = not self._arrived
+        self.is_forced = number == signal.SIGINT and number in self._arrived
+        self._arrived.append(number)
+        if not (is_first or self.is_forced):
+            return
         self.pending = number
-        if self._on_first_signal and not self.twice:
+        if self._on_first_signal and is_first:
             self._on_first_signal()
-        if self.twice or not (self._shields or is_importing(frame)):
+        if self.is_forced or not (self._shields or is_importing(frame)):
             self._raise()
 
     def _raise(self) -> None:
-        number, self.pending, self._raised = self.pending, None, True
+        number, self.pending = self.pending, None
         assert number is not None
         raise Interrupted(number)
 

@@ -107,6 +107,17 @@ class Checkpoint:
 
         Raises BadCheckpoint unless it is a whole regular file in this format.
         """
+        while True:
+            version = _version(path)
+            try:
+                return cls._read(path)
+            except BadCheckpoint:
+                # A training may have replaced the file, which safetensors opens twice.
+                if _version(path) == version:
+                    raise
+
+    @classmethod
+    def _read(cls, path: Path) -> Checkpoint:
         if not path.exists():
             raise BadCheckpoint(f"there is no checkpoint at {path}")
         if not path.is_file():
@@ -147,12 +158,13 @@ class Checkpoint:
         return cls(config, games, tree["policy"], state)
 
 
-def remove_leftovers(directory: Path) -> None:
-    """Remove the temporary files of a process that died while it was saving."""
-    for pattern in ("*.tmp", ".tmp*"):
-        for path in directory.glob(pattern):
-            if path.is_file() or path.is_symlink():
-                storage.remove_file(directory, path.name)
+def _version(path: Path) -> tuple[int, int] | None:
+    """What differs once a file is replaced; None without a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:

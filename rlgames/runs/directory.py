@@ -224,6 +224,8 @@ def lock_directory(
             with contextlib.suppress(OSError):  # on a full disk the owner has no name
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), str(os.getpid()).encode())
+            for name in (*NEW_FILES, *SWEEP_FILES, *(f"{folder}/" for folder in FOLDERS)):
+                storage.remove_leftovers(directory, f"{name}*")
             lock = DirectoryLock(directory, file, created)
             stack.pop_all()
             return lock

@@ -76,12 +76,11 @@ def cut_events(directory: Path, num_bytes: int) -> None:
     """Remove everything but the first bytes of a run's event files. Raises OSError."""
     for path in _event_files(directory):
         size = path.stat().st_size
-        new_size = min(size, num_bytes)
-        num_bytes -= new_size
-        if not new_size:
+        if num_bytes <= 0:
             storage.remove_file(directory, path.name)
-        elif new_size < size:
-            storage.cut_file(directory, path.name, new_size)
+        elif num_bytes < size:
+            storage.cut_file(directory, path.name, num_bytes)
+        num_bytes -= size
 
 
 def _event_files(directory: Path) -> list[Path]:

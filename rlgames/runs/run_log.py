@@ -21,7 +21,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import BEST, remove_leftovers
+from rlgames.runs.checkpoint import BEST
 from rlgames.runs.directory import DirectoryLock
 from rlgames.runs.event_file import cut_events, event_files_size
 from rlgames.runs.files import load_run, metric_lines
@@ -74,7 +74,7 @@ class RunLog:
             self._metrics = storage.open_to_append(self.directory, "metrics.jsonl")
             stack.callback(self._metrics.close)
             self.logger = _open_logger(self.directory, stack)
-            self._loggers = Loggers(build_loggers(config), self._warn, interrupts)
+            self._loggers = Loggers(build_loggers(config), self.warn, interrupts)
             stack.callback(self._loggers.abandon)
             start = RunStart(self.directory, config, yaml, listed, resume_point)
             self._start_loggers(start)
@@ -121,7 +121,7 @@ class RunLog:
             self._cannot_draw = True
             reason = getattr(error, "strerror", None) or error
             path = self.directory / name
-            self._warn(f"{path} cannot be written ({reason}); the run goes on without pictures")
+            self.warn(f"{path} cannot be written ({reason}); the run goes on without pictures")
 
     @property
     def num_event_bytes(self) -> int:
@@ -170,7 +170,6 @@ class RunLog:
     def _write_files(self, yaml: str, files: Mapping[str, str]) -> None:
         self._write_run()  # first: a directory with it can be started again
         storage.make_folder(self.directory, "checkpoints")
-        remove_leftovers(self.directory / "checkpoints")
         storage.write_file(self.directory, "config.yaml", yaml)
         for name, text in files.items():
             storage.make_folder(self.directory, name.rpartition("/")[0])
@@ -195,7 +194,8 @@ class RunLog:
     def _write_run(self) -> None:
         storage.write_file(self.directory, "run.json", json.dumps(self._run, indent=2) + "\n")
 
-    def _warn(self, message: str) -> None:
+    def warn(self, message: str) -> None:
+        """A line in train.log and on standard error."""
         self.logger.warning(message)
         print(f"rlgames: {message}", file=sys.stderr)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from typing import BinaryIO
 
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
+
+TEMPORARY = ".tmp"
+"""How the names of files end that are not complete."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -95,20 +99,19 @@ def replace_file(directory: Path, name: str, durable: bool = True) -> Iterator[B
     """A temporary file, which replaces a file at the end of the block: whatever happens, that
     holds the whole old or the whole new content. A link in its place is replaced, not followed.
 
+    The temporary file has a name that no other process uses, so that several may replace a file.
     durable: whether the new content survives power loss from then on.
     Raises OSError; the file is then unchanged.
     """
-    temporary = temporary_name(name)
-    with _parent(directory, temporary) as (parent, last):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(last, dir_fd=parent)
-        with _removed_after_error(parent, last):
-            with os.fdopen(_create(parent, last), "wb") as file:
+    with _parent(directory, name) as (parent, last):
+        temporary = f"{last}.{secrets.token_hex(4)}{TEMPORARY}"
+        with _removed_after_error(parent, temporary):
+            with os.fdopen(_create(parent, temporary), "wb") as file:
                 yield file
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            os.replace(last, name.rpartition("/")[2], src_dir_fd=parent, dst_dir_fd=parent)
+            os.replace(temporary, last, src_dir_fd=parent, dst_dir_fd=parent)
         if durable:
             os.fsync(parent)
 
@@ -132,8 +135,16 @@ def publish_file(directory: Path, name: str) -> None:
 
 
 def temporary_name(name: str) -> str:
-    """What a file is called until it is complete."""
-    return f"{name}.tmp"
+    """What a file that a library writes is called until it is complete: only one process may write
+    it, under the lock of its directory."""
+    return f"{name}{TEMPORARY}"
+
+
+def remove_leftovers(directory: Path, pattern: str) -> None:
+    """Remove the temporary files of processes that died while they wrote files of this pattern."""
+    for path in directory.glob(f"{pattern}{TEMPORARY}"):
+        if path.is_file() or path.is_symlink():
+            remove_file(directory, path.relative_to(directory).as_posix())
 
 
 def sync_file(file: BinaryIO) -> None:

@@ -107,8 +107,8 @@ def _supervise(cfg: Any, sweep: Path, owner: str, interrupts: Interrupts | None)
                     process.stdin.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL_SECONDS)
-        except Interrupted:  # a second signal, which is passed on
-            process.terminate()
+        except Interrupted:  # a second Ctrl-C
+            process.kill()
             raise
         finally:
             process.stdin.close()

@@ -101,7 +101,7 @@ class Checkpointer:
         is_on_cpu = self.state.components.device.type == "cpu"
         if num_bytes > BACKGROUND_BYTES and is_on_cpu and can_fork():
             with signals.held_back():
-                self._fork = Fork(write, ignores_sigterm=True)
+                self._fork = Fork(write)
         else:
             write()
 

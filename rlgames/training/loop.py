@@ -114,7 +114,7 @@ class TrainingLoop:
             trajectories, final_states = self.collect()
             self.learn(lambda: (final_states, self.update(trajectories, final_states)))
             return
-        components.agent.progress = state.progress.games_played / self.cfg.games
+        components.agent.progress = self.cfg.schedule_progress(state.progress.games_played)
         with self.phase("playing"):
             pool = components.collector.games_to_play(state.batch_size, state.rng)
         window, progress = self.cfg.window, components.agent.progress
@@ -124,7 +124,7 @@ class TrainingLoop:
         """Play the next batch of games, or sample recorded ones."""
         components, rng = self.components, self.state.rng
         games = self.state.progress.games_played
-        components.agent.progress = games / self.cfg.games
+        components.agent.progress = self.cfg.schedule_progress(games)
         for player in components.players:
             if isinstance(player, PastSelves):
                 player.start_batch(games, rng)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rlgames.config.training import TrainConfig
+from rlgames.core.schedule import Schedule
 from rlgames.core.untrusted import checked_float, checked_int
 
 
@@ -43,3 +46,27 @@ class Progress:
             raise ValueError("the best evaluation is not two numbers")
         if type(self.has_converged) is not bool:
             raise ValueError("has_converged is neither true nor false")
+
+
+def schedule_changes(trained: TrainConfig, cfg: TrainConfig, games: int) -> str:
+    """Which scheduled values jump if a run resumes by another config after this many games, and
+    how to prevent it; empty if none does."""
+    before, after = (each.schedule_progress(games) for each in (trained, cfg))
+    jumps = []
+    for name, schedule in _schedules(cfg):
+        values = [f"{schedule.at(progress):.4g}" for progress in (before, after)]
+        if values[0] != values[1]:
+            jumps.append(f"{name} jumps from {values[0]} to {values[1]}")
+    if not jumps:
+        return ""
+    first = trained.schedule_games or trained.games
+    return f"{', '.join(jumps)}; schedule_games={first} keeps the first schedule"
+
+
+def _schedules(cfg: TrainConfig) -> Iterator[tuple[str, Schedule]]:
+    """What changes over a run, by the names of keys."""
+    for options in (cfg.learner, cfg.sampling):
+        for name, end in vars(options).items():
+            if name.endswith("_end") and end is not None:
+                start = name.removesuffix("_end")
+                yield start, Schedule(getattr(options, start, cfg.lr), end)

@@ -13,7 +13,7 @@ from typing import Any
 from rlgames.config import plugins
 from rlgames.config.registry import REGISTRY
 from rlgames.config.training import TrainConfig
-from rlgames.config.typed import sanitize_errors, to_plain, to_yaml
+from rlgames.config.typed import from_plain, sanitize_errors, to_plain, to_yaml
 from rlgames.core import distributed
 from rlgames.core.devices import choose_device
 from rlgames.core.rng import FINAL_STREAM
@@ -32,6 +32,7 @@ from rlgames.training.evaluator import FINAL_EVAL_FACTOR
 from rlgames.training.images import ImageCallback
 from rlgames.training.log_callback import LogCallback
 from rlgames.training.loop import TrainingLoop
+from rlgames.training.progress import schedule_changes
 from rlgames.training.references import References
 from rlgames.training.state import TrainingState
 
@@ -69,8 +70,8 @@ def train(
 
     Raises ConfigError before anything is written where the components do not fit together;
     NonFiniteError when learning breaks down and OSError when nothing more can be written, the run
-    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for SIGINT,
-    SIGTERM and SIGHUP.
+    then being closed as failed and its checkpoints kept; and Interrupted, after saving, for each of
+    signals.STOP_SIGNALS.
     """
     cfg = dataclasses.replace(cfg, device=choose_device(cfg.device))
     with (
@@ -119,6 +120,9 @@ def resume(
                 is_changed=to_plain(cfg) != checkpoint.config,
             )
             log = RunLog(lock, to_plain(cfg), to_yaml(cfg), interrupts, resumed_at)
+            trained = from_plain(checkpoint.config)
+            if changes := schedule_changes(trained, cfg, checkpoint.games):
+                log.warn(changes)
             if callback is not None:
                 callback.on_resume(read_metrics(directory / "metrics.jsonl"))
         return Run(state, log, interrupts, callback).run()
@@ -234,7 +238,7 @@ class Run:
 
     def save_on_interrupt(self) -> str:
         """Save, if there is anything to save and nothing was torn apart; a message about it."""
-        is_torn = self.interrupts.twice
+        is_torn = self.interrupts.is_forced
         if self.log is None:
             if not is_torn:
                 self.checkpointer.write(LATEST)
@@ -252,7 +256,7 @@ class Run:
         except (Interrupted, OSError) as error:
             reason = f"not saved ({error})"
             message = f"{reason}; resume from the last checkpoint: {self.resume_command}"
-        if self.interrupts.twice:
+        if self.interrupts.is_forced:
             message = f"stopped at once; resume from the last checkpoint: {self.resume_command}"
         self.close_log("interrupted")
         return message
@@ -270,7 +274,7 @@ class Run:
     def end_saving(self) -> None:
         """Let nothing be written from now on, by the end of what is being written if there is
         time."""
-        if not self.interrupts.twice:
+        if not self.interrupts.is_forced:
             with contextlib.suppress(OSError):
                 self.checkpointer.wait()
         self.checkpointer.abandon()

@@ -1,10 +1,13 @@
 """Which device a name stands for, and what devices without float64 can do."""
 
+import signal
+
 import pytest
 import torch
 from helpers import make_agent, make_game, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import rlgames
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core import devices
@@ -14,6 +17,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.factory.components import build_policy, build_reward, policy_to
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
+from rlgames.training.collector import Collector
 from rlgames.training.compatibility import Training, check_fits
 from rlgames.training.components import announce_backend
 
@@ -143,3 +147,47 @@ def test_playing_and_learning_need_no_float64(words, monkeypatch):
         learner.update(trajectories, final_states, 0.5)
         collect_games(game, [Random(game)], 4, rng())
         agent.probabilities(trajectories.state)
+
+
+def torch_settings():
+    return (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        torch.utils.deterministic.fill_uninitialized_memory,
+    )
+
+
+def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
+    before = torch_settings()
+    assert before[0] != 2
+    words = ["game=tictactoe", "games=8", "batch=4", "eval_games=4", "threads=2"]
+    run = rlgames.train([*words, "out=run"])
+    assert torch_settings() == before
+    rlgames.load(run)
+    rlgames.report(run)
+    rlgames.evaluate(run, ["games=4", "threads=2"])
+    rlgames.export_onnx(run)
+    assert torch_settings() == before
+    for wrong in (["opponent=nobody"], ["out=run"], ["policy=table"]):
+        with pytest.raises(ConfigError):
+            rlgames.train([*words, *wrong])
+        assert torch_settings() == before
+    with pytest.raises(ConfigError):
+        rlgames.evaluate(run, ["threads=2", "opponent=hunt_target"])
+    monkeypatch.setattr(Collector, "collect", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        rlgames.train([*words, "out=other"])
+    assert torch_settings() == before
+
+
+def as_on_cuda(find):
+    """Finding a device as if it were a GPU, which torch is told to be deterministic on."""
+
+    def there(name):
+        devices._make_deterministic()
+        return find(name)
+
+    return there

@@ -386,7 +386,10 @@ def test_a_gpu_that_processes_cannot_have_is_refused_in_one_line(device, message
     ("text", "error"),
     [
         ("[gloo] Connection closed by peer [127.0.0.1]:3", ConnectionError),
+        ("Failed to recv, got 0 bytes. Connection was likely closed.", ConnectionError),
+        ("Connection was lost", ConnectionError),
         ("NCCL error: Duplicate GPU detected", RuntimeError),
+        ("Connection of shapes [2] and [3]", RuntimeError),
     ],
 )
 def test_only_a_lost_connection_is_said_to_be_the_end_of_another_process(text, error):

@@ -12,6 +12,7 @@ import pytest
 import torch
 from processes import has_ended
 
+from rlgames.core.signals import STOP_SIGNALS
 from rlgames.evaluation.parallel import BATCHES_PER_SHARD, ShardedGames, _map_in_forks
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
@@ -194,3 +195,14 @@ def test_processes_end_with_a_parent_that_is_killed(tmp_path):
     while not all(map(has_ended, pids)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert all(map(has_ended, pids))
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_forks_leave_signals_to_their_parent(number):
+    """A batch system sends them to every process of a job."""
+
+    def strike(worker):
+        os.kill(os.getpid(), number)
+        return worker
+
+    assert _map_in_forks(strike, 2, 2) == [0, 1]

@@ -79,6 +79,7 @@ class Faults:
             return False
         path = os.path.relpath(path, self.directory.parent)
         path = re.sub(r"events\.out\..*", "events.out.*", path)
+        path = re.sub(r"\.[0-9a-f]{8}\.tmp$", ".tmp", path)
         number = 1 + sum(site[:2] == (operation, path) for site in self.sites)
         site = Site(operation, path, number)
         self.sites.append(site)

@@ -3,6 +3,7 @@ overwritten, and a refusal leaves nothing behind."""
 
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -13,7 +14,7 @@ from markers import one_in, quick
 from processes import Forked
 from untrusted_files import QUICK, RUNS, plain_error_line
 
-from rlgames.runs import directory
+from rlgames.runs import directory, storage
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs
 
@@ -227,6 +228,27 @@ def test_a_name_that_is_no_utf_8_is_refused(words, tmp_path, typed):
     assert not list(tmp_path.iterdir())
 
 
+def test_two_processes_may_replace_a_file_at_once(tmp_path):
+    with storage.replace_file(tmp_path, "eval.json") as file:
+        file.write(b"one")
+        storage.write_file(tmp_path, "eval.json", "the other")
+        assert (tmp_path / "eval.json").read_text() == "the other"
+        file.write(b" whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["eval.json"]
+    assert (tmp_path / "eval.json").read_text() == "one whole"
+
+
+def test_whoever_locks_a_directory_removes_what_dead_owners_did_not_complete(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    leftovers = ["run.json.1.tmp", "sweep.json.1.tmp", "checkpoints/latest.safetensors.tmp"]
+    kept = ["eval.json.1.tmp", "mine.tmp", "checkpoints/latest.safetensors"]
+    for name in (*leftovers, *kept):
+        (tmp_path / name).touch()
+    directory.lock_directory(tmp_path).release()
+    assert [name for name in leftovers if (tmp_path / name).exists()] == []
+    assert [name for name in kept if not (tmp_path / name).exists()] == []
+
+
 STAGES = ["run", "lock", "run.json.tmp", "checkpoints", "config.yaml.tmp", "metrics.jsonl.tmp"]
 STAGES += ["metrics.jsonl", "train.log"]
 
@@ -242,7 +264,7 @@ def test_a_directory_without_permission_is_named_and_nothing_is_left(
         def there(path, *args, **kwargs):
             name = os.fspath(path) if not isinstance(path, int) else ""
             is_run = stage == "run" and ("new" in name or "outputs" in name)
-            if is_run or Path(name).name == stage:
+            if is_run or re.sub(r"\.[0-9a-f]{8}\.tmp$", ".tmp", Path(name).name) == stage:
                 raise PermissionError(13, os.strerror(13), path)
             return call(path, *args, **kwargs)
 

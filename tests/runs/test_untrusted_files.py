@@ -6,8 +6,10 @@ import os
 import pickle
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import pytest
+import safetensors
 import torch
 from markers import one_in
 from recorded_games import make_game_and_rules
@@ -122,6 +124,21 @@ def flipped(file, path, step, bits):
                     Checkpoint.read(path)
             os.pwrite(copy.fileno(), data[place : place + 1], place)
     assert Checkpoint.read(path)
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(file, tmp_path, monkeypatch):
+    """safetensors opens a file twice by its name, and finds that the sizes differ."""
+    path, opened = tmp_path / "latest.safetensors", safetensors.safe_open
+    Checkpoint.read(file).write(path)
+    newer = replace(Checkpoint.read(file), games=7)
+
+    def replaced(*_):
+        monkeypatch.setattr(safetensors, "safe_open", opened)
+        newer.write(path)
+        raise safetensors.SafetensorError("file size is smaller than the required mapping size")
+
+    monkeypatch.setattr(safetensors, "safe_open", replaced)
+    assert Checkpoint.read(path).games == 7
 
 
 def test_every_flipped_byte_is_detected(file, tmp_path):

@@ -6,8 +6,10 @@ Its jobs are forks here, as is the sweep itself where it is killed; the slow tes
 import datetime
 import importlib.util
 import json
+import multiprocessing
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +32,7 @@ from processes import (
     same,
 )
 
+from rlgames.core import signals
 from rlgames.runs.directory import lock_directory
 from rlgames.runs.files import read_run
 from rlgames.sweeps import jobs
@@ -256,7 +259,10 @@ def test_a_sweep_that_is_killed(whole, tmp_path):
     assert [part["games"] for part in resumed] == [60]  # it saved when the sweep was gone
 
 
-@pytest.mark.parametrize("number", quick([signal.SIGTERM, signal.SIGINT], signal.SIGTERM))
+@pytest.mark.parametrize(
+    "number",
+    quick([signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2], signal.SIGTERM),
+)
 def test_a_sweep_is_stopped_by_a_signal(number, whole, tmp_path):
     def tell():
         os.kill(os.getppid(), number)
@@ -271,6 +277,86 @@ def test_a_sweep_is_stopped_by_a_signal(number, whole, tmp_path):
     assert last == "rlgames: interrupted, resume with: rlgames resume sweep"
     left = [["1", "unfinished"], ["2", "not started"]]
     ends(tmp_path, whole, left, 0)
+
+
+def test_a_second_ctrl_c_ends_the_jobs_of_a_sweep_at_once(whole, tmp_path):
+    def interrupt():
+        os.kill(os.getppid(), signal.SIGINT)
+        while not (tmp_path / "sweep" / jobs.STOP_FILE).exists():
+            time.sleep(0.01)
+        with signals.held_back():  # it would save for a long time
+            os.kill(os.getppid(), signal.SIGINT)
+            time.sleep(60)
+
+    code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 3, interrupt))
+    assert code == 130, told
+    assert read_run(tmp_path / "sweep" / JOBS[1])["status"] == "running"  # it could not write more
+    code, told = run(tmp_path, "resume", "sweep", prepare=fork_jobs)
+    assert code == 0, told
+    is_whole(whole, tmp_path / "sweep")
+
+
+def test_a_batch_system_that_signals_a_job_and_its_supervisor_lets_it_save(whole, tmp_path):
+    def stop():
+        os.kill(os.getppid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+
+    code, told = run(tmp_path, *SEEDS, "out=sweep", prepare=in_job(1, 3, stop))
+    assert code == 143, told
+    output = (tmp_path / "sweep" / JOBS[1] / "output.log").read_text()
+    assert "interrupted, saved after 40 games" in output
+    left = [["1", "unfinished"], ["2", "not started"]]
+    ends(tmp_path, whole, left, 0)
+
+
+def test_a_launchers_worker_requeues_a_job_once_it_has_saved(whole, tmp_path):
+    """As submitit does, in the handler that its workers have."""
+    sweep = tmp_path / "sweep"
+    sweep.mkdir()
+    shutil.copy(whole / "sweep.json", sweep)
+
+    def requeue(*_):
+        sys.exit(40 + (read_run(sweep / JOBS[1])["status"] == "interrupted"))
+
+    def stop():
+        os.kill(os.getppid(), signal.SIGUSR2)
+        time.sleep(60)
+
+    def work():
+        signal.signal(signal.SIGUSR2, requeue)
+        in_job(1, 3, stop)()
+        job = {"directory": str(sweep), "job": f"1:{JOBS[1]}", "owner": "elsewhere:1"}
+        jobs.run_job(OmegaConf.create(job | {"options": []}))
+
+    worker = multiprocessing.get_context("fork").Process(target=work)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 41
+    output = (sweep / JOBS[1] / "output.log").read_text()
+    assert "interrupted, saved after 40 games" in output
+
+
+@pytest.mark.slow
+def test_submitit_requeues_a_job_that_is_preempted(tmp_path, whole):
+    if not installed("hydra_plugins.hydra_submitit_launcher"):
+        pytest.skip("needs the launcher submitit_local")
+    words = [*SEEDS[:-1], "games=30000", "eval_every=10000", "seed=0"]
+    command = [sys.executable, "-m", "rlgames", *words, "hydra/launcher=submitit_local"]
+    with subprocess.Popen([*command, "out=sweep"], cwd=tmp_path, text=True) as process:
+        job = tmp_path / "sweep" / "0"
+        while not (job / "checkpoints/latest.safetensors").exists():
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.kill(parent_of(read_run(job)["pid"]), signal.SIGUSR2)
+    assert process.returncode == 0
+    assert read_run(job)["status"] == "done"
+    assert len(read_run(job)["resumed"]) == 1
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
 
 
 def test_a_sweep_has_one_owner(tmp_path):

@@ -9,6 +9,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,9 +28,11 @@ from processes import (
     tensorboard_events,
 )
 from safetensors.torch import save_file
+from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
+import rlgames
 from rlgames.commands.resume import load_resumable
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted, Interrupts
@@ -78,10 +81,13 @@ def ends_as(whole, folder, **more):
 def shown_once(run):
     """Assert that TensorBoard shows each step of a scalar once, the same ones as metrics.jsonl."""
     events = EventAccumulator(str(run), size_guidance={"scalars": 0}).Reload()
+    viewer = plugin_event_accumulator.EventAccumulator(str(run))
+    viewer.Reload()
     lines = read_metrics(run / "metrics.jsonl")
     for name in ("train/loss", "eval/turns"):
-        steps = [event.step for event in events.Scalars(name)]
-        assert steps == [line["games"] for line in lines if name in line]
+        for shown in (events.Scalars(name), viewer.Tensors(name)):
+            steps = [event.step for event in shown]
+            assert steps == [line["games"] for line in lines if name in line]
 
 
 def killed_at(stage, count):
@@ -207,6 +213,9 @@ PLACES = {
         ("saving", signal.SIGTERM, 2),
         ("drawing", signal.SIGTERM, 1),
         ("evaluating", signal.SIGTERM, 7),
+        ("playing", signal.SIGUSR1, 2),
+        ("learning", signal.SIGUSR2, 4),
+        ("saving", signal.SIGXCPU, 3),
     ],
 )
 def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
@@ -228,9 +237,9 @@ def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("name", quick(["_write_results", "finish"], "finish"))
 def test_stopped_while_the_results_are_written(name, times, whole, tmp_path):
-    prepare = signalled(RunLog, name, signal.SIGTERM, count=1, times=times)
+    prepare = signalled(RunLog, name, signal.SIGINT, count=1, times=times)
     code, output = run(tmp_path, "train", *WORDS, "games=600", "out=run", prepare=prepare)
-    assert code == 143, output
+    assert code == 130, output
     last = output.splitlines()[-1]
     assert ("after the run was finished" if times == 1 else "stopped at once") in last
     assert (read_run(tmp_path / "run")["status"] == "done") == (times == 1)
@@ -264,6 +273,67 @@ def test_a_second_ctrl_c_stops_at_once(whole, tmp_path):
     assert "stopped at once" in output
     assert latest(tmp_path).games == 180  # what was due to be saved, not what was played
     ends_as(whole, tmp_path)
+
+
+FURTHER = {
+    "SIGTERM twice": [signal.SIGTERM] * 2,  # from a batch system and from torchrun
+    "SIGXCPU each second": [signal.SIGXCPU] * 3,
+    "LSF": [signal.SIGUSR2, signal.SIGINT, signal.SIGTERM],
+    "a terminal": [signal.SIGINT, signal.SIGHUP, signal.SIGCONT],
+}
+
+
+@pytest.mark.parametrize("name", quick(FURTHER, "SIGTERM twice"))
+def test_further_signals_do_not_tear_what_the_first_one_saves(name, whole, tmp_path):
+    update, calls = Ppo.update, 0
+
+    def there(*args):
+        nonlocal calls
+        calls += 1
+        done = update(*args)
+        if calls == 10:
+            for number in FURTHER[name]:
+                signal.raise_signal(number)
+        return done
+
+    words = ("train", *WORDS, "games=600", "out=run")
+    code, output = run(tmp_path, *words, prepare=lambda: setattr(Ppo, "update", there))
+    assert code == 128 + FURTHER[name][0], output
+    assert "saved after 200 games" in output
+    ends_as(whole, tmp_path)
+
+
+def test_a_batch_signal_reaches_the_host_program_after_saving(tmp_path, monkeypatch):
+    """As submitit, whose handler requeues the job and exits: the run is saved before."""
+    monkeypatch.chdir(tmp_path)
+    seen = []
+
+    def requeue(number, _):
+        seen.append((number, latest(tmp_path).games))
+        raise SystemExit(1)
+
+    monkeypatch.setattr(Ppo, "update", Ppo.update)
+    signalled(Ppo, "update", signal.SIGUSR2, count=4)()
+    previous = signal.signal(signal.SIGUSR2, requeue)
+    try:
+        with pytest.raises(SystemExit):
+            rlgames.train([*WORDS, "games=600", "out=run"])
+        assert signal.getsignal(signal.SIGUSR2) is requeue
+    finally:
+        signal.signal(signal.SIGUSR2, previous)
+    assert seen == [(signal.SIGUSR2, 80)]
+    assert read_run(tmp_path / "run")["status"] == "interrupted"
+
+
+def test_an_ignored_batch_signal_stays_ignored():
+    previous = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGUSR1)
+        assert interrupts.pending is None
+        assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
 
 
 def test_a_terminal_that_closes_stops_the_run_which_is_saved(tmp_path):
@@ -424,11 +494,23 @@ def test_an_extended_run_has_its_references_and_events_once(tmp_path):
     assert steps["config/text_summary"] == [0, 120]  # games= has changed
 
 
-def test_a_run_resumes_after_the_clock_went_back(whole, tmp_path):
-    words = ("train", *WORDS, "games=600", "out=run")
-    assert run(tmp_path, *words, prepare=signalled(Ppo, "update", signal.SIGKILL, 20))[0] == -9
+def test_a_run_resumes_on_hosts_whose_clocks_differ(whole, tmp_path):
+    """Each process is killed after events that its last checkpoint does not count."""
     clock = time.time
-    ends_as(whole, tmp_path, prepare=lambda: setattr(time, "time", lambda: clock() - 3600))
+
+    def on_host(name, seconds, updates=0):
+        def prepare():
+            time.time, socket.gethostname = lambda: clock() + seconds, lambda: name
+            if updates:
+                signalled(Ppo, "update", signal.SIGKILL, updates)()
+
+        return prepare
+
+    words = ("train", *WORDS, "games=600", "out=run")
+    assert run(tmp_path, *words, prepare=on_host("zeta.example", 0, 13))[0] == -9
+    assert run(tmp_path, "resume", "run", prepare=on_host("alpha", -3e6, 11))[0] == -9
+    ends_as(whole, tmp_path, prepare=on_host("mid", -5))
+    assert len(list((tmp_path / "run").glob("events.out.tfevents.*"))) == 3
 
 
 def test_a_run_directory_has_one_owner(whole, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from processes import final_state, metrics_without_times, same
 
+from rlgames.cli.training import resume_command
 from rlgames.commands.resume import load_resumable
 from rlgames.config.compose import load_config
 from rlgames.config.registry import REGISTRY
@@ -14,6 +15,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupted
 from rlgames.factory.agents import load_agent
+from rlgames.learners.reinforce import Reinforce
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
@@ -254,6 +256,50 @@ def test_a_finished_run_is_unchanged_or_extended(tmp_path, typed):
     assert [line["games"] for line in read_metrics(run / "metrics.jsonl")][-1] == 56
     assert "games: 56" in (run / "config.yaml").read_text()
     assert read_run(run)["resumed"][0]["games"] == 40
+
+
+SCHEDULES = ["lr=0.01", "learner.lr_end=0", "learner.entropy_coef=0.2"]
+SCHEDULES += ["learner.entropy_coef_end=0.1", "games=40", "batch=8"]
+
+
+@pytest.mark.parametrize(
+    ("words", "first_update", "jumps"),
+    [
+        (["games=80"], (0.005, 0.15), True),
+        (["games=80", "schedule_games=40"], (0.0, 0.1), False),
+        (["games=80", "schedule_games=160"], (0.0075, 0.175), True),
+        (["games=48", "log_every=8", "schedule_games=40"], (0.0, 0.1), False),
+    ],
+)
+def test_schedules_of_an_extended_run_jump_only_with_notice(
+    words, first_update, jumps, tmp_path, monkeypatch, capsys
+):
+    run = tmp_path / "run"
+    train(out([*SALVO, "learner=reinforce", *SCHEDULES], run))
+    seen, update = [], Reinforce.update
+
+    def there(self, trajectories, final_states, progress):
+        seen.append((self.lr.at(progress), self.entropy_coef.at(progress)))
+        return update(self, trajectories, final_states, progress)
+
+    monkeypatch.setattr(Reinforce, "update", there)
+    capsys.readouterr()
+    assert resume_command(run, words) == 0
+    assert seen[0] == pytest.approx(first_update)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "jumps" in line]
+    lr, entropy_coef = (f"{value:.4g}" for value in first_update)
+    text = f"lr jumps from 0 to {lr}, entropy_coef jumps from 0.1 to {entropy_coef}"
+    assert lines == [f"rlgames: {text}; schedule_games=40 keeps the first schedule"] * jumps
+
+
+def test_a_resumed_run_keeps_its_schedule_without_a_word(tmp_path, monkeypatch, capsys):
+    words = [*SALVO, "sampling=epsilon_greedy", "sampling.epsilon_end=0.5", "learner=dqn"]
+    words += ["learner.buffer_size=64", "learner.minibatch=8"]
+    train_and_interrupt(monkeypatch, out(words, tmp_path / "run"), 2)
+    assert resume_command(tmp_path / "run", ["eval_every=8"]) == 0
+    assert "jumps" not in capsys.readouterr().err
+    assert resume_command(tmp_path / "run", ["games=400"]) == 0
+    assert "epsilon jumps from 0.5 to 0.14;" in capsys.readouterr().err
 
 
 def test_a_converged_run_is_unchanged(tmp_path, typed):

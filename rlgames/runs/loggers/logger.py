@@ -134,7 +134,7 @@ class Loggers(Logger):
     """The loggers of a run as one: each gets every call. One that fails is reported once, by warn,
     and skipped from then on.
 
-    interrupts: a second signal may have torn a record; nothing is logged after it.
+    interrupts: a second Ctrl-C may have torn a record; nothing is logged after it.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Loggers(Logger):
                 logger.abandon()
 
     def _guard(self, name: str, call: Callable[[Logger], None]) -> None:
-        if self._interrupts.twice:
+        if self._interrupts.is_forced:
             return
         try:
             with self._interrupts.shielded():
