@@ -117,7 +117,8 @@ class Game(Tables, ABC, Generic[S]):
         """The same positions with every hidden field replaced by HIDDEN."""
 
     def view_from_seat(self, state: S, seat: int) -> S:
-        """Finished positions with this seat to move, which then is the one that observe shows."""
+        """The positions as if this seat were to move, for observe: finished ones, and what a seat
+        sees while the other one is to move."""
         return state
 
     def resample(self, state: S, rng: torch.Generator) -> S:

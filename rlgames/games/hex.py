@@ -103,7 +103,7 @@ class Hex(Game[HexState]):
 
     def can_swap(self, state: HexState) -> Tensor:
         """Bool [B]: whether the second seat may take over the opening."""
-        return (state.turn == 1) & ~state.done & self.swap
+        return (state.turn == 1) & (state.current_seat == 1) & ~state.done & self.swap
 
     def apply_action(self, state: HexState, action: Tensor) -> HexState:
         live, seat = ~state.done, state.current_seat
