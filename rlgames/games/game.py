@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import torch
@@ -251,9 +252,9 @@ class Game(Tables, ABC, Generic[S]):
         """
         return []
 
-    @property
+    @cached_property
     def board_format(self) -> BoardFormat:
-        """How the boards are written."""
+        """How the boards and the names of their cells are written; an engine changes it."""
         _, rows, columns = self.spec.observation
         return board.lettered_format(rows, columns)
 

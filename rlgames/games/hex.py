@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -247,7 +248,7 @@ class Hex(Game[HexState]):
         swap = "; swap takes over X's first stone, mirrored" if self.swap else ""
         return f"X connects top and bottom, O left and right{swap}"
 
-    @property
+    @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return replace(super().board_format, is_slanted=True)
 
@@ -274,7 +275,7 @@ class Hex(Game[HexState]):
         return replace(state, current_seat=seat, turn=stones + ((stones + seat) & 1))
 
     def action_to_string(self, state: HexState, row: int, action: int) -> str:
-        return SWAP if action == self.num_cells else games_board.cell_name(action, self.size)
+        return SWAP if action == self.num_cells else self.board_format.cell_name(action)
 
 
 def hex_game(board: int, swap: bool) -> Hex:
