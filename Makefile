@@ -20,7 +20,8 @@ test: .venv/installed
 
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest tests/games/test_other_engines.py tests/commands/test_engine.py
+	$(BIN)/python -m pytest tests/games/test_other_engines.py
+	$(BIN)/python -m pytest -m 'slow or not slow' tests/commands/test_engine.py
 	$(BIN)/python -m pytest -m slow tests/solvers/test_alphabeta.py -k another_solver
 
 test-slow: .venv/installed

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game
-from rlgames.reward_terms import SCORED, SUBTRACTED, FinalTerm, measure
+from rlgames.reward_terms import SCORED, SUBTRACTED, FinalTerm, MoveTerm, SubtractedTerm, measure
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 
 
@@ -41,18 +41,26 @@ class Reward:
         self.discount, self.scale = discount, scale
         self.win, self.loss = win, loss
         self.draws = torch.tensor(draws, dtype=torch.float32)
-        self._term = SCORED.get(scored) or measure(scored)
-        self._subtracted = SUBTRACTED[minus]
-        self.is_final = isinstance(self._term, FinalTerm)
-        constant = 0.0 if isinstance(self._term, FinalTerm) else self._term.constant
+        term = self._term
+        self.is_final = isinstance(term, FinalTerm)
+        constant = 0.0 if isinstance(term, FinalTerm) else term.constant
         self.constant = None if constant is None else scale * constant
         start = game.example_state()
-        if isinstance(self._term, FinalTerm) and not self._term.fits(game, start):
+        if isinstance(term, FinalTerm) and not term.fits(game, start):
             raise ValueError(f"reward.scored={scored} does not fit {game.spec.name}")
         try:
             self._subtracted.compute(game, start)
         except NotImplementedError as error:
             raise ValueError(str(error)) from None
+
+    # Looked up by name, so that a reward can be pickled with an environment.
+    @property
+    def _term(self) -> MoveTerm | FinalTerm:
+        return SCORED.get(self.scored) or measure(self.scored)
+
+    @property
+    def _subtracted(self) -> SubtractedTerm:
+        return SUBTRACTED[self.minus]
 
     @property
     def payoffs(self) -> tuple[float, float] | None:
@@ -66,11 +74,12 @@ class Reward:
     def rewards(self, trajectories: Trajectories, final_states: FinalStates) -> Tensor:
         """Float32 [M]: the reward of each move. The last move of a turn receives the turn's
         reward; a final term is paid only where the game is over."""
-        if isinstance(self._term, FinalTerm):
-            payoff = self._term.compute(self, final_states) * final_states.state.done[:, None]
+        term = self._term
+        if isinstance(term, FinalTerm):
+            payoff = term.compute(self, final_states) * final_states.state.done[:, None]
             reward = payoff[trajectories.game, trajectories.seat] * is_last(trajectories)
         else:
-            reward = self._term.compute(trajectories)
+            reward = term.compute(trajectories)
         expected = self._subtracted.compute(self.game, trajectories.state)
         return (reward - expected * trajectories.ends_turn) * self.scale
 

@@ -19,7 +19,7 @@ from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.names import AGENTS as FOLDER
-from rlgames.runs.names import shipped_agent, shipped_agents
+from rlgames.runs.names import run_name, run_path, shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
@@ -58,13 +58,57 @@ def test_it_gives_hints_where_the_rules_are_its_own():
     assert agent("game=connect4", "rows=5") is None
 
 
+@pytest.mark.parametrize("option", ["format=table", "format=json"])
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["eval", "tictactoe", "games=2"], ["tictactoe"]),
+        (["eval", "player=random", "game=tictactoe", "opponent=tictactoe", "games=2"], []),
+        (["eval", "player=tictactoe", "game=tictactoe", "games=2"], []),
+        (["eval", "tictactoe", "search=mcts", "opponent=tictactoe", "games=2"], []),
+        (["show", "tictactoe"], ["tictactoe expects a return"]),
+        (["show", "game=tictactoe", "player=tictactoe"], ["tictactoe expects a return"]),
+        (["arena", "tictactoe", "random", "games=2"], ["1 tictactoe ", "2 random "]),
+        (["arena", "tictactoe+mcts", "tictactoe", "games=2"], ["tictactoe+mcts"]),
+        (["arena", "2048", "random", "board=3", "games=2"], []),
+        (["watch", "tictactoe", "delay=0"], ["seat 1, tictactoe: "]),
+        (["eval", "tictactoe", "opponent=connect4"], ["connect4 was trained on connect4"]),
+        (["eval", "tictactoe", "checkpoint=best"], ["tictactoe is not a run directory"]),
+        (["export", "tictactoe"], []),
+    ],
+)
+def test_it_is_called_by_the_name_that_a_person_types(words, shown, option, typed):
+    """Not by the path of a file among those of the package."""
+    command = words[0]
+    if command in ("watch", "export"):
+        option = None
+    done = typed(*words, *([option] if option else []))
+    text = done.stdout + done.stderr
+    assert str(FOLDER) not in text.replace("\n", "")
+    assert ".safetensors" not in text
+    if option != "format=json":
+        assert all(phrase in text for phrase in shown), text
+
+
+def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch):
+    """What is shown is what can be typed again."""
+    monkeypatch.chdir(tmp_path)
+    path = shipped_agent("tictactoe")
+    assert run_name(path) == "tictactoe"
+    assert run_path("tictactoe") == path
+    (tmp_path / "tictactoe").mkdir()
+    assert run_name(path) == str(path)
+    assert run_name("tictactoe") == "tictactoe"
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    assert run_name(tmp_path / "cache/rlgames/me/it@v1") == "hf:me/it@v1"
+
+
 def test_it_is_named_where_a_run_is_named(typed):
     done = typed("eval", "tictactoe", "games=2")
     assert done.returncode == 0, done.stderr
-    assert "tictactoe.safetensors against random" in done.stdout
+    assert done.stdout.strip().startswith("tictactoe against random, 2 games")
     done = typed("eval", "player=random", "game=tictactoe", "opponent=tictactoe", "games=2")
-    assert "against" in done.stdout
-    assert "tictactoe.safetensors" in done.stdout
+    assert "random against tictactoe" in done.stdout
     done = typed("arena", "tictactoe", "win_or_block", "games=2")
     assert done.returncode == 0, done.stderr
     done = typed("eval", "tictactoo")

@@ -28,8 +28,7 @@ from rlgames.factory.components import build_device, build_game
 from rlgames.factory.memory import check_evaluation_memory
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.hub import agent_name
-from rlgames.runs.names import find_run
+from rlgames.runs.names import find_run, run_name
 
 
 def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any]:
@@ -43,7 +42,11 @@ def arena_command(contestants: list[str], overrides: list[str]) -> dict[str, Any
         if normpath(word) in map(normpath, contestants[:index]):
             raise ConfigError(f"{word} is named twice", "name each player once")
     cfg, game, players = competitors(contestants, overrides)
-    contestants = [agent_name(word) for word in contestants]
+    files = OptionFiles(split_folders(overrides)[0])
+    contestants = [
+        run_name(player) + (f"+{search}" if search else "")
+        for player, search in (_parts(word, files) for word in contestants)
+    ]
     report = {"game": to_plain(cfg)["game"], "games": cfg.games, "seed": cfg.seed}
     if game.spec.seats == 1:
         return report | _paired_fields(contestants, cfg, game, players)

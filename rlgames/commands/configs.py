@@ -90,6 +90,11 @@ class ShowConfig(FormatConfig, PlayerConfig, DeviceConfig):
 
 @schema
 class EngineConfig(PlayerConfig, DeviceConfig):
+    coordinates: str = key(
+        "gtp",
+        of=("gtp", "play"),
+        help="gtp: rows from below, no letter I; play: the notation of rlgames play",
+    )
     seed: int | None = key(
         None, 0, MAX_SEED, help="the same seed gives the same games; null: random"
     )

@@ -3,7 +3,8 @@
 Each command is a line, `[id] name arguments`; each answer is `=[id] result` or `?[id] message` and
 an empty line. Source: the draft specification of GTP 2 by Gunnar Farnebäck, October 2002,
 http://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/. Names that begin with "rlgames-" are
-private extensions, as the specification recommends.
+private extensions, as the specification recommends. Cells are vertices of the protocol, as in its
+section 2.11, on every board; coordinates=play names them as `rlgames play` does.
 """
 
 from __future__ import annotations
@@ -60,13 +61,25 @@ def build_engine(run: Path | None, overrides: list[str]) -> Engine:
             f"as in: rlgames engine player=random game={cfg.game.name}",
         )
     seed = secrets.randbits(63) if cfg.seed is None else cfg.seed
-    return Engine(game, player, make_generator(seed, "play", game.device))
+    rng = make_generator(seed, "play", game.device)
+    return Engine(game, player, rng, has_vertices=cfg.coordinates == "gtp")
 
 
 class Engine:
-    """A game and a player that chooses moves in it. has_quit: whether `quit` was answered."""
+    """A game and a player that chooses moves in it.
 
-    def __init__(self, game: Game[Any], player: Player, rng: torch.Generator) -> None:
+    has_vertices: name cells as the protocol does, not as `rlgames play`. has_quit: whether `quit`
+    was answered. Raises ConfigError for a board that the protocol cannot name.
+    """
+
+    def __init__(
+        self, game: Game[Any], player: Player, rng: torch.Generator, has_vertices: bool = True
+    ) -> None:
+        if has_vertices:
+            try:
+                game.board_format = game.board_format.with_vertices()
+            except ValueError as error:
+                raise ConfigError(str(error), "use coordinates=play") from None
         self.game, self.player, self.rng = game, player, rng
         self.has_quit = False
         self.queries: dict[str, Callable[[], str]] = {

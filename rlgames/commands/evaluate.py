@@ -37,7 +37,8 @@ from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
 from rlgames.runs import storage
-from rlgames.runs.hub import agent_name, published_model
+from rlgames.runs.hub import published_model
+from rlgames.runs.names import run_name
 from rlgames.solvers.exploitability import exact_results, exploitability
 from rlgames.solvers.optimum import find_graph, find_optimum
 
@@ -67,7 +68,7 @@ class Match:
     @property
     def names(self) -> list[str]:
         """The players as reports and records name them."""
-        names = [option_name(self.cfg.player) if self.run is None else agent_name(self.run)]
+        names = [option_name(self.cfg.player) if self.run is None else run_name(self.run)]
         return names if self.opponent is None else [*names, option_name(self.cfg.opponent)]
 
 

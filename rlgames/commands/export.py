@@ -25,6 +25,7 @@ from rlgames.players.player import Random
 from rlgames.policies.policy import Network
 from rlgames.rollouts.play import UNLIMITED_GAMES, GamePool
 from rlgames.runs import storage
+from rlgames.runs.names import run_name
 from rlgames.version import __version__
 
 TOLERANCE = 1e-4
@@ -64,7 +65,7 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     if not isinstance(policy, Network):
         parts = f"policy={trained.policy.name} learner={trained.learner.name}"
         raise ConfigError(
-            f"{run} has no network to export: it has {parts}",
+            f"{run_name(run)} has no network to export: it has {parts}",
             "mlp, conv, axial, belief_propagation, embedding and staged are networks, of all "
             "learners but td_lambda",
         )

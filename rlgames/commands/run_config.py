@@ -25,9 +25,9 @@ from rlgames.factory.agents import build_player, load_agent, trained_config, wit
 from rlgames.factory.components import build_game
 from rlgames.games.game import Game
 from rlgames.players.player import Player
-from rlgames.runs.hub import PREFIX, agent_name
+from rlgames.runs.hub import PREFIX
 from rlgames.runs.index import newest_run
-from rlgames.runs.names import run_path
+from rlgames.runs.names import run_name, run_path
 
 C = TypeVar("C")
 
@@ -122,17 +122,17 @@ def game_and_player(
 def player_name(
     player: OptionConfig | None, run: Path | None = None, search: OptionConfig | None = None
 ) -> str:
-    """What a player is called on a screen: a run by its path, random if no option names anybody,
+    """What a player is called on a screen: a run as it is typed, random if no option names anybody,
     and behind a plus how it looks ahead."""
-    name = option_name(player) if run is None else agent_name(run)
+    name = option_name(player) if run is None else run_name(run)
     return printable(name) + ("" if search is None else f"+{search.name}")
 
 
 def option_name(player: OptionConfig | None) -> str:
-    """The name of a player's option, or the path of a run; random without an option."""
+    """The name of a player's option, or of its run; random without an option."""
     if player is None:
         return "random"
     if isinstance(player, RunPlayerConfig):
         is_on_hub = player.path.startswith(PREFIX)  # run_path would ask the hub again
-        return player.path if is_on_hub else agent_name(run_path(player.path))
+        return player.path if is_on_hub else run_name(run_path(player.path))
     return player.name

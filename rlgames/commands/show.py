@@ -14,7 +14,7 @@ from torch import Tensor
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import ShowConfig
 from rlgames.commands.frames import probabilities
-from rlgames.commands.run_config import config_for_run, game_and_player
+from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.metrics import GOAL_METRICS, direction
@@ -66,11 +66,7 @@ def show_command(run: Path | None, overrides: list[str]) -> ShownPosition:
         "position": game.render(state, 0),
         "seat": int(state.current_seat[0]) + 1,
         "over": None,
-        "player": str(run)
-        if run is not None
-        else cfg.player.name
-        if cfg.player is not None
-        else None,
+        "player": None if player is None else player_name(cfg.player, run, cfg.search),
         "value": None,
         "exact": None,
         "unit": {"score": "points"}.get(game.spec.goal, game.spec.goal),

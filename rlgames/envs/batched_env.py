@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -51,7 +52,8 @@ class BatchedEnv:
     """Games side by side, in which an agent has one seat and an opponent the other, if there are
     two; it is always the agent's turn.
 
-    An illegal action changes nothing, and its reward is cfg.illegal.
+    An illegal action changes nothing, and its reward is cfg.illegal. The first step also pays what
+    happened before the agent's first move: an opponent can win before it.
     """
 
     def __init__(self, cfg: EnvConfig, num_games: int) -> None:
@@ -66,10 +68,20 @@ class BatchedEnv:
         self.opponent: Player = Random(self.game)
         if cfg.opponent is not None:
             self.opponent = build_player(cfg.opponent, self.game, cfg.game)
-        self.rng = torch.Generator()
-        self.state = self.game.initial(num_games, self.rng)
+        self.rngs = [torch.Generator()]
+        """The streams of chance: one for all games, or one for each."""
+        self.state = self.game.initial(num_games, self.rngs[0])
         self.num_illegal = torch.zeros(num_games, dtype=torch.int64)
         """How many actions in a row were illegal, [B]."""
+        self.paid_score = torch.zeros(num_games)
+        """The agent's score up to its last reward, [B]."""
+        self.ended_at_start = torch.zeros(num_games, dtype=torch.bool)
+        """Whether the game was over before the agent's first step, which is still to come, [B]."""
+
+    def seed(self, *seeds: int) -> None:
+        """Draw the chance of all games from one stream or, with a seed for each game, each from its
+        own. That is slower, since the games are then played one after another."""
+        self.rngs = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     @property
     def terminated(self) -> Tensor:
@@ -97,10 +109,14 @@ class BatchedEnv:
     def reset(self, mask: Tensor) -> None:
         """Start new games in the rows of a mask, bool [B]."""
         rows = mask.nonzero()[:, 0]
-        if len(rows):
-            self._replace(rows, self.game.initial(len(rows), self.rng))
-            self.num_illegal[rows] = 0
-            self._play_opponent()
+        if not len(rows):
+            return
+        new = [self.game.initial(len(part), rng) for part, rng in self._streams(rows)]
+        self._replace(rows, type(self.state).cat(new))
+        self.num_illegal[rows] = 0
+        self.paid_score = torch.where(mask, self.state.score[:, self.seat], self.paid_score)
+        self._play_opponent()
+        self.ended_at_start = torch.where(mask, self.state.done, self.ended_at_start)
 
     def step(self, action: Tensor) -> Tensor:
         """Apply an action in every row, int64 [B]; returns the rewards, float32 [B].
@@ -112,11 +128,12 @@ class BatchedEnv:
         rows = is_legal.nonzero()[:, 0]
         ends_turn = torch.zeros_like(is_legal)
         if len(rows):
-            after = self.game.step(self.state[rows], action[rows], self.rng)
-            ends_turn[rows] = after.turn > before.turn[rows]
-            self._replace(rows, after)
+            self._move(rows, lambda _, part, rng: action[part])
+            ends_turn = self.state.turn > before.turn
             self._play_opponent()
         self.num_illegal = torch.where(is_legal | before.done, 0, self.num_illegal + 1)
+        is_due = is_legal | self.ended_at_start
+        score = self.state.score[:, self.seat]
         row = torch.arange(len(action))
         trajectories = Trajectories(
             state=before,
@@ -124,13 +141,15 @@ class BatchedEnv:
             game=row,
             seat=torch.full_like(row, self.seat),
             player=torch.zeros_like(row),
-            score_delta=(self.state.score - before.score)[:, self.seat],
+            score_delta=score - self.paid_score,
             ends_turn=ends_turn,
             ply_sizes=[len(row)],
             num_games=len(row),
         )
         reward = self.reward.rewards(trajectories, FinalStates(self.state, len(rows)))
-        return torch.where(is_legal, reward, self.illegal_reward * ~before.done)
+        self.paid_score = torch.where(is_due, score, self.paid_score)
+        self.ended_at_start = torch.zeros_like(is_due)
+        return torch.where(is_due, reward, self.illegal_reward * ~before.done)
 
     def _play_opponent(self) -> None:
         """Let the opponent move until it is the agent's turn or the game is over."""
@@ -141,9 +160,25 @@ class BatchedEnv:
             rows = is_opponents_turn.nonzero()[:, 0]
             if not len(rows):
                 return
-            state = self.state[rows]
-            action = self.opponent.choose(self.game.public(state), self.rng)
-            self._replace(rows, self.game.step(state, action, self.rng))
+            self._move(
+                rows, lambda state, _, rng: self.opponent.choose(self.game.public(state), rng)
+            )
+
+    def _move(self, rows: Tensor, choose: Callable[[Any, Tensor, torch.Generator], Tensor]) -> None:
+        """Play in some rows the actions that choose returns for positions, rows and a stream."""
+        after = []
+        for part, rng in self._streams(rows):
+            state = self.state[part]
+            after.append(self.game.step(state, choose(state, part, rng), rng))
+        self._replace(rows, type(self.state).cat(after))
+
+    def _streams(self, rows: Tensor) -> Iterator[tuple[Tensor, torch.Generator]]:
+        """Some rows, int64 [R], in parts that share a stream of chance."""
+        if len(self.rngs) == 1:
+            yield rows, self.rngs[0]
+            return
+        for part in rows.split(1):
+            yield part, self.rngs[int(part)]
 
     def _replace(self, rows: Tensor, state: Any) -> None:
         """Replace the positions in some rows, int64 [R], ascending."""

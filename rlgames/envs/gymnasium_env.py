@@ -4,17 +4,20 @@ An observation is float32 of Spec.observation, as the agent's seat sees the game
 index of the game's actions; `info["action_mask"]`, int8, marks the legal ones, as does
 `action_masks()`, bool. An illegal action changes nothing and its reward is `illegal`, -1 by
 default; after 100 of them in a row the game is truncated. The reward is that of each move in the
-config group `reward`, undiscounted; the default has the name of the game's goal.
+config group `reward`, undiscounted; the default has the name of the game's goal. If the opponent
+wins before the agent's first move, the first step pays it and terminates, whatever its action.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from torch import Tensor
@@ -41,6 +44,17 @@ def draw_seed(random: np.random.Generator) -> int:
     return int(random.integers(2**63))
 
 
+def read_reset_mask(options: dict[str, Any] | None, num_envs: int) -> Array:
+    """Bool [num_envs], as the vector environments of Gymnasium read options["reset_mask"]: all
+    without it. Raises TypeError or ValueError for anything else."""
+    mask = (options or {}).get("reset_mask", np.ones(num_envs, dtype=np.bool_))
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise TypeError(f"reset_mask={mask!r} is not a NumPy array of bool")
+    if mask.shape != (num_envs,) or not mask.any():
+        raise ValueError(f"reset_mask={mask} needs {num_envs} values, one of them True at least")
+    return mask
+
+
 class GameEnv(gymnasium.Env[Any, Any]):
     """One game."""
 
@@ -49,7 +63,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
     def __init__(self, render_mode: str | None = None, **keys: Any) -> None:
         self.games, self.render_mode = BatchedEnv(make_config(**keys), 1), render_mode
         self.observation_space, self.action_space = make_spaces(self.games.game)
-        self.games.rng.manual_seed(draw_seed(self.np_random))
+        self.games.seed(draw_seed(self.np_random))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -57,7 +71,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
         """Start a new game; without a seed the random stream continues."""
         super().reset(seed=seed)
         if seed is not None:
-            self.games.rng.manual_seed(draw_seed(self.np_random))
+            self.games.seed(draw_seed(self.np_random))
         self.games.reset(torch.ones(1, dtype=torch.bool))
         return self._observation(), self._info()
 
@@ -99,23 +113,37 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
         self.observation_space = batch_space(box, num_envs)
         self.action_space = batch_space(discrete, num_envs)
         self.has_ended = torch.ones(num_envs, dtype=torch.bool)
-        self.games.rng.manual_seed(draw_seed(self.np_random))
+        self.games.seed(draw_seed(self.np_random))
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Array, dict[str, Any]]:
-        super().reset(seed=seed)
-        if seed is not None:
-            self.games.rng.manual_seed(draw_seed(self.np_random))
-        self.has_ended = torch.zeros_like(self.has_ended)
-        self.games.reset(~self.has_ended)
+        """Start new games, in all rows or those of options["reset_mask"].
+
+        seed: a number for the chance of all games together, or a list: game i then is the one that
+            GameEnv.reset(seed=seed[i]) starts, but steps take longer; None: the chance continues.
+        """
+        mask = read_reset_mask(options, self.num_envs)
+        if seed is None or isinstance(seed, (int, np.integer)):
+            super().reset(seed=seed)
+            if seed is not None:
+                self.games.seed(draw_seed(self.np_random))
+        else:
+            self._seed_each(seed, mask)
+        rows = torch.from_numpy(mask)
+        self.has_ended &= ~rows
+        self.games.reset(rows)
         return self._observation(), self._info()
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         is_new = self.has_ended
         reward = self.games.step(torch.as_tensor(actions, dtype=torch.int64)) * ~is_new
         self.games.reset(is_new)
-        terminated, truncated = self.games.terminated, self.games.truncated
+        terminated = self.games.terminated & ~is_new  # what ended at the start ends with a step
+        truncated = self.games.truncated
         self.has_ended = terminated | truncated
         result = to_numpy(reward), to_numpy(terminated), to_numpy(truncated)
         return self._observation(), *result, self._info()
@@ -127,6 +155,16 @@ class GameVectorEnv(VectorEnv[Any, Array, Array]):
     def render(self) -> tuple[str, ...]:
         public = self.games.game.public(self.games.state)
         return tuple(self.games.game.render(public, row) for row in range(self.num_envs))
+
+    def _seed_each(self, seeds: Sequence[int | None], mask: Array) -> None:
+        """Seed the stream of each game in the mask; None: its stream continues."""
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"seed={seeds} needs {self.num_envs} seeds, one for each game")
+        if len(self.games.rngs) != self.num_envs:  # until now the games shared one stream
+            self.games.seed(*(draw_seed(self.np_random) for _ in seeds))
+        for rng, seed, is_new in zip(self.games.rngs, seeds, mask, strict=True):
+            if is_new and seed is not None:
+                rng.manual_seed(draw_seed(seeding.np_random(seed)[0]))
 
     def _observation(self) -> Array:
         return to_numpy(self.games.observe())

@@ -37,9 +37,8 @@ def env(render_mode: str | None = None, **keys: Any) -> Any:
 class TwoPlayerEnv(AECEnv[str, Observation, Any]):
     """The agents player_0 and player_1 by seat; the reward is the growth of an agent's score.
 
-    An agent observes `observation`, float32 of Spec.observation, from its own side, and
-    `action_mask`, int8 [A]. While the other agent is to move, it observes what it saw before its
-    last move, without legal actions.
+    An agent observes `observation`, float32 of Spec.observation, the current position from its own
+    side, and `action_mask`, int8 [A], without legal actions while the other agent is to move.
     """
 
     def __init__(self, render_mode: str | None = None, **keys: Any) -> None:
@@ -84,15 +83,14 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
         self.position = self.game.initial(1, self.rng)
-        blank = np.zeros(self.game.spec.observation, dtype=np.float32)
-        self._last_seen = dict.fromkeys(self.agents, blank)
-        self._show_mover()
+        self._select_mover()
 
     def observe(self, agent: str) -> Observation:
         legal = self.game.legal_action_mask(self.position)[0].to(torch.int8)
         is_mover = agent == self.agent_selection and not self.terminations.get(agent, True)
+        view = self.game.view_from_seat(self.position, self.possible_agents.index(agent))
         return {
-            "observation": self._last_seen[agent].copy(),
+            "observation": to_numpy(self.game.observe(view)[0]),
             "action_mask": to_numpy(legal * is_mover),
         }
 
@@ -108,7 +106,7 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
         self.rewards = dict(zip(self.possible_agents, rewards, strict=True))
         self._accumulate_rewards()
         self.terminations = dict.fromkeys(self.agents, bool(self.position.done[0]))
-        self._show_mover()
+        self._select_mover()
 
     def render(self) -> str:
         """The board as the agent to move sees it, as text."""
@@ -117,11 +115,5 @@ class TwoPlayerEnv(AECEnv[str, Observation, Any]):
     def close(self) -> None:
         """Nothing to close."""
 
-    def _show_mover(self) -> None:
-        """Select the agent to move and update what it sees; at the end, what both see."""
+    def _select_mover(self) -> None:
         self.agent_selection = self.possible_agents[int(self.position.current_seat[0])]
-        self._last_seen[self.agent_selection] = to_numpy(self.game.observe(self.position)[0])
-        if bool(self.position.done[0]):
-            for seat, agent in enumerate(self.possible_agents):
-                view = self.game.view_from_seat(self.position, seat)
-                self._last_seen[agent] = to_numpy(self.game.observe(view)[0])

@@ -39,7 +39,7 @@ from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
-from rlgames.runs.names import find_run, shipped_agent
+from rlgames.runs.names import find_run, run_name, shipped_agent
 from rlgames.sampling import Stochastic
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.search import Search
@@ -61,11 +61,11 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
         run = run.parent
     if not run.is_dir():
         if name is not None:
-            raise ConfigError(f"{run} is not a run directory", f"omit checkpoint={name}")
+            raise ConfigError(f"{run_name(run)} is not a run directory", f"omit checkpoint={name}")
         return run.resolve() if run.is_symlink() else run  # a link that was typed is followed
     if published_model(run) is not None:
         if name is not None:
-            raise ConfigError(f"{run} is a published agent", f"omit checkpoint={name}")
+            raise ConfigError(f"{run_name(run)} is a published agent", f"omit checkpoint={name}")
         storage.check_file(run, MODEL)
         return run / MODEL
     files = {None: (BEST, LATEST), "best": (BEST,), "final": (LATEST,), "latest": (LATEST,)}[name]
@@ -76,12 +76,15 @@ def checkpoint_path(run: Path, name: str | None = None) -> Path:
         if os.path.lexists(path):
             storage.check_file(run, f"checkpoints/{file}")
             if name == "final" and not is_final(Checkpoint.read(path)):
-                raise ConfigError(f"the training of {run} is not finished", "use checkpoint=latest")
+                raise ConfigError(
+                    f"the training of {run_name(run)} is not finished", "use checkpoint=latest"
+                )
             return path
     newest = newest_run(run)
     suggestion = "" if newest is None else f"; its newest run is {shlex.quote(str(newest))}"
     raise ConfigError(
-        f"{run} holds no checkpoint", f"name a run directory or a checkpoint file{suggestion}"
+        f"{run_name(run)} holds no checkpoint",
+        f"name a run directory or a checkpoint file{suggestion}",
     )
 
 
@@ -176,7 +179,7 @@ def init_policy_from(run: Path, cfg: TrainConfig, policy: Policy) -> None:
     _check_same(run, "policy", trained.policy, cfg.policy, ("init", "stage_tiles"))
     if cfg.holdout and (trained.holdout, trained.seed) != (cfg.holdout, cfg.seed):
         raise ConfigError(
-            f"{run} may have seen the layouts that holdout={cfg.holdout:g} holds out",
+            f"{run_name(run)} may have seen the layouts that holdout={cfg.holdout:g} holds out",
             f"it was trained with holdout={trained.holdout:g} seed={trained.seed}",
         )
     weights, initial = checkpoint.policy, policy.state_dict()
@@ -198,7 +201,8 @@ def _check_same(
     for name, value in vars(new).items():
         if name not in ignored and getattr(old, name, None) != value:
             raise ConfigError(
-                f"{run} has {group} {name}={getattr(old, name, None)}, and this run {name}={value}",
+                f"{run_name(run)} has {group} {name}={getattr(old, name, None)}, "
+                f"and this run {name}={value}",
                 "init_from= needs the same game and policy",
             )
 
@@ -257,7 +261,7 @@ def _load_opponent(run: Path, game: Game[Any], rules: OptionConfig) -> Agent:
     trained = trained_config(run).game
     if trained.name != rules.name:
         raise ConfigError(
-            f"{run} was trained on {trained.name}, not on {rules.name}",
+            f"{run_name(run)} was trained on {trained.name}, not on {rules.name}",
             "players must play the same game",
         )
     # Each network may encode the board in its own way.
@@ -266,7 +270,8 @@ def _load_opponent(run: Path, game: Game[Any], rules: OptionConfig) -> Agent:
     for name in new:
         if name not in may_differ and old.get(name) != new[name]:
             raise ConfigError(
-                f"{run} was trained with {name}={old.get(name)}, not with {name}={new[name]}",
+                f"{run_name(run)} was trained with {name}={old.get(name)}, "
+                f"not with {name}={new[name]}",
                 "players must play the same game",
             )
     agent = load_agent(run, device=game.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -67,14 +68,14 @@ class BattleshipNotation(FleetGame[BattleshipState]):
     def action_cells(self, state: BattleshipState, row: int) -> Tensor:
         return self.salvos.cells & ~state.shot[row]
 
-    @property
+    @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return games_board.BoardFormat(1, self.columns) if self.rows == 1 else super().board_format
 
     def history(self, state: BattleshipState, row: int) -> str:
         timelines = []
         if self._keeps_hit_turns:
-            hits = self.fleet.list_hits(state.hit_turn[row], self._cell_name)
+            hits = self.fleet.list_hits(state.hit_turn[row], self.board_format.cell_name)
             timelines.append(games_board.draw_timeline("hits", hits))
         if "sunk" in self.show:
             sunk = self.slots.list_sinkings(state.sunk_turn[row])
@@ -108,7 +109,9 @@ class BattleshipNotation(FleetGame[BattleshipState]):
         self, state: BattleshipState, histories: Sequence[games_board.Timelines]
     ) -> BattleshipState:
         """Raises ValueError for a history that cannot have led to its board."""
-        hit_turn = [self.fleet.parse_hits(each["hits"], self._cell_name) for each in histories]
+        hit_turn = [
+            self.fleet.parse_hits(each["hits"], self.board_format.cell_name) for each in histories
+        ]
         state = replace(state, hit_turn=torch.stack(hit_turn))
         if "sunk" in self.show:
             sunk_turn = [self.slots.parse(each["sunk"]) for each in histories]
@@ -116,9 +119,6 @@ class BattleshipNotation(FleetGame[BattleshipState]):
         if not bool(self.is_valid(state).all()):
             raise ValueError("the hits and sinkings listed above a board do not fit it")
         return state
-
-    def _cell_name(self, cell: int) -> str:
-        return str(cell) if self.rows == 1 else games_board.cell_name(cell, self.columns)
 
     def _parse_marks(self, text: str) -> list[str]:
         """The marks of the cells. Raises ValueError if no game can have as many of each."""
@@ -135,7 +135,7 @@ class BattleshipNotation(FleetGame[BattleshipState]):
 
     def action_to_string(self, state: BattleshipState, row: int, action: int) -> str:
         cells = (self.salvos.cells[action] & ~state.shot[row]).nonzero()[:, 0].tolist()
-        return " ".join(map(self._cell_name, cells))
+        return " ".join(map(self.board_format.cell_name, cells))
 
     @property
     def _keeps_hit_turns(self) -> bool:

@@ -250,7 +250,7 @@ class Breakthrough(Game[BreakthroughState]):
         "row wins"
     )
 
-    @property
+    @cached_property
     def board_format(self) -> games_board.BoardFormat:
         labels = games_board.lettered_format(self.rows, self.columns)
         letters = [letter.lower() for letter in labels.above]
@@ -300,13 +300,7 @@ class Breakthrough(Game[BreakthroughState]):
         between = CAPTURE if bool(state.other[row, target]) else ""
         last = self.num_cells - 1
         seen = [last - each if int(state.current_seat[row]) else each for each in (cell, target)]
-        return between.join(self.cell_name(each) for each in seen)
-
-    def cell_name(self, cell: int) -> str:
-        """A cell, as the first seat sees it, with rows counted from the bottom: a1."""
-        row, column = divmod(cell, self.columns)
-        upside_down = (self.rows - 1 - row) * self.columns + column
-        return games_board.cell_name(upside_down, self.columns).lower()
+        return between.join(map(self.board_format.cell_name, seen))
 
     def parse_action(
         self, state: BreakthroughState, row: int, text: str, exact: bool = False
@@ -315,7 +309,8 @@ class Breakthrough(Game[BreakthroughState]):
         plain = text.lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
         legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
         for action in legal:
-            if self.action_to_string(state, row, action).replace(CAPTURE, "") == plain.strip():
+            name = self.action_to_string(state, row, action).lower()
+            if name.replace(CAPTURE, "") == plain.strip():
                 return int(action)
         return super().parse_action(state, row, text, exact)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import torch
@@ -114,7 +115,8 @@ class Game(Tables, ABC, Generic[S]):
         """The same positions with every hidden field replaced by HIDDEN."""
 
     def view_from_seat(self, state: S, seat: int) -> S:
-        """Finished positions with this seat to move, which then is the one that observe shows."""
+        """The positions as if this seat were to move, for observe: finished ones, and what a seat
+        sees while the other one is to move."""
         return state
 
     def resample(self, state: S, rng: torch.Generator) -> S:
@@ -247,9 +249,9 @@ class Game(Tables, ABC, Generic[S]):
         """
         return []
 
-    @property
+    @cached_property
     def board_format(self) -> BoardFormat:
-        """How the boards are written."""
+        """How the boards and the names of their cells are written; an engine changes it."""
         _, rows, columns = self.spec.observation
         return board.lettered_format(rows, columns)
 

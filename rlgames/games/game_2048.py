@@ -233,7 +233,7 @@ class Game2048(Game[Game2048State]):
     ) -> list[games_board.Board]:
         return [games_board.split([MARKS[e] for e in state.tiles[row].tolist()], self.columns)]
 
-    @property
+    @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return games_board.BoardFormat(self.rows, self.columns, width=4)
 

@@ -111,7 +111,7 @@ class Hex(Game[HexState]):
 
     def can_swap(self, state: HexState) -> Tensor:
         """Bool [B]: whether the second seat may take over the opening."""
-        return (state.turn == 1) & ~state.done & self.swap
+        return (state.turn == 1) & (state.current_seat == 1) & ~state.done & self.swap
 
     def apply_action(self, state: HexState, action: Tensor) -> HexState:
         live, seat = ~state.done, state.current_seat
@@ -258,7 +258,7 @@ class Hex(Game[HexState]):
         swap = "; swap takes over X's first stone, mirrored" if self.swap else ""
         return f"X connects top and bottom, O left and right{swap}"
 
-    @property
+    @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return replace(super().board_format, is_slanted=True)
 
@@ -285,7 +285,7 @@ class Hex(Game[HexState]):
         return replace(state, current_seat=seat, turn=stones + ((stones + seat) & 1))
 
     def action_to_string(self, state: HexState, row: int, action: int) -> str:
-        return SWAP if action == self.num_cells else games_board.cell_name(action, self.size)
+        return SWAP if action == self.num_cells else self.board_format.cell_name(action)
 
 
 class CompiledHex(CompiledRules[HexState]):

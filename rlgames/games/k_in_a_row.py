@@ -279,7 +279,7 @@ class KInARow(Game[KInARowState]):
             return torch.eye(self.spec.actions, dtype=torch.bool)
         return self.layout.contains(self.layout.lowest_empty_cells(state.occupied[row]))
 
-    @property
+    @cached_property
     def board_format(self) -> games_board.BoardFormat:
         if not self.gravity:
             return super().board_format
@@ -310,9 +310,13 @@ class KInARow(Game[KInARowState]):
         return (first, second) if counts[0] == counts[1] else (second, first)
 
     def action_to_string(self, state: KInARowState, row: int, action: int) -> str:
-        if self.gravity:
-            return str(action + 1)
-        return games_board.cell_name(action, self.columns)
+        form = self.board_format
+        if not self.gravity:
+            return form.cell_name(action)
+        if not form.left:
+            return form.below[action]
+        column = self.action_cells(state, row)[action]
+        return form.cell_name(int(column.long().argmax()))
 
 
 def tictactoe(board: int, line: int) -> KInARow:

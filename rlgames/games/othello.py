@@ -290,7 +290,7 @@ class Othello(Game[OthelloState]):
         return state
 
     def action_to_string(self, state: OthelloState, row: int, action: int) -> str:
-        return PASS if action == self.num_cells else games_board.cell_name(action, self.size)
+        return PASS if action == self.num_cells else self.board_format.cell_name(action)
 
 
 class CompiledOthello(CompiledRules[OthelloState]):

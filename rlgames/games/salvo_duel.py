@@ -163,7 +163,10 @@ class SalvoDuel(SalvoDuelNotation):
 
     def view_from_seat(self, state: SalvoDuelState, seat: int) -> SalvoDuelState:
         current_seat = torch.full_like(state.current_seat, seat)
-        return replace(state, current_seat=current_seat, own=of_seat(state.ships, current_seat))
+        # What is aimed at is hidden until the salvo is fired.
+        aimed = state.aimed & (state.current_seat == seat)[:, None]
+        own = of_seat(state.ships, current_seat)
+        return replace(state, current_seat=current_seat, own=own, aimed=aimed)
 
     def sinkings(self, state: SalvoDuelState) -> Sinkings:
         hit_turn, turns = (

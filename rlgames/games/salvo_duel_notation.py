@@ -100,7 +100,7 @@ class SalvoDuelNotation(FleetGame[SalvoDuelState]):
         timelines = []
         seat = int(state.current_seat[row])
         for name, number in (("your", seat), ("their", 1 - seat)):
-            hits = self.fleet.list_hits(state.hit_turn[row, number], self._cell_name)
+            hits = self.fleet.list_hits(state.hit_turn[row, number], self.board_format.cell_name)
             sunk = self.slots.list_sinkings(state.sunk_turn[row, number])
             timelines.append(games_board.draw_timeline(f"{name} hits", hits))
             timelines.append(games_board.draw_timeline(f"{name} sinkings", sunk))
@@ -126,7 +126,7 @@ class SalvoDuelNotation(FleetGame[SalvoDuelState]):
         if 0 in afloat:
             score = [1.0, -1.0] if afloat[1] == 0 else [-1.0, 1.0]
         hit_turn = [
-            self.fleet.parse_hits(history[f"{name} hits"], self._cell_name)
+            self.fleet.parse_hits(history[f"{name} hits"], self.board_format.cell_name)
             for name in ("your", "their")
         ]
         sunk_turn = [self.slots.parse(history[f"{name} sinkings"]) for name in ("your", "their")]
@@ -180,10 +180,7 @@ class SalvoDuelNotation(FleetGame[SalvoDuelState]):
             raise ValueError("the number of ships afloat does not fit the boards")
 
     def action_to_string(self, state: SalvoDuelState, row: int, action: int) -> str:
-        return self._cell_name(action)
-
-    def _cell_name(self, cell: int) -> str:
-        return games_board.cell_name(cell, self.columns)
+        return self.board_format.cell_name(action)
 
     def _start(self, ships: Tensor) -> SalvoDuelState:
         batch, device = len(ships), ships.device

@@ -32,14 +32,6 @@ def published_model(run: Path) -> Path | None:
     return model if is_published else None
 
 
-def agent_name(run: str | Path) -> str:
-    """What reports call a run: its path, or hf:user/name where it was downloaded."""
-    try:
-        return PREFIX + Path(run).relative_to(downloads()).as_posix()
-    except ValueError:
-        return str(run)
-
-
 def downloads() -> Path:
     """The folder of downloaded agents, in the hub's cache, which HF_HOME can move."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -16,7 +16,7 @@ from rlgames.config.schema import groups_of
 from rlgames.config.suggestions import option_synonym
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError, nearest, nearest_path
-from rlgames.runs.hub import PREFIX, download
+from rlgames.runs.hub import PREFIX, download, downloads
 
 LATEST_RUN = "latest"
 """Names the newest run in outputs/."""
@@ -58,6 +58,15 @@ def run_path(name: str) -> Path:
     if name.startswith(PREFIX):
         return download(name)
     return shipped_agent(name) or path
+
+
+def run_name(run: str | Path) -> str:
+    """What a person types for a run, and reports call it: the inverse of run_path."""
+    path = Path(run)
+    if path.is_relative_to(downloads()):
+        return PREFIX + path.relative_to(downloads()).as_posix()
+    is_shipped = path.parent == AGENTS and not is_path(path.stem)
+    return path.stem if is_shipped else str(run)
 
 
 def find_run(name: str, is_training: bool = False) -> Path:

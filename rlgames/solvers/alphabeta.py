@@ -96,7 +96,6 @@ class AlphaBeta:
     ) -> None:
         from rlgames.kernels import alphabeta, lines, transposition
 
-        self._kernel, self._lines = alphabeta, lines
         self._line, self._height = lines.line_argument(rows, line), rows + 1
         self._rules = lines.make_rules(rows, columns)
         self._stack = alphabeta.make_stack(self._rules)
@@ -168,7 +167,9 @@ class AlphaBeta:
         return max((column for column in self._piles if column in columns), key=threats)
 
     def _completing_cells(self, stones: int) -> int:
-        return int(self._lines.completing_cells(stones, self._line, self._height, self._board))
+        from rlgames.kernels import lines
+
+        return int(lines.completing_cells(stones, self._line, self._height, self._board))
 
     def _moves(self, own: int, occupied: int) -> tuple[list[_Move], int]:
         """The moves of a position, with what is known without a search, and its empty cells."""
@@ -202,7 +203,9 @@ class AlphaBeta:
 
     def _run(self, own: int, occupied: int, bound: int) -> int:
         """A lower bound of a position's score that is at least bound, or else an upper bound."""
-        kernel, (frames, *_, progress) = self._kernel, self._stack
+        from rlgames.kernels import alphabeta as kernel  # a module could not be pickled
+
+        frames, *_, progress = self._stack
         frames[0, [kernel.OWN, kernel.OCCUPIED, kernel.BOUND]] = own, occupied, bound
         progress[:] = 0
         is_done = False

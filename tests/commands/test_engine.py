@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import sys
 
 import pytest
@@ -15,7 +16,7 @@ from rlgames.config.files import OptionFiles
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Player, Random
 
-INSTALL = "open_spiel is not installed: pip install -c constraints.txt '.[engines]'"
+INSTALL = "not installed: pip install -c constraints.txt '.[engines]'"
 REQUIRED = {
     *("protocol_version", "name", "version", "known_command", "list_commands", "quit"),
     *("boardsize", "clear_board", "komi", "play", "genmove"),
@@ -64,9 +65,9 @@ class Controller:
         assert self.process.wait()[0] == 0
 
 
-def engine(*overrides, player=Random, seed=0):
+def engine(*overrides, player=Random, seed=0, **keys):
     game = make_game(*overrides)
-    return Engine(game, player(game), rng(seed))
+    return Engine(game, player(game), rng(seed), **keys)
 
 
 def test_the_required_commands_are_there():
@@ -90,14 +91,14 @@ def test_lines_are_read_as_the_specification_says():
     assert asked.answer("3") == "?3 unknown command\n\n"
     assert asked.answer("3 nonsense") == "?3 unknown command\n\n"
     assert asked.answer("showboard") == (
-        "= \n   A B C\n 1 O . .\n 2 . X .\n 3 . . .\nturn 3, black to move\n\n"
+        "= \n   A B C\n 3 . . .\n 2 . X .\n 1 O . .\nturn 3, black to move\n\n"
     )
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("play b z9", "illegal move: 'z9' is not a legal move; legal moves: A1, B1"),
+        ("play b z9", "illegal move: 'z9' is not a legal move; legal moves: A3, B3"),
         ("play b a1 b1", "illegal move"),
         ("play w a1", "illegal move: it is black's turn"),
         ("genmove w", "illegal move: it is black's turn"),
@@ -150,12 +151,12 @@ def test_a_player_that_fails_is_answered_in_one_line():
 
 def test_perfect_play_wins_what_can_be_won_and_the_score_says_who():
     asked = engine("game=tictactoe", player=lambda game: exact_player(game, 60, 1))
-    for command in ("play b A1", "play w A2", "genmove b", "play w C3"):
+    for command in ("play b A3", "play w A2", "genmove b", "play w C1"):
         assert asked.answer(command)[0] == "="
     assert asked.answer("rlgames-position X . . / O O . / . X .") == "=\n\n"
     assert asked.answer("reg_genmove black") == "= C2\n\n"
     assert asked.answer("rlgames-position X X . / O O . / . . .") == "=\n\n"
-    assert asked.answer("genmove black") == "= C1\n\n"
+    assert asked.answer("genmove black") == "= C3\n\n"
     assert asked.answer("final_score") == "= B+1\n\n"
     assert asked.answer("genmove white") == "? illegal move: the game is over\n\n"
     assert asked.answer("rlgames-legal_moves") == "=\n\n"
@@ -199,19 +200,84 @@ def test_a_hidden_fleet_stays_hidden_and_no_answer_is_taken_back():
     assert asked.answer("genmove b")[0] == "="
     assert asked.answer("undo") == "? cannot undo: the answer has shown what was hidden\n\n"
     assert asked.answer("rlgames-position . o x . . .") == "=\n\n"
-    assert asked.answer("play 3") == "=\n\n"  # the other cell of the ship
+    assert asked.answer("play D1") == "=\n\n"  # the other cell of the ship
     assert asked.answer("final_score") == "= 3\n\n"
 
 
+def marks(asked):
+    """The rows of the board from the bottom, without their labels."""
+    lines = asked.answer("showboard").splitlines()
+    rows = [line.split() for line in lines if re.fullmatch(r" *[0-9]+ [.XOox# ]+", line)]
+    assert [int(row[0]) for row in rows] == [*range(len(rows), 0, -1)]
+    return ["".join(row[1:]) for row in reversed(rows)]
+
+
+def test_cells_are_vertices_of_the_protocol():
+    """Section 2.11: columns are letters without I, and rows are counted from below."""
+    asked = engine("game=gomoku", "board=15")
+    assert "   A B C D E F G H J K L M N O P\n" in asked.answer("showboard")
+    legal = asked.answer("rlgames-legal_moves")[2:].split()
+    assert {*legal} == {f"{c}{r}" for c in "ABCDEFGHJKLMNOP" for r in range(1, 16)}
+    for move in ("b J1", "w P15", "b a15", "w p1"):
+        assert asked.answer(f"play {move}") == "=\n\n"
+    rows = marks(asked)
+    assert rows[0] == "." * 8 + "X" + "." * 5 + "O"
+    assert rows[14] == "X" + "." * 13 + "O"
+    for move in ("I1", "I9", "Q1", "A16", "A0", "AA1"):
+        assert asked.answer(f"play b {move}").startswith("? illegal move")
+    largest = engine("game=gomoku", "board=19")
+    assert largest.answer("play b T19") == "=\n\n"
+    assert marks(largest)[18] == "." * 18 + "X"
+
+
+@pytest.mark.parametrize(
+    ("words", "moves", "row", "shown"),
+    [
+        ("game=tictactoe", "b A1", 1, "X.."),
+        ("game=hex board=11", "b L11 w K11 b J1", 11, "." * 9 + "OX"),
+        ("game=hex board=3 swap=true", "b C3 w swap", 1, "O.."),
+        ("game=othello board=6", "b E3", 3, "..XXX."),
+        ("game=connect4 rows=4 columns=10", "b J1 w J2 b K1", 2, "." * 8 + "O."),
+        ("game=breakthrough rows=5 columns=9", "b J2J3 w H4xJ3", 3, "." * 8 + "O"),
+    ],
+)
+def test_every_board_has_the_vertices_of_the_protocol(words, moves, row, shown):
+    asked = engine(*words.split())
+    colors_and_moves = moves.split()
+    for color, move in zip(colors_and_moves[::2], colors_and_moves[1::2], strict=True):
+        assert asked.answer(f"play {color} {move}") == "=\n\n"
+    assert marks(asked)[row - 1] == shown
+
+
+def test_a_stone_is_named_by_the_cell_into_which_it_falls():
+    asked = engine("game=connect4")
+    assert asked.answer("play b D2").startswith("? illegal move")
+    for number, color in enumerate("bwbwbw"):
+        assert asked.answer(f"play {color} D{number + 1}") == "=\n\n"
+    assert asked.answer("rlgames-legal_moves") == "= A1\nB1\nC1\nE1\nF1\nG1\n\n"
+
+
+def test_the_notation_of_play_is_an_option(typed):
+    """For boards that are larger than those of the protocol it is the only one."""
+    asked = engine("game=gomoku", "board=15", has_vertices=False)
+    assert asked.answer("play b I1") == "=\n\n"
+    assert " 1 . . . . . . . . X . . . . . .\n 2" in asked.answer("showboard")
+    assert engine("game=connect4", has_vertices=False).answer("play b 4") == "=\n\n"
+    words = ("engine", "game=salvo", "board=26", "player=random")
+    check_refused(typed(*words), "25 rows and columns", "coordinates=play")
+    check_refused(typed("engine", "game=hex", "coordinates=sgf"), "coordinates=sgf", "gtp, play")
+
+
+@pytest.mark.parametrize("has_vertices", [True, False])
 @pytest.mark.parametrize("name", OptionFiles().names("game"))
-def test_every_game_is_played_and_set_up_as_text(name, typed):
+def test_every_game_is_played_and_set_up_as_text(name, has_vertices, typed):
     """By the names of its moves and by its boards alone, to the score that the rules give."""
     game = make_small_game(name)
     if game.spec.seats > 1 and game.spec.hidden:
         check_refused(typed("engine", f"game={name}", "player=random"), "each seat hides something")
         return
-    asked = Engine(game, Random(game), rng(2))
-    other = Engine(game, Random(game), rng(3))
+    asked = Engine(game, Random(game), rng(2), has_vertices)
+    other = Engine(make_small_game(name), Random(game), rng(3), has_vertices)
     draw = random.Random(name)
     while not bool(asked.state.done[0]):
         *board, status = asked.answer("showboard").strip("= \n").splitlines()
@@ -284,8 +350,14 @@ def test_what_no_engine_can_play_is_refused(typed):
 
 
 def actions_by_name(names, state):
-    """OpenSpiel's actions, by the names that rlgames has for them in this position."""
-    return {names(action): action for action in state.legal_actions()}
+    """OpenSpiel's actions, by the vertices of the protocol."""
+    return {names(action, state): action for action in state.legal_actions()}
+
+
+def column_vertex(action, state):
+    """Where a stone falls, from OpenSpiel's board."""
+    stones = [line[action] for line in str(state).split()]
+    return "ABCDEFG"[action] + str(7 - stones.count("."))
 
 
 @pytest.mark.parametrize(
@@ -294,14 +366,14 @@ def actions_by_name(names, state):
         (
             "tic_tac_toe",
             ("game=tictactoe",),
-            lambda action: "ABC"[action % 3] + str(action // 3 + 1),
+            lambda action, state: "ABC"[action % 3] + str(3 - action // 3),
         ),
-        ("connect_four", ("game=connect4",), lambda action: str(action + 1)),
+        ("connect_four", ("game=connect4",), column_vertex),
     ],
 )
 def test_an_engine_plays_the_bots_of_open_spiel(game, rules, names, tmp_path):
     """OpenSpiel holds the rules: every move is legal there, and both agree on the result."""
-    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    pyspiel = pytest.importorskip("pyspiel", reason=f"open_spiel is {INSTALL}")
     spiel = pyspiel.load_game(game)
     rollouts = pyspiel.RandomRolloutEvaluator(1, 1)
     draw = random.Random(1)
@@ -323,10 +395,65 @@ def test_an_engine_plays_the_bots_of_open_spiel(game, rules, names, tmp_path):
                 action = legal[asked(f"genmove {color}")]
             else:
                 action = bot.step(state)
-                asked(f"play {color} {names(action)}")
+                asked(f"play {color} {names(action, state)}")
             state.apply_action(action)
         score = int(state.returns()[0])
         assert asked("final_score") == {1: "B+1", 0: "0", -1: "W+1"}[score]
         results.append(state.returns()[seat])
     assert sum(results[2:]) >= 0  # against random play
+    asked.quit()
+
+
+def has_five(stones, cell):
+    """Whether a set of cells, (row, column), has five in a row through one of them."""
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        length = 1
+        for sign in (1, -1):
+            row, column = cell
+            while (row := row + sign * down, column := column + sign * right) in stones:
+                length += 1
+        if length >= 5:
+            return True
+    return False
+
+
+@pytest.mark.slow
+def test_a_go_library_reads_a_hundred_games_on_15_x_15(tmp_path):
+    """The controller knows cells only as sgfmill reads and writes vertices, and holds the rules:
+    every move is on an empty cell, both see the same stones, and agree on who has five in a row."""
+    common = pytest.importorskip("sgfmill.common", reason=f"sgfmill is {INSTALL}")
+    asked = Controller(tmp_path, "game=gomoku", "player=random", "seed=1")
+    draw = random.Random(1)
+    cells = [(row, column) for row in range(15) for column in range(15)]
+    results = []
+    for number in range(100):
+        asked("boardsize 15")
+        stones: dict[str, set[tuple[int, int]]] = {"b": set(), "w": set()}
+        order = draw.sample(cells, len(cells))
+        winner = ""
+        for ply in range(len(cells)):
+            color = "bw"[ply % 2]
+            empty = [cell for cell in order if cell not in stones["b"] | stones["w"]]
+            if ply % 2 == number % 2:
+                cell = common.move_from_vertex(asked(f"genmove {color}"), 15)
+            else:
+                cell = empty[0]
+                asked(f"play {color} {common.format_vertex(cell)}")
+            assert cell in empty
+            stones[color].add(cell)
+            if has_five(stones[color], cell):
+                winner = color
+                break
+            if ply == 20 + number:
+                legal = {
+                    common.move_from_vertex(v, 15) for v in asked("rlgames-legal_moves").split()
+                }
+                assert legal == {*empty} - {cell}
+        board = [line.split()[1:] for line in asked("showboard").splitlines()[2:17]]
+        shown = {(14 - r, c): mark for r, row in enumerate(board) for c, mark in enumerate(row)}
+        assert {cell for cell in cells if shown[cell] == "X"} == stones["b"]
+        assert {cell for cell in cells if shown[cell] == "O"} == stones["w"]
+        results.append(asked("final_score"))
+        assert results[-1] == (f"{winner.upper()}+1" if winner else "0")
+    assert {"B+1", "W+1"} <= {*results}
     asked.quit()

@@ -225,6 +225,10 @@ def test_an_agent_travels_over_the_hub(run, tmp_path):
     done = rlgames_with(server, tmp_path, *words)
     assert done.returncode == 0, done.stderr
     assert "random against hf:me/agent" in done.stdout
+    done = rlgames_with(server, tmp_path, "show", "hf:me/agent")
+    assert "\nhf:me/agent expects a return" in done.stdout
+    done = rlgames_with(server, tmp_path, "eval", "hf:me/agent", "opponent=connect4", *BRIEF)
+    assert "connect4 was trained on connect4" in done.stderr
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The games as environments of Gymnasium and PettingZoo."""
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -41,6 +43,7 @@ def played(envs, steps, seed=1):
         ("2048", {"board": 2, "columns": 3}),
         ("Connect4", {"seat": 2, "opponent": "win_or_block"}),
         ("SalvoDuel", {"board": 3, "ships": [2, 1], "seat": 2}),
+        ("SalvoDuel", {"board": 2, "ships": [1], "seat": 2}),
         pytest.param("Battleship", {"encoding": "signed"}, marks=pytest.mark.slow),
         pytest.param("2048", {"encoding": "exponents"}, marks=pytest.mark.slow),
         pytest.param("TicTacToe", {"reward": "hickman"}, marks=pytest.mark.slow),
@@ -52,6 +55,15 @@ def test_gymnasium_check_env_passes(name, keys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # boards are not pictures
+@pytest.mark.parametrize("keys", [{"board": 3, "ships": [2, 1]}, {"board": 2, "ships": [1]}])
+def test_stable_baselines3_check_env_passes(keys):
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(gymnasium.make("rlgames/SalvoDuel-v0", seat=2, **keys))
 
 
 def test_a_batch_of_one_plays_like_a_single_game():
@@ -114,6 +126,170 @@ def test_an_opponent_has_the_other_seat(seat):
     rewards = np.concatenate([reward for reward, _, _ in played(envs, 20)])
     assert rewards.max() == 0, "nobody beats perfect play"
     assert rewards.min() == -1
+
+
+LOST_AT_ONCE = {"board": 2, "ships": [1], "seat": 2}
+"""A duel of one hidden cell each, which one shot in four ends before the agent's first move."""
+
+
+def test_a_game_that_is_lost_before_the_first_move_is_paid_with_the_first_step():
+    """Without draws every game pays 1 or -1, whoever made its last move."""
+    env = gymnasium.make("rlgames/SalvoDuel-v0", reward="outcome", **LOST_AT_ONCE)
+    lost_at_once = 0
+    for game in range(100):
+        _, info = env.reset(seed=game)
+        is_over = bool(env.unwrapped.games.terminated[0])
+        paid, steps, terminated = [], 0, False
+        while not terminated:
+            seen, reward, terminated, truncated, info = env.step(some_legal(info["action_mask"]))
+            assert seen in env.observation_space
+            assert not truncated
+            paid.append(reward)
+            steps += 1
+        assert paid[:-1] == [0] * (steps - 1)
+        assert abs(paid[-1]) == 1
+        if is_over:
+            assert (steps, paid) == (1, [-1])
+            assert env.unwrapped.games.step(torch.tensor([0])).tolist() == [0], "once"
+        lost_at_once += is_over
+    assert 10 < lost_at_once < 40
+
+
+@pytest.mark.parametrize("reward", ["outcome", "score"])
+def test_every_game_of_a_batch_is_paid_once(reward):
+    """Also those that the opponent wins in the step that starts them."""
+    envs = gymnasium.make_vec("rlgames/SalvoDuel-v0", num_envs=200, reward=reward, **LOST_AT_ONCE)
+    starts_over = num_lost = 0
+    over = np.zeros(200, dtype=bool)
+    envs.reset(seed=3)
+    ended_before = envs.games.terminated.numpy().copy()
+    for _ in range(12):
+        _, paid, terminated, truncated, _ = envs.step(some_legal(envs.action_masks()))
+        assert not truncated.any()
+        assert not paid[over].any()
+        assert not terminated[over].any(), "a step that starts a game does not end it"
+        assert (np.abs(paid) == terminated).all()
+        assert (paid[ended_before] == -1).all()
+        starts_over += ended_before.sum()
+        num_lost += (paid == -1).sum()
+        ended_before = envs.games.terminated.numpy() & over
+        over = terminated
+    assert 100 < starts_over < num_lost
+
+
+def test_a_reset_mask_starts_new_games_in_its_rows_alone():
+    """As the vector environments of Gymnasium do, which play on in the other rows."""
+    envs = gymnasium.make_vec("rlgames/TicTacToe-v0", num_envs=4)
+    seen, info = envs.reset(seed=1)
+    for _ in range(2):
+        seen, _, terminated, _, info = envs.step(some_legal(info["action_mask"]))
+    assert not terminated.any()
+    mask = np.array([True, False, True, False])
+    after, info = envs.reset(options={"reset_mask": mask})
+    assert not after[mask].any()
+    assert np.array_equal(after[~mask], seen[~mask])
+    assert info["action_mask"].sum(1).tolist() == [9, 5, 9, 5]
+    while not terminated.any():
+        seen, _, terminated, _, info = envs.step(some_legal(info["action_mask"]))
+    seen, info = envs.reset(options={"reset_mask": terminated})
+    action = some_legal(info["action_mask"])
+    after = envs.step(action)[0]
+    played = after[np.arange(4), 0].reshape(4, 9)[np.arange(4), action]
+    assert played.all(), "a row that was reset plays its action"
+    for wrong in ([True] * 4, np.ones(4), np.ones(3, dtype=bool), np.zeros(4, dtype=bool)):
+        with pytest.raises((TypeError, ValueError), match="reset_mask"):
+            envs.reset(options={"reset_mask": wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [("Salvo", {"board": 4}), ("2048", {"board": 3}), ("TicTacToe", {})],
+)
+def test_each_game_of_a_batch_can_have_its_own_seed(name, keys):
+    """It is the game that a single environment plays with this seed, whatever the others do."""
+    seeds = [7, 3, 7]
+    envs = gymnasium.make_vec(f"rlgames/{name}-v0", num_envs=3, **keys)
+    single = [gymnasium.make(f"rlgames/{name}-v0", **keys).unwrapped for _ in seeds]
+    seen, info = envs.reset(seed=seeds)
+    for row, (env, seed) in enumerate(zip(single, seeds, strict=True)):
+        assert np.array_equal(env.reset(seed=seed)[0], seen[row])
+    for _ in range(4):
+        action = info["action_mask"].argmax(1)
+        seen, reward, terminated, _, info = envs.step(action)
+        for row, env in enumerate(single):
+            alone, paid, over, _, _ = env.step(action[row])
+            assert np.array_equal(alone, seen[row])
+            assert (paid, over) == (reward[row], terminated[row])
+        if terminated.any():
+            break
+    mask = np.array([False, True, False])
+    again = envs.reset(seed=[1, 7, None], options={"reset_mask": mask})[0]
+    assert np.array_equal(again[1], single[0].reset(seed=7)[0])
+    assert np.array_equal(again[0], seen[0]), "not in the mask"
+    first, second = (envs.reset(seed=[5, None, 5])[0] for _ in range(2))
+    assert np.array_equal(first[0], first[2])
+    assert np.array_equal(first[0], second[0])
+    with pytest.raises(ValueError, match="needs 3 seeds"):
+        envs.reset(seed=[1, 2])
+
+
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("2048", {}),
+        ("SalvoDuel", {"board": 4, "ships": [2, 1], "opponent": "density"}),
+        ("TicTacToe", {"opponent": "exact", "seat": 2}),
+        ("Connect4", {"rows": 4, "columns": 4, "opponent": "exact"}),
+        ("Connect4", {"opponent": "connect4"}),
+        ("Hex", {"board": 4}),
+    ],
+)
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copied_environment_plays_on_as_the_original(name, keys, vector, duplicate):
+    """From the same position, with the same chance and without touching the original."""
+    if vector:
+        env = gymnasium.make_vec(f"rlgames/{name}-v0", num_envs=3, **keys)
+    else:
+        env = gymnasium.make(f"rlgames/{name}-v0", **keys)
+    _, info = env.reset(seed=4)
+    seen = env.step(info["action_mask"].argmax(-1))[0]
+    other = duplicate(env)
+    mask = env.unwrapped.action_masks()
+    results = []
+    for each in (env, other):
+        results.append([each.step(mask.argmax(-1)), each.reset(), each.reset(seed=6)])
+    for one, two in zip(*results, strict=True):
+        for left, right in zip(one, two, strict=True):
+            np.testing.assert_equal(left, right)
+    assert seen.shape == results[0][0][0].shape
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("autoreset", [*AutoresetMode])
+def test_gymnasiums_own_vector_environments_take_the_games(mode, autoreset):
+    if mode == "async" and autoreset is not AutoresetMode.NEXT_STEP:
+        pytest.skip("processes are slow to start")
+    envs = gymnasium.make_vec(
+        "rlgames/SalvoDuel-v0",
+        num_envs=2,
+        vectorization_mode=mode,
+        vector_kwargs={"autoreset_mode": autoreset},
+        reward="outcome",
+        illegal=0,
+        **LOST_AT_ONCE,
+    )
+    _, info = envs.reset(seed=[1, 2])
+    paid = ended = 0
+    for _ in range(20):
+        _, reward, terminated, _, info = envs.step(some_legal(info["action_mask"]))
+        paid += np.abs(reward).sum()
+        ended += terminated.sum()
+        if autoreset is AutoresetMode.DISABLED and terminated.any():
+            _, info = envs.reset(options={"reset_mask": terminated})
+            info["action_mask"] = np.ones((2, 4), dtype=np.int8)  # it has those of new games only
+    envs.close()
+    assert paid == ended > 3
 
 
 def test_an_illegal_action_changes_nothing_and_is_penalized():
@@ -260,6 +436,46 @@ def test_the_last_observation_is_the_agents_own_view(keys, seat):
         view = env.games.game.view_from_seat(env.games.state, other)
         assert (observation != env.games.game.observe(view)[0].numpy()).any()
     assert last_movers == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"game": "salvo_duel", "board": 3, "ships": [2, 1]},
+        *({"game": name} for name in ("connect4", "hex", "othello", "breakthrough", "gomoku")),
+    ],
+)
+def test_both_agents_observe_the_current_position(keys):
+    """From its own side, as if it were to move, like PettingZoo's classic games; what the other one
+    hides stays hidden: an observation does not change with it."""
+    pytest.importorskip("pettingzoo")
+    from rlgames.envs.pettingzoo_env import TwoPlayerEnv
+
+    table = TwoPlayerEnv(**keys)
+    table.reset(seed=1)
+    for _ in range(12):
+        mover = table.agent_selection
+        waiting = next(agent for agent in table.possible_agents if agent != mover)
+        own, other = table.observe(mover), table.observe(waiting)
+        assert not other["action_mask"].any()
+        assert own["observation"] in table.observation_space(mover)["observation"]
+        assert (own["observation"] == table.game.observe(table.position)[0].numpy()).all()
+        seen = other["observation"]
+        if keys["game"] in ("connect4", "gomoku", "othello", "hex"):
+            assert (seen[[0, 1]] == own["observation"][[1, 0]]).all()
+        if keys["game"] == "breakthrough":
+            assert (seen[[0, 1]] == own["observation"][[1, 0]][:, ::-1, ::-1]).all()
+        if keys["game"] == "hex":
+            assert not seen[3].any(), "only who may swap is told"
+        if keys["game"] == "salvo_duel":
+            assert (seen[[4, 5]] == own["observation"][[1, 2]]).all(), "where it was shot at"
+            assert not seen[6:8].any(), "a salvo is not shown before it is fired"
+        action = int(own["action_mask"].argmax())
+        table.step(action)
+        if table.terminations[mover]:
+            break
+        if keys["game"] == "connect4":
+            assert table.observe(mover)["observation"][0, :, action].any()
 
 
 def test_both_agents_see_the_end_of_a_duel():
