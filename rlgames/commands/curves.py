@@ -14,7 +14,6 @@ from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.aggregate import normalized
 from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
-from rlgames.runs.files import read_metrics
 from rlgames.runs.summary import Report, Row, RunSummary
 
 NORMALIZED = "normalized"
@@ -84,7 +83,6 @@ class _Drawing:
 
     def __init__(self, report: Report, options: CurveOptions) -> None:
         self.report, self.options = report, options
-        self.lines = {run.path: _lines(run.path) for run in report.runs}
         self.num_seeds = self.num_left_out = 0
 
     def metrics(self, sources: Sequence[Source]) -> list[str]:
@@ -95,7 +93,7 @@ class _Drawing:
                 return [NORMALIZED]
             judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
             return [f"eval/{judged[0]}" if judged else "eval/points"]
-        metrics = {name for each in self.lines.values() for line in each for name in line}
+        metrics = {name for run in report.runs for line in run.log for name in line}
         metrics -= {"games"}
         for metric in options.metric:
             if metric not in {*metrics, NORMALIZED}:
@@ -155,11 +153,11 @@ class _Drawing:
         return [curve for curve in longest if len(curve[0])]
 
     def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
-        lines, is_normalized = self.lines[run.path], metric == NORMALIZED
-        curve = points(lines, f"eval/{run.figure}" if is_normalized else metric)
+        is_normalized = metric == NORMALIZED
+        curve = points(run.log, f"eval/{run.figure}" if is_normalized else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
-        x, y = along(lines, curve, self.options.x)
+        x, y = along(run.log, curve, self.options.x)
         return x, normalized(y, *self._ends(game)) if is_normalized else y
 
     def _ends(self, game: str) -> tuple[float, float]:
@@ -200,7 +198,7 @@ class _Drawing:
 def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[Source]:
     """Agents, or rows without the keys of their games, which the panels name."""
     if compare is not None:
-        agents = group_agents([run for run in report.runs if run.config], compare)
+        agents = group_agents(report.runs, compare)
         order = [run.path for row in rows for run in row.runs]  # the best first
         places = {
             agent.label: min(
@@ -214,8 +212,7 @@ def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[S
         ]
     sources: list[Source] = []
     for row in rows:
-        rules = row.first.config.get("game")
-        own = {"game", *(rules if isinstance(rules, dict) else ())}
+        own = {"game", *row.first.config["game"]}
         several = len({each.first.game for each in rows}) > 1
         keys = [key for key in report.keys if not (several and key in own)]
         label = _label(row, keys)
@@ -227,14 +224,6 @@ def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[S
 
 def _games(sources: Sequence[Source]) -> list[str]:
     return sorted({game for source in sources for game in source.games})
-
-
-def _lines(run: Path) -> list[dict[str, float]]:
-    path = run / "metrics.jsonl"
-    try:
-        return read_metrics(path) if path.is_file() else []
-    except OSError:
-        return []
 
 
 def _y_label(metric: str) -> str:
