@@ -72,7 +72,7 @@ def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions)
         raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(report, options)
     sources = _sources(report, rows, options.compare)
-    panels = [drawing.panels(metric, sources) for metric in drawing.metrics(sources)]
+    panels = drawing.panels(drawing.metrics(sources), sources)
     width = figures.width_in_inches(options.width)
     figure = figures.draw_panels(panels, width, options.style, drawing.note())
     figures.save_figure(figure, path)
@@ -84,12 +84,13 @@ class _Drawing:
     def __init__(self, report: Report, options: CurveOptions) -> None:
         self.report, self.options = report, options
         self.num_seeds = self.num_left_out = 0
+        self.titles_left_out: list[str] = []
 
     def metrics(self, sources: Sequence[Source]) -> list[str]:
         """The metrics to draw, by default the one that selects checkpoints. Raises ConfigError."""
         options, report = self.options, self.report
         if not options.metric:
-            if options.compare is not None and len(_games(sources)) > 1:
+            if options.compare is not None and len({run.game for run in report.runs}) > 1:
                 return [NORMALIZED]
             judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
             return [f"eval/{judged[0]}" if judged else "eval/points"]
@@ -104,24 +105,34 @@ class _Drawing:
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
         return list(options.metric)
 
-    def panels(self, metric: str, sources: Sequence[Source]) -> list[Panel]:
-        """One panel for each game; one for all of them where agents are compared."""
-        is_pooled = metric == NORMALIZED and self.options.compare is not None
-        games = _games(sources)
-        titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
-        groups = [games] if is_pooled else [[game] for game in games]
-        panels = []
-        for group in groups:
-            lines = self._panel_lines(metric, sources, group)
-            title = f"{len(games)} games" if len(group) > 1 else titles[group[0]]
-            x_label = X_AXES[self.options.x][1]
-            references = self._references(metric, group) if self.options.references else {}
-            panels.append(Panel(title, x_label, _y_label(metric), lines, references))
-        return panels
+    def panels(self, metrics: Sequence[str], sources: Sequence[Source]) -> list[list[Panel]]:
+        """A row for each metric. A column for each game or, for the normalized scores of agents,
+        for all games that they share; without those of which a metric is unknown.
 
-    def _panel_lines(
-        self, metric: str, sources: Sequence[Source], games: Sequence[str]
-    ) -> list[Line]:
+        Raises ConfigError if nothing is left.
+        """
+        is_pooled = self.options.compare is not None and [*metrics] == [NORMALIZED]
+        shared = {tuple(sorted(source.games)) for source in sources}
+        games = sorted({game for each in shared for game in each})
+        titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
+        columns = []
+        for group in sorted(shared) if is_pooled else [(game,) for game in games]:
+            title = f"{len(group)} games" if len(group) > 1 else titles[group[0]]
+            panels = [self._panel(title, metric, sources, group) for metric in metrics]
+            if all(panel.lines for panel in panels):
+                columns.append(panels)
+            else:
+                self.titles_left_out.append(title)
+        if columns:
+            return [list(row) for row in zip(*columns, strict=True)]
+        if self.options.window is not None:
+            window = f"window={self.options.window}"
+            raise ConfigError(f"{window} is longer than every run", "use a shorter window")
+        raise ConfigError(f"no run has values of {', '.join(metrics)}", "choose another metric=")
+
+    def _panel(
+        self, title: str, metric: str, sources: Sequence[Source], games: Sequence[str]
+    ) -> Panel:
         lines: list[Line] = []
         for source in sources:
             if any(game not in source.games for game in games):
@@ -138,13 +149,8 @@ class _Drawing:
             x, y, limits = over_seeds(curves, self.options.aggregate, self.options.band, is_shared)
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
-        if lines:
-            return lines
-        if self.options.window is not None:
-            window = f"window={self.options.window}"
-            raise ConfigError(f"{window} is longer than every run", "use a shorter window")
-        where = "".join(f" of {title}" for title in game_titles([*games]).values())
-        raise ConfigError(f"metric={metric} has no finite value{where}", "choose another metric")
+        references = self._references(metric, games) if self.options.references else {}
+        return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, references)
 
     def _of_seeds(self, metric: str, seeds: list[list[RunSummary]], game: str) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""
@@ -192,6 +198,8 @@ class _Drawing:
             words.append(f"mean of the last {self.options.window:,} games")
         if self.num_left_out:
             words.append(f"the best {figures.MAX_LINES} only")
+        if self.titles_left_out:
+            words.append(f"without values: {', '.join(self.titles_left_out)}")
         return ", ".join(words)
 
 
@@ -220,10 +228,6 @@ def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[S
             label = f"{label} ({row.first.path})"
         sources.append(Source(label, {row.first.game: row.by_seed}))
     return sources
-
-
-def _games(sources: Sequence[Source]) -> list[str]:
-    return sorted({game for source in sources for game in source.games})
 
 
 def _y_label(metric: str) -> str:

@@ -24,6 +24,7 @@ from rlgames.core.metrics import direction, reason_unranked
 from rlgames.core.rng import SEARCH_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
+from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.factory.components import build_device
 from rlgames.rollouts.holdout import split_layouts
@@ -166,8 +167,9 @@ class Search:
             self.space = dict(map(launchers.parse_range, settings["space"]))
             self.base = from_plain(settings["base"])
             direction = "minimize" if settings["minimize"] else "maximize"
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"{sweep.directory} has no valid search ({error})") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            text = f"{sweep.directory} has no valid search ({sanitized(error)})"
+            raise ConfigError(text) from None
         path = sweep.directory.absolute() / STORAGE
         try:
             self.study = self.optuna.create_study(

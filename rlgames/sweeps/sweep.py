@@ -240,9 +240,10 @@ def _checked_name(name: Any) -> str | None:
     """The directory of a job in a manifest; ValueError for one outside the sweep."""
     if name is None:
         return None
-    if not isinstance(name, str) or {*name.split("/")} & {"", ".", ".."}:
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if {*parts} & {"", ".", ".."} or any(len(os.fsencode(part)) > 255 for part in parts):
         raise ValueError(f"{sanitized(name, 40)} is not a directory of a sweep")
-    return name
+    return str(name)
 
 
 def _file_name(word: str) -> str:

@@ -1,4 +1,4 @@
-"""A damaged run is shown as such and changes nothing about the others."""
+"""A damaged run is shown as such and changes nothing about the others; so is a sweep's manifest."""
 
 import contextlib
 import copy
@@ -13,6 +13,7 @@ from functools import cache, partial
 
 import pytest
 import yaml
+from helpers import check_message
 from markers import one_in
 from untrusted_files import trained
 
@@ -22,9 +23,14 @@ from rlgames.commands.configs import ReportConfig
 from rlgames.commands.publish import _has_evaluations
 from rlgames.commands.report import make_report, report_records
 from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.runs.directory import check_new_run
+from rlgames.runs.hyperparameters import listed_settings
+from rlgames.runs.index import newest_run
 from rlgames.runs.run_info import STATUSES, read_info
+from rlgames.sweeps.hparam_search import Search
 from rlgames.sweeps.sweep import Job, Sweep
 
 ODD = [
@@ -210,7 +216,8 @@ def check_reports(runs, before, with_figures):
     result = report_on(runs)
     sound, damaged = sound_and_damaged(result)
     victim = str(runs / "victim")
-    assert sound.keys() | damaged.keys() == {*before, victim}
+    is_run = os.path.lexists(f"{victim}/run.json")
+    assert sound.keys() | damaged.keys() == ({*before, victim} if is_run else {*before})
     assert {path: run for path, run in sound.items() if path != victim} == before
     for form in ("table", "markdown", "latex", "csv"):
         assert victim in damaged or "damaged" not in printed(result, form)
@@ -223,7 +230,8 @@ def check_reports(runs, before, with_figures):
     assert before.keys() <= {path for games in agents for paths in games for path in paths}
     for form in ("table", "markdown", "latex", "csv"):
         assert printed(result, form)
-    assert len(report_records(report_on(runs, "by=run", "sort=-seconds").report)) == 5
+    records = report_records(report_on(runs, "by=run", "sort=-seconds").report)
+    assert len(records) == len(sound) + len(damaged)
     if with_figures:
         for words in (["metric=[train/turns]", "by=run"], ["compare=config"]):
             report_on(runs, f"curves={runs.parent}/figure.svg", *words)
@@ -233,11 +241,11 @@ def check_reports(runs, before, with_figures):
 
 def check_other_readers(path):
     """Those that read one run take what is there or a ConfigError, and no longer than usual."""
+    assert newest_run(path.parent) is not None
     status = read_info(path).status
     assert status in (*STATUSES, "waiting", "damaged")
     _has_evaluations(path)
-    with contextlib.suppress(ConfigError):
-        check_new_run(path)
+    refused(check_new_run, path)
     sweep = Sweep(path.parent, [], [], [])
     sweep.jobs = [Job([], {"games": 8}, path.name)]
     (job,) = SweepReader(sweep).view.jobs
@@ -264,3 +272,54 @@ def test_a_damaged_run_changes_nothing_about_the_others(part, runs, victim):
             assert not reason or reason.startswith(FILES), name
             check_other_readers(path)
             restore()
+
+
+def manifest():
+    base = to_plain(load_config(TrainConfig, ["game=tictactoe"]))
+    job = {"overrides": ["lr=0.1"], "config": {"game": {"name": "tictactoe"}, "lr": 0.1}}
+    search = {"objective": "best/points", "trials": 3, "parallel": 1, "name": "random", "seed": 0}
+    search |= {"space": ["lr=interval(0.1,0.2)"], "minimize": False, "base": base}
+    jobs = [job | {"directory": name} for name in ("victim", None)]
+    return {"words": ["lr=0.1"], "launcher": [], "jobs": jobs, "search": search}
+
+
+def refused(function, *words):
+    """The result of a function, None if it ended with one line."""
+    try:
+        return function(*words)
+    except ConfigError as error:
+        check_message(error)
+        return None
+
+
+def check_sweep(directory):
+    """Every reader of a sweep takes what is there or ends with one line."""
+    listed_settings(directory / "victim", manifest()["search"]["base"])
+    if (sweep := refused(Sweep.read, directory)) is not None:
+        assert len(SweepReader(sweep).view.jobs) == len(sweep.jobs)
+        assert len(sweep.unfinished) == len(sweep.jobs)
+        assert sweep.resume_command().startswith("rlgames resume")
+
+
+def test_a_damaged_manifest_of_a_sweep_ends_in_one_line(tmp_path):
+    value, file = manifest(), tmp_path / "sweep.json"
+    (tmp_path / "victim").mkdir()
+    for text in filter(None, TEXTS.values()):
+        file.write_bytes(text)
+        check_sweep(tmp_path)
+    file.write_bytes(written(value, file.name))
+    for at in places(value):
+        for way in (*ODD, REMOVED, RENAMED) if at[:2] != ("search", "base") else ():
+            change(file.name, value, at, way, tmp_path)
+            check_sweep(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["objective", "trials", "parallel", "seed", "space", "base"])
+def test_a_damaged_search_ends_in_one_line(name, tmp_path):
+    pytest.importorskip("optuna")
+    odd_values: list[object] = [math.inf, [], {}, "9" * 5000, ["9" * 5000], "\x1b", [{}], None]
+    for odd in odd_values:
+        value = changed(manifest(), ("search", name), odd)
+        (tmp_path / "sweep.json").write_bytes(written(value, "sweep.json"))
+        if (sweep := refused(Sweep.read, tmp_path)) is not None:
+            refused(Search, sweep)
