@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.text import printable
-from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.files import read_metrics, read_run
+from rlgames.runs.files import MetricsFollower
+from rlgames.runs.run_info import read_info
 from rlgames.training.callbacks import Callback
 
 
@@ -205,16 +204,13 @@ class PlainProgress(Callback):
 
 def view_of_run(directory: Path, games: int | None = None) -> ProgressView:
     """The view of a finished run after this many games, or at its end, from its files."""
-    run, lines = read_run(directory), []
-    if (directory / "metrics.jsonl").is_file():
-        lines = read_metrics(directory / "metrics.jsonl")
-    results: dict[str, Any] = run.get("results") or {}
+    info, lines = read_info(directory), MetricsFollower(directory).new_lines()[1]
     view = ProgressView(
         total=int(lines[-1]["games"]) if lines else 1,
         begun=0.0,
-        metric=str(run.get("figure", "")),
-        random=finite_or_none(results.get("random")),
-        optimal=finite_or_none(results.get("optimal")),
+        metric=info.figure,
+        random=info.results.get("random"),
+        optimal=info.results.get("optimal"),
         phase="",
     )
     for line in lines:

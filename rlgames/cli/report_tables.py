@@ -197,9 +197,9 @@ def _word(value: Any) -> str:
 
 
 def _title(report: Report) -> str:
-    runs, rows = len(report.runs), len(report.rows)
+    runs = len(report.runs) + len(report.damaged)
     text = f"{runs} run{'s' * (runs != 1)}"
-    if rows < runs:
+    if len(report.rows) < runs:
         text += ", means over seeds ± 95%"
     if any(row.so_far(name) is not None for row in report.rows for name in report.figures):
         text += ", * so far, by evaluations during training"
@@ -213,6 +213,8 @@ def _advice(report: Report) -> list[tuple[str, str]]:
         game = f" of {_word(run.settings.get('game'))}" if len(report.best) > 1 else ""
         command = plugins.command_for_run("eval", run.path, run.config.get("plugins"))
         lines.append((f"best run{game}:", printable(command)))
+    for run in report.damaged:
+        lines.append((f"damaged: {printable(str(run.path))}:", run.damage))
     return lines
 
 

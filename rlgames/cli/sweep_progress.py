@@ -12,8 +12,8 @@ from rlgames.cli.progress import ProgressView, clock_text, number_text
 from rlgames.core.errors import detach_stdout
 from rlgames.core.text import printable
 from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.files import MetricsFollower, read_run
-from rlgames.runs.index import is_process_gone
+from rlgames.runs.files import MetricsFollower
+from rlgames.runs.run_info import read_info
 from rlgames.sweeps.jobs import STOP_FILE
 from rlgames.sweeps.sweep import Sweep
 
@@ -97,8 +97,8 @@ class _JobReader:
     def read(self) -> None:
         if self.view.status == "done":
             return
-        run = read_run(self.path)
-        view, metric = self.view.run, str(run.get("figure", ""))
+        info = read_info(self.path)
+        view, metric = self.view.run, info.figure
         if metric != view.metric:
             self._metrics = MetricsFollower(self.path)
             view = replace(self._empty, metric=metric)
@@ -107,15 +107,11 @@ class _JobReader:
             view = replace(self._empty, metric=metric)
         for line in lines:
             view = view.with_metrics(int(line["games"]), line)
-        status = str(run.get("status", "waiting"))
-        if status == "running" and is_process_gone(run):
-            status = "died"
+        status = "died" if info.is_process_gone else info.status
         if status == "waiting" and (self.path / "train.log").exists():
             status = "failed"  # its config was refused
-        results = run.get("results")
-        result = results.get(metric) if isinstance(results, dict) else None
-        if status == "done" and (value := finite_or_none(result)) is not None:
-            view = view.with_metrics(view.total, {f"eval/{metric}": value})
+        if metric in info.results:
+            view = view.with_metrics(view.total, {f"eval/{metric}": info.results[metric]})
         self.view = replace(self.view, status=status, run=view)
 
 

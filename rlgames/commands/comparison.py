@@ -112,7 +112,7 @@ def compare(
     seeds_needed; the difference is in the game's figure, or in the normalized score of several.
     Raises ConfigError for an unknown setting and for runs that cannot be compared.
     """
-    finished = [run for run in runs if run.config and run.results and run.figure]
+    finished = [run for run in runs if run.figure in run.results]
     if not finished:
         raise ConfigError("compare= needs runs that are done", "resume them with rlgames resume")
     chosen = DEFAULT_POWER if power is None else power
@@ -165,7 +165,7 @@ def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
     Raises ConfigError for an unknown setting, and for runs of one agent and game that differ in
     more than their seeds.
     """
-    own_keys = {run.path: set(run.config.get("game") or {}) | {"game", "seed"} for run in runs}
+    own_keys = {run.path: {*run.config["game"], "game", "seed"} for run in runs}
     names = dict.fromkeys(
         key for run in runs for key in run.settings if key not in own_keys[run.path]
     )
@@ -211,7 +211,7 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
     """The game's figure, if there is one game, and the normalized score, if there is an optimum,
     of each checkpoint."""
     rows = [row for agent in agents for row in agent.games.values()]
-    figure = rows[0].first.figure or ""
+    figure = rows[0].first.figure
     ranges = {
         game: random_and_optimum([run for agent in agents for run in agent.games[game].runs])
         for game in games
@@ -248,7 +248,7 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
 
 def _values(row: Row, results_of: Callable[[RunSummary], dict[str, float]]) -> Floats:
     """The figure of each seed; a repeated seed counts once, by its mean."""
-    figure = row.first.figure or ""
+    figure = row.first.figure
     by_seed = [
         [results_of(run)[figure] for run in seed if figure in results_of(run)]
         for seed in row.by_seed
@@ -317,8 +317,7 @@ def game_in_words(game: str) -> str:
 
 def game_titles(games: list[str]) -> dict[str, str]:
     """The name of each game, with those of its rules that differ between games of one name."""
-    parsed = {game: json.loads(game) for game in games}
-    rules = {game: own if isinstance(own, dict) else {} for game, own in parsed.items()}
+    rules = {game: json.loads(game) for game in games}
     titles = {}
     for game, own in rules.items():
         alike = [each for each in rules.values() if each.get("name") == own.get("name")]

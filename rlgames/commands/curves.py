@@ -14,7 +14,6 @@ from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.aggregate import normalized
 from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
-from rlgames.runs.files import read_metrics
 from rlgames.runs.summary import Report, Row, RunSummary
 
 NORMALIZED = "normalized"
@@ -73,7 +72,7 @@ def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions)
         raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(report, options)
     sources = _sources(report, rows, options.compare)
-    panels = [drawing.panels(metric, sources) for metric in drawing.metrics(sources)]
+    panels = drawing.panels(drawing.metrics(sources), sources)
     width = figures.width_in_inches(options.width)
     figure = figures.draw_panels(panels, width, options.style, drawing.note())
     figures.save_figure(figure, path)
@@ -84,18 +83,18 @@ class _Drawing:
 
     def __init__(self, report: Report, options: CurveOptions) -> None:
         self.report, self.options = report, options
-        self.lines = {run.path: _lines(run.path) for run in report.runs}
         self.num_seeds = self.num_left_out = 0
+        self.titles_left_out: list[str] = []
 
     def metrics(self, sources: Sequence[Source]) -> list[str]:
         """The metrics to draw, by default the one that selects checkpoints. Raises ConfigError."""
         options, report = self.options, self.report
         if not options.metric:
-            if options.compare is not None and len(_games(sources)) > 1:
+            if options.compare is not None and len({run.game for run in report.runs}) > 1:
                 return [NORMALIZED]
             judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
             return [f"eval/{judged[0]}" if judged else "eval/points"]
-        metrics = {name for each in self.lines.values() for line in each for name in line}
+        metrics = {name for run in report.runs for line in run.log for name in line}
         metrics -= {"games"}
         for metric in options.metric:
             if metric not in {*metrics, NORMALIZED}:
@@ -106,24 +105,34 @@ class _Drawing:
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
         return list(options.metric)
 
-    def panels(self, metric: str, sources: Sequence[Source]) -> list[Panel]:
-        """One panel for each game; one for all of them where agents are compared."""
-        is_pooled = metric == NORMALIZED and self.options.compare is not None
-        games = _games(sources)
-        titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
-        groups = [games] if is_pooled else [[game] for game in games]
-        panels = []
-        for group in groups:
-            lines = self._panel_lines(metric, sources, group)
-            title = f"{len(games)} games" if len(group) > 1 else titles[group[0]]
-            x_label = X_AXES[self.options.x][1]
-            references = self._references(metric, group) if self.options.references else {}
-            panels.append(Panel(title, x_label, _y_label(metric), lines, references))
-        return panels
+    def panels(self, metrics: Sequence[str], sources: Sequence[Source]) -> list[list[Panel]]:
+        """A row for each metric. A column for each game or, for the normalized scores of agents,
+        for all games that they share; without those of which a metric is unknown.
 
-    def _panel_lines(
-        self, metric: str, sources: Sequence[Source], games: Sequence[str]
-    ) -> list[Line]:
+        Raises ConfigError if nothing is left.
+        """
+        is_pooled = self.options.compare is not None and [*metrics] == [NORMALIZED]
+        shared = {tuple(sorted(source.games)) for source in sources}
+        games = sorted({game for each in shared for game in each})
+        titles = game_titles(games) if len(games) > 1 else dict.fromkeys(games, "")
+        columns = []
+        for group in sorted(shared) if is_pooled else [(game,) for game in games]:
+            title = f"{len(group)} games" if len(group) > 1 else titles[group[0]]
+            panels = [self._panel(title, metric, sources, group) for metric in metrics]
+            if all(panel.lines for panel in panels):
+                columns.append(panels)
+            else:
+                self.titles_left_out.append(title)
+        if columns:
+            return [list(row) for row in zip(*columns, strict=True)]
+        if self.options.window is not None:
+            window = f"window={self.options.window}"
+            raise ConfigError(f"{window} is longer than every run", "use a shorter window")
+        raise ConfigError(f"no run has values of {', '.join(metrics)}", "choose another metric=")
+
+    def _panel(
+        self, title: str, metric: str, sources: Sequence[Source], games: Sequence[str]
+    ) -> Panel:
         lines: list[Line] = []
         for source in sources:
             if any(game not in source.games for game in games):
@@ -140,13 +149,8 @@ class _Drawing:
             x, y, limits = over_seeds(curves, self.options.aggregate, self.options.band, is_shared)
             if len(x):
                 lines.append(Line(source.label, x, y, limits))
-        if lines:
-            return lines
-        if self.options.window is not None:
-            window = f"window={self.options.window}"
-            raise ConfigError(f"{window} is longer than every run", "use a shorter window")
-        where = "".join(f" of {title}" for title in game_titles([*games]).values())
-        raise ConfigError(f"metric={metric} has no finite value{where}", "choose another metric")
+        references = self._references(metric, games) if self.options.references else {}
+        return Panel(title, X_AXES[self.options.x][1], _y_label(metric), lines, references)
 
     def _of_seeds(self, metric: str, seeds: list[list[RunSummary]], game: str) -> list[Curve]:
         """A curve for each seed that has points, of its longest run."""
@@ -155,11 +159,11 @@ class _Drawing:
         return [curve for curve in longest if len(curve[0])]
 
     def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
-        lines, is_normalized = self.lines[run.path], metric == NORMALIZED
-        curve = points(lines, f"eval/{run.figure}" if is_normalized else metric)
+        is_normalized = metric == NORMALIZED
+        curve = points(run.log, f"eval/{run.figure}" if is_normalized else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
-        x, y = along(lines, curve, self.options.x)
+        x, y = along(run.log, curve, self.options.x)
         return x, normalized(y, *self._ends(game)) if is_normalized else y
 
     def _ends(self, game: str) -> tuple[float, float]:
@@ -194,13 +198,15 @@ class _Drawing:
             words.append(f"mean of the last {self.options.window:,} games")
         if self.num_left_out:
             words.append(f"the best {figures.MAX_LINES} only")
+        if self.titles_left_out:
+            words.append(f"without values: {', '.join(self.titles_left_out)}")
         return ", ".join(words)
 
 
 def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[Source]:
     """Agents, or rows without the keys of their games, which the panels name."""
     if compare is not None:
-        agents = group_agents([run for run in report.runs if run.config], compare)
+        agents = group_agents(report.runs, compare)
         order = [run.path for row in rows for run in row.runs]  # the best first
         places = {
             agent.label: min(
@@ -214,8 +220,7 @@ def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[S
         ]
     sources: list[Source] = []
     for row in rows:
-        rules = row.first.config.get("game")
-        own = {"game", *(rules if isinstance(rules, dict) else ())}
+        own = {"game", *row.first.config["game"]}
         several = len({each.first.game for each in rows}) > 1
         keys = [key for key in report.keys if not (several and key in own)]
         label = _label(row, keys)
@@ -223,18 +228,6 @@ def _sources(report: Report, rows: Sequence[Row], compare: str | None) -> list[S
             label = f"{label} ({row.first.path})"
         sources.append(Source(label, {row.first.game: row.by_seed}))
     return sources
-
-
-def _games(sources: Sequence[Source]) -> list[str]:
-    return sorted({game for source in sources for game in source.games})
-
-
-def _lines(run: Path) -> list[dict[str, float]]:
-    path = run / "metrics.jsonl"
-    try:
-        return read_metrics(path) if path.is_file() else []
-    except OSError:
-        return []
 
 
 def _y_label(metric: str) -> str:

@@ -18,6 +18,7 @@ from rlgames.core.text import json_text
 from rlgames.core.untrusted import sanitized
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.hub import MODEL, PREFIX
+from rlgames.runs.run_info import RunInfo
 from rlgames.version import __version__
 
 ESTIMATES = {"moves": "turns", "score": "score", "grid_sum": "grid_sum"}
@@ -37,8 +38,8 @@ ABOUT = {
 class Agent:
     """What a card is about.
 
-    repository: on the hub, None without an upload. report: that of `rlgames eval`. run: the content
-    of run.json, empty without one. files: of the folder.
+    repository: on the hub, None without an upload. report: that of `rlgames eval`. run: how it was
+    trained, as far as known. files: of the folder.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Agent:
     config: TrainConfig
     checkpoint: Checkpoint
     report: dict[str, Any]
-    run: dict[str, Any]
+    run: RunInfo
     files: list[str]
 
     @property
@@ -141,8 +142,7 @@ def _facts(agent: Agent) -> Iterator[list[str]]:
     yield ["games played", f"{agent.checkpoint.games:,}"]
     yield ["numbers in the policy", f"{agent.checkpoint.num_parameters:,}"]
     yield ["seed", _code(config.seed)]
-    versions = agent.run.get("versions")
-    if isinstance(versions, dict):
+    if versions := agent.run.versions:
         yield ["versions", ", ".join(_code(f"{name} {each}") for name, each in versions.items())]
     else:
         yield ["published with", _code(f"rlgames {__version__}")]
@@ -161,8 +161,8 @@ def _preset(agent: Agent) -> str | None:
 def _words(agent: Agent) -> list[str]:
     """The words after `rlgames train`, without those about the author's files; empty where the run
     was started otherwise."""
-    command = agent.run.get("command")
-    if not isinstance(command, list) or command[1:2] != ["train"]:
+    command = agent.run.command
+    if command[1:2] != ["train"]:
         return []
     words = [sanitized(word) for word in command[2:]]
     return [word for word in words if not word.startswith(("out=", "logger", "exist_ok="))]
@@ -197,8 +197,8 @@ def _reproduction(agent: Agent) -> str:
     if words := _words(agent):
         command = " ".join(["rlgames train", *words]).replace("`", "'")
         text += f"The run was started with:\n\n```sh\n{command}\n```\n"
-    commit = agent.run.get("commit")
-    return text + (f"\nCommit of rlgames: {_code(commit)}\n" if isinstance(commit, str) else "")
+    commit = agent.run.commit
+    return text + (f"\nCommit of rlgames: {_code(commit)}\n" if commit else "")
 
 
 def _table(head: list[str], rows: Any) -> str:

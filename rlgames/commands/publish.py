@@ -23,7 +23,8 @@ from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.runs.files import read_metrics, read_run
+from rlgames.runs.index import read_summary
+from rlgames.runs.run_info import read_info
 
 CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
 """The files beside the checkpoint."""
@@ -67,8 +68,7 @@ def publish_command(run: Path, overrides: list[str]) -> dict[str, Any]:
     if has_curve:
         report_command([str(run)], [f"curves={folder / CURVE}", "width=column"])
         files.insert(2, CURVE)
-    provenance = read_run(run) if run.is_dir() else {}
-    agent = Agent(run.resolve().stem, cfg.repo, config, published, report, provenance, files)
+    agent = Agent(run.resolve().stem, cfg.repo, config, published, report, read_info(run), files)
     storage.write_file(folder, CARD, model_card(agent, cfg.license))
     result: dict[str, Any] = {"folder": str(folder), "files": ", ".join(files)}
     if cfg.repo is not None:
@@ -85,10 +85,8 @@ def _default_folder(run: Path) -> Path:
 
 def _has_evaluations(run: Path) -> bool:
     """Whether the log of a run has a curve to draw."""
-    if not (run / "metrics.jsonl").exists():
-        return False
-    lines = read_metrics(run / "metrics.jsonl")
-    return any(name.startswith("eval/") for line in lines for name in line)
+    log = read_summary(run, with_log=True).log
+    return any(name.startswith("eval/") for line in log for name in line)
 
 
 def _check_folder(folder: Path) -> None:

@@ -64,11 +64,18 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     cfg = load_config(ReportConfig, overrides)
     if not directories:
         raise ConfigError("report needs a directory", "as in: rlgames report outputs")
-    runs = [read_summary(path) for path in find_runs(directories)]
+    return make_report(directories, cfg)
+
+
+def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
+    """As report_command; directories: at least one."""
+    every = [read_summary(path, cfg.curves is not None) for path in find_runs(directories)]
+    runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = _differing(runs, cfg.by)
     figures = _figures(runs)
-    report = Report(runs, _sorted(rows, cfg.sort, keys, figures), keys, figures, _best(rows))
+    shown = _sorted([*rows, *(Row([run]) for run in damaged)], cfg.sort, keys, figures)
+    report = Report(runs, damaged, shown, keys, figures, _best(rows))
     _check_figure_keys(cfg)
     if cfg.curves is not None:
         from rlgames.commands.curves import CurveOptions, draw
@@ -85,7 +92,7 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     if cfg.follow:
         if cfg.format != "table" or comparison is not None:
             raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
-        follow = partial(report_command, directories, overrides)
+        follow = partial(make_report, directories, cfg)
     return ReportResult(report, cfg.format, cfg.curves, comparison, cfg.profile, follow)
 
 
@@ -115,19 +122,18 @@ def _check_figure_keys(cfg: ReportConfig) -> None:
 
 
 def _rows(runs: list[RunSummary], by: str) -> list[Row]:
-    """One row per config or run; a run whose config cannot be read has its own row."""
+    """One row per config or run."""
     groups: dict[str, list[RunSummary]] = {}
     for run in runs:
         alike = {name: value for name, value in run.settings.items() if name != "seed"}
-        alone = by == "run" or not run.config
-        groups.setdefault(str(run.path) if alone else as_text(alike), []).append(run)
+        groups.setdefault(str(run.path) if by == "run" else as_text(alike), []).append(run)
     return [Row(sorted(group, key=lambda run: run.rank)) for group in groups.values()]
 
 
 def _differing(runs: list[RunSummary], by: str) -> list[str]:
     """The settings with two or more values among the runs that have them, without those that follow
     from others."""
-    known = [run.settings for run in runs if run.config]
+    known = [run.settings for run in runs]
     values: dict[str, set[str]] = {}
     for settings in known:
         for name, value in settings.items():
@@ -151,7 +157,7 @@ def _figures(runs: list[RunSummary]) -> list[str]:
             values.setdefault(name, set()).add(value)
     others = [name for name in values if name not in first and name not in REFERENCES]
     few = sum(bool(run.results) for run in runs) < 2
-    shown = [*map(str, first), *(name for name in others if few or len(values[name]) > 1)]
+    shown = [*first, *(name for name in others if few or len(values[name]) > 1)]
     # The figures that runs are judged by are shown of both checkpoints, side by side.
     judged = {name for run in runs for name in (run.figure, run.best_by)}
     final = {name for run in runs for name in {**run.final_results, **run.latest} if name in judged}
@@ -162,7 +168,7 @@ def _best(rows: list[Row]) -> list[RunSummary]:
     """The best run of the best row of each game; rows: the best of each game first."""
     best: dict[str, RunSummary] = {}
     for row in rows:
-        if row.first.config and not row.rank[0]:
+        if not row.rank[0]:
             best.setdefault(row.first.game, row.first)
     return list(best.values())
 

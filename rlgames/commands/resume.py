@@ -16,7 +16,7 @@ from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import load_run
+from rlgames.runs.files import read_run
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import located
 
@@ -73,7 +73,7 @@ def reason_finished(run: Path, cfg: TrainConfig, checkpoint: Checkpoint) -> str:
     Raises OSError.
     """
     progress, played = checkpoint.state.get("progress"), checkpoint.games
-    if load_run(run).get("status") != "done":
+    if read_run(run).get("status") != "done":
         return ""
     if isinstance(progress, dict) and progress.get("has_converged"):
         return f"has converged, after {played:,} games"

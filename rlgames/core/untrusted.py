@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import yaml
@@ -15,6 +14,9 @@ MAX_JSON_DEPTH = 32
 
 MAX_MESSAGE_LENGTH = 300
 """Maximum characters of an untrusted value in a message."""
+
+MAX_NUMBER = 1e60
+"""The largest absolute value of a metric that statistics use: its fourth power is finite."""
 
 MAX_YAML_DEPTH = 20
 """Maximum nesting depth of YAML."""
@@ -85,11 +87,8 @@ def checked_float(value: Any, low: float = 0.0, high: float = 1e300) -> float:
 
 
 def finite_or_none(value: Any) -> float | None:
-    """A value as a float if it is a finite number, otherwise None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
+    """A value as a float if it is a number of at most MAX_NUMBER, otherwise None."""
     try:
-        number = float(value)
-    except OverflowError:
+        return checked_float(value, -MAX_NUMBER, MAX_NUMBER)
+    except ValueError:
         return None
-    return number if math.isfinite(number) else None

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 from rlgames.runs import storage
-from rlgames.runs.files import read_run
+from rlgames.runs.run_info import read_info
 
 LOCK = "lock"
 NEW_FILES = ("config.yaml", "run.json", "metrics.jsonl", "train.log")
@@ -132,8 +132,8 @@ def check_new_run(directory: Path, folders: Iterable[str] = ()) -> None:
 
 def _is_unsaved_run(directory: Path) -> bool:
     """Whether a directory without checkpoints is what a run left that ended before its first."""
-    run = read_run(directory)
-    return isinstance(run.get("versions"), dict) and run.get("status") != "done"
+    info = read_info(directory)
+    return bool(info.versions) and info.status != "done"
 
 
 def check_regular_files(directory: Path) -> None:

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import yaml
-
 from rlgames.config.schema import groups_of
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.text import json_text
-from rlgames.core.untrusted import YAML_LOADER, checked_int, is_plain_yaml, parse_json
+from rlgames.core.untrusted import checked_int, parse_json
 from rlgames.runs import storage
 
 BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
@@ -30,44 +28,31 @@ MAX_LINE_LENGTH = 1 << 16
 MAX_METRICS_BYTES = 1 << 30
 """What lies beyond them in metrics.jsonl is not read."""
 
-TAIL_BYTES = 1 << 16
-"""Bytes at the end of metrics.jsonl that last_metrics reads."""
-
 
 def read_run(directory: Path) -> dict[str, Any]:
-    """The content of run.json; empty if there is none, status "unknown" if it is unreadable."""
+    """The content of run.json, with unchecked values; empty for an invalid one and for none.
+
+    Raises OSError if the system cannot read it.
+    """
     try:
         return load_run(directory)
-    except OSError:
-        return {"status": "unknown"}
+    except (ConfigError, ValueError):
+        return {}
 
 
 def load_run(directory: Path) -> dict[str, Any]:
-    """The content of run.json; empty if there is none, status "unknown" if it is invalid.
-
-    Raises OSError where the system cannot read it.
-    """
+    """As read_run, but raises ConfigError or ValueError for an invalid run.json."""
     try:
         run = parse_json(storage.read_file(directory, "run.json", MAX_FILE_BYTES).decode())
     except FileNotFoundError:
         return {}
-    except (ConfigError, ValueError):
-        return {"status": "unknown"}
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
-        return {"status": "unknown"}
-    return run if isinstance(run, dict) else {"status": "unknown"}
-
-
-def read_config(directory: Path) -> dict[str, Any]:
-    """The content of config.yaml; empty if it is missing or unreadable."""
-    try:
-        text = storage.read_file(directory, "config.yaml", MAX_FILE_BYTES).decode()
-        config = yaml.load(text, YAML_LOADER) if is_plain_yaml(text) else {}
-    except (ConfigError, OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
-        return {}
-    return config if isinstance(config, dict) else {}
+        raise ValueError(error.strerror) from None
+    if not isinstance(run, dict):
+        raise ValueError("it is not a JSON object")
+    return run
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:
@@ -84,7 +69,7 @@ def metric_lines(file: BinaryIO) -> Iterator[dict[str, float]]:
     num_bytes = 0
     while (line := file.readline(MAX_LINE_LENGTH)) and num_bytes < MAX_METRICS_BYTES:
         num_bytes += len(line)
-        value = _parse_line(line)
+        value = parse_line(line)
         if value is None:
             return
         yield value
@@ -110,22 +95,10 @@ class MetricsFollower:
                 lines = []
                 while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
                     self._offset += len(line)
-                    lines.append(_parse_line(line))
+                    lines.append(parse_line(line))
         except (ConfigError, OSError):
             return False, []
         return is_replaced, [line for line in lines if line is not None]
-
-
-def last_metrics(directory: Path) -> dict[str, float]:
-    """The latest value of each metric; empty if nothing can be read."""
-    latest: dict[str, float] = {}
-    try:
-        lines = storage.read_end(directory, "metrics.jsonl", TAIL_BYTES).splitlines()
-    except (ConfigError, OSError):
-        return {}
-    for line in lines:
-        latest |= _parse_line(line) or {}
-    return latest
 
 
 def flatten(config: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +145,7 @@ def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:
             yield str(name), value
 
 
-def _parse_line(line: bytes) -> dict[str, float] | None:
+def parse_line(line: bytes) -> dict[str, float] | None:
     """A line of metrics.jsonl: whole `games`, and numbers by name; None for anything else."""
     try:
         value = parse_json(line)

@@ -1,20 +1,18 @@
-"""Finds and summarizes runs by their files, whatever these contain; imports nothing heavy."""
+"""Finds and summarizes runs by their files; imports nothing heavy."""
 
 from __future__ import annotations
 
-import math
 import os
-import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.files import MetricsFollower, flatten, last_metrics, read_config, read_run
+from rlgames.runs.files import flatten
+from rlgames.runs.run_info import DamagedRun, RunInfo, parse_info, read_config, read_log
 from rlgames.runs.summary import RunSummary
 
 
@@ -72,91 +70,48 @@ def _number_first(name: str) -> tuple[int, str]:
     return (int(match[0]) if match else -1), name
 
 
-def read_summary(path: Path) -> RunSummary:
-    """Summarize a run; what its files lack or get wrong is left out."""
-    run, config = read_run(path), _as_json(read_config(path))
-    status = run.get("status")
-    status = status if isinstance(status, str) else "unknown"
-    is_done = status == "done"
-    results, final_results = (
-        _numbers(run.get(name)) if is_done else {} for name in ("results", "final_results")
-    )
-    best_games = finite_or_none(run.get("best_games")) if is_done else None
-    seconds, games = finite_or_none(run.get("seconds")), finite_or_none(run.get("games"))
-    if status != "done" or seconds is None:
-        latest = last_metrics(path)
-        if seconds is None:
-            seconds = finite_or_none(latest.get("time/seconds"))
-        if games is None or status == "running":
-            games = finite_or_none(latest.get("games"))
-    if status == "running" and is_process_gone(run):
-        status = "died"
-    figure, best_by = run.get("figure"), run.get("best_by")
-    best_so_far, latest = ({}, {}) if is_done else _evaluations(path, figure, best_by)
+def read_summary(path: Path, with_log: bool = False) -> RunSummary:
+    """Summarize a run; nothing of a damaged one is used.
+
+    with_log: read metrics.jsonl also of a run that is done.
+    """
+    try:
+        info, config = parse_info(path), read_config(path)
+        if info.status == "waiting":
+            raise DamagedRun("run.json: it is empty")
+        log = read_log(path) if with_log or info.status != "done" else []
+    except DamagedRun as error:
+        return RunSummary(path=path, status="damaged", damage=str(error))
+    best, latest = _evaluations(log, info) if info.status != "done" else ({}, {})
+    seconds = (finite_or_none(line.get("time/seconds")) for line in reversed(log))
+    so_far = {
+        "status": "died" if info.is_process_gone else info.status,
+        "games": int(log[-1]["games"]) if log and info.status != "done" else info.games,
+        "seconds": info.seconds or next(filter(None, seconds), None),
+    }
     return RunSummary(
+        **vars(info) | so_far,
         path=path,
-        status=status,
         config=config,
         settings=flatten(config),
-        figure=figure if isinstance(figure, str) else None,
-        best_by=best_by if isinstance(best_by, str) else None,
-        results=results,
-        final_results=final_results,
-        best_games=None if best_games is None else int(best_games),
-        games=int(games or 0),
-        seconds=seconds,
-        best_so_far=best_so_far,
+        log=log,
+        best_so_far=best,
         latest=latest,
     )
 
 
 def _evaluations(
-    path: Path, figure: object, best_by: object
+    log: Sequence[dict[str, float]], info: RunInfo
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The best evaluation of a run that is not done, by best_by, and the last one."""
-    sign = direction(goal_of(figure), best_by) if isinstance(best_by, str) else 0
+    by = info.best_by
+    sign = direction(goal_of(info.figure), by)
     best: dict[str, float] = {}
     latest: dict[str, float] = {}
-    for line in MetricsFollower(path).new_lines()[1]:
-        values = {name[5:]: value for name, value in line.items() if name.startswith("eval/")}
-        metrics = _numbers(values)
+    for line in log:
+        values = {name[5:]: finite_or_none(line[name]) for name in line if name.startswith("eval/")}
+        metrics = {name: value for name, value in values.items() if value is not None}
         latest = metrics or latest
-        if best_by in metrics and sign * (metrics[best_by] - best.get(best_by, -sign * inf)) > 0:
+        if by in metrics and sign * (metrics[by] - best.get(by, -sign * inf)) > 0:
             best = metrics
     return best, latest
-
-
-def _numbers(values: Any) -> dict[str, float]:
-    """The finite numbers of a dict; empty for anything else."""
-    if not isinstance(values, dict):
-        return {}
-    numbers = {name: finite_or_none(value) for name, value in values.items()}
-    return {name: value for name, value in numbers.items() if value is not None}
-
-
-def is_process_gone(run: dict[str, Any]) -> bool:
-    """Whether the process of a running run has certainly died: it may have been killed."""
-    pid = run.get("pid")
-    if run.get("host") != platform.node() or type(pid) is not int or pid < 1:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        pass
-    return False
-
-
-def _as_json(value: Any) -> Any:
-    """A value of YAML as one that JSON has."""
-    if isinstance(value, dict):
-        return {str(name): _as_json(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_as_json(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, int) and value.bit_length() > 64:
-        return hex(value)  # Python refuses to write huge integers as decimals
-    is_json = value is None or isinstance(value, bool | int | float | str)
-    return value if is_json else str(value)

@@ -24,7 +24,7 @@ from rlgames.runs import storage
 from rlgames.runs.checkpoint import BEST
 from rlgames.runs.directory import DirectoryLock
 from rlgames.runs.event_file import cut_events, event_files_size
-from rlgames.runs.files import load_run, metric_lines
+from rlgames.runs.files import metric_lines, read_run
 from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.loggers.logger import (
     Loggers,
@@ -224,7 +224,7 @@ def _started(
     directory: Path, config: dict[str, Any], resumed_at: ResumePoint | None
 ) -> dict[str, Any]:
     """What run.json says once the run has started or resumed."""
-    run = provenance(config) if resumed_at is None else load_run(directory)
+    run = provenance(config) if resumed_at is None else read_run(directory)
     if resumed_at is not None:
         earlier = run.get("resumed")
         resumed = {"games": resumed_at.games, "at": timestamp()}

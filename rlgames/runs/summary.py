@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -14,37 +15,31 @@ from rlgames.core.intervals import student_t
 from rlgames.core.metrics import direction, gap_to_optimum, goal_of
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.runs.run_info import RunInfo
 
 FINAL_PREFIX = "final/"
 """Before the name of a figure: that of the final network, not of the best checkpoint."""
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """What the files of a run say. settings: its flattened config. games: played so far.
+@dataclass(frozen=True, kw_only=True)
+class RunSummary(RunInfo):
+    """A run by its files.
 
-    figure: the metric of its game; best_by: the one that selects its best checkpoint. results: of
-    this checkpoint, evaluated at the end; final_results: of the final network. Both are empty
-    unless the run is done; best_so_far and latest then hold, of the evaluations during training,
-    the best one by best_by and the last. best_games: played before the best checkpoint was saved.
-    What is unknown is None.
+    status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
+    then known. settings: the flattened config. log: the lines of metrics.jsonl, empty if they were
+    not read. best_so_far, latest: of the evaluations of a run that is not done, the best one by
+    best_by and the last.
     """
 
     path: Path
-    status: str
-    config: dict[str, Any]
-    settings: dict[str, Any]
-    figure: str | None
-    best_by: str | None
-    results: dict[str, float]
-    final_results: dict[str, float]
-    best_games: int | None
-    games: int
-    seconds: float | None
+    config: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    log: list[dict[str, float]] = field(default_factory=list)
     best_so_far: dict[str, float] = field(default_factory=dict)
     latest: dict[str, float] = field(default_factory=dict)
+    damage: str = ""
 
-    @property
+    @cached_property
     def game(self) -> str:
         """The game with its rules, as text: metrics of different games cannot be compared."""
         return as_text(self.config.get("game"))
@@ -150,7 +145,7 @@ class Row:
         return self._gap(self.final_results)
 
     def _gap(self, results: dict[str, SeedMean]) -> float | None:
-        figure, optimal = self.first.figure or "", self.results.get("optimal")
+        figure, optimal = self.first.figure, self.results.get("optimal")
         if figure not in results or optimal is None:
             return None
         return gap_to_optimum(goal_of(figure), results[figure].mean, optimal.mean)
@@ -167,7 +162,7 @@ class Row:
         if len(names) == 1:
             run, games = self.first, finite_or_none(self.first.settings.get("games"))
             fraction = f" at {min(run.games / games, 1):.0%}" if games and games > 0 else ""
-            return names[0] if names[0] in ("done", "unknown") else names[0] + fraction
+            return names[0] if names[0] in ("done", "damaged") else names[0] + fraction
         kinds = sorted(set(names))
         return kinds[0] if len(kinds) == 1 else ", ".join(f"{names.count(k)} {k}" for k in kinds)
 
@@ -178,17 +173,21 @@ class Row:
 
     @property
     def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
-        """A sort key: by game, then the best first; unreadable runs come last."""
-        return not self.first.config, self.first.game, self.rank
+        """A sort key: by game, then the best first; damaged runs come last."""
+        return bool(self.first.damage), self.first.game, self.rank
 
 
 @dataclass(frozen=True)
 class Report:
-    """A comparison of runs. keys: the settings that differ between them. figures: the results that
-    are shown, named as in Row.mean_of, those that select checkpoints first. best: the best run of
-    each game."""
+    """A comparison of runs.
+
+    runs: without the damaged ones. rows: damaged runs have a row each, at the end. keys: the
+    settings that differ between runs. figures: the results that are shown, named as in Row.mean_of,
+    those that select checkpoints first. best: the best run of each game.
+    """
 
     runs: list[RunSummary]
+    damaged: list[RunSummary]
     rows: list[Row]
     keys: list[str]
     figures: list[str]
@@ -213,6 +212,7 @@ class Report:
                 }
                 for run in self.runs
             ],
+            "damaged": [{"path": str(run.path), "reason": run.damage} for run in self.damaged],
             "rows": [
                 {
                     "config": {key: row.first.settings.get(key) for key in self.keys},
@@ -237,11 +237,10 @@ def _as_dicts(means: dict[str, SeedMean]) -> dict[str, Any]:
 def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:
     """A key by which the best sorts first, by the run's best_by and then by points; runs without a
     metric that ranks them come last."""
-    best_by = run.best_by or ""
-    sign = direction(goal_of(run.figure), best_by)
-    if best_by not in results or not sign:
+    sign = direction(goal_of(run.figure), run.best_by)
+    if run.best_by not in results or not sign:
         return True, 0.0, 0.0
-    return False, -sign * results[best_by], -results.get("points", 0.0)
+    return False, -sign * results[run.best_by], -results.get("points", 0.0)
 
 
 def as_text(value: Any) -> str:

@@ -7,7 +7,6 @@ from the files of its job, so a resumed search proposes the same trials.
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -25,10 +24,11 @@ from rlgames.core.metrics import direction, reason_unranked
 from rlgames.core.rng import SEARCH_STREAM
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
+from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.factory.components import build_device
 from rlgames.rollouts.holdout import split_layouts
-from rlgames.runs.files import read_run
+from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import Job, Sweep
 from rlgames.training.components import build_components, build_evaluator
@@ -36,9 +36,8 @@ from rlgames.training.evaluator import FINAL_EVAL_FACTOR
 
 STORAGE = "optuna.db"
 
-
-RESULTS = {"best": "results", "final": "final_results"}
-"""The field of run.json that holds the metrics of a checkpoint."""
+CHECKPOINTS = ("best", "final")
+"""The checkpoints whose metrics may be an objective."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def plan_search(
 def split_objective(objective: str) -> tuple[str, str]:
     """The checkpoint and the metric of an objective: best/NAME, the same as NAME, or final/NAME."""
     checkpoint, slash, name = objective.partition("/")
-    return (checkpoint, name) if slash and checkpoint in RESULTS else ("best", objective)
+    return (checkpoint, name) if slash and checkpoint in CHECKPOINTS else ("best", objective)
 
 
 def _owner(base: TrainConfig, name: str) -> tuple[Any, str]:
@@ -168,8 +167,9 @@ class Search:
             self.space = dict(map(launchers.parse_range, settings["space"]))
             self.base = from_plain(settings["base"])
             direction = "minimize" if settings["minimize"] else "maximize"
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"{sweep.directory} has no valid search ({error})") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            text = f"{sweep.directory} has no valid search ({sanitized(error)})"
+            raise ConfigError(text) from None
         path = sweep.directory.absolute() / STORAGE
         try:
             self.study = self.optuna.create_study(
@@ -237,10 +237,10 @@ class Search:
                 unfinished.append(trial.number)
                 continue
             checkpoint, name = split_objective(self.objective)
-            results = read_run(self.sweep.path(trial.number)).get(RESULTS[checkpoint])
-            value = results.get(name) if isinstance(results, dict) else None
-            if isinstance(value, int | float) and math.isfinite(value):
-                self.study.tell(trial.number, value)
+            info = read_info(self.sweep.path(trial.number))
+            results = info.results if checkpoint == "best" else info.final_results
+            if name in results:
+                self.study.tell(trial.number, results[name])
             else:
                 self.study.tell(trial.number, state=state.FAIL)
         return unfinished

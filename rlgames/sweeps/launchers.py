@@ -17,6 +17,7 @@ from rlgames.config.compose import COMPOSE_ERRORS, hydra_state
 from rlgames.config.files import conf_dir
 from rlgames.config.registry import LAUNCHERS
 from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.untrusted import sanitized
 from rlgames.sweeps.jobs import exit_with, this_process
 
 
@@ -36,7 +37,8 @@ def parse_range(word: str) -> tuple[str, dict[str, Any]]:
             return name, {"low": low, "high": high, "log": "log" in value.tags}
         texts = list(override.sweep_string_iterator())
     except (HydraException, ValueError):
-        raise ConfigError(f"{word!r} is not a range", "as in lr=interval(0.001,0.01)") from None
+        text = f"{sanitized(word)} is not a range"
+        raise ConfigError(text, "as in lr=interval(0.001,0.01)") from None
     return name, {"choices": [parser.parse_override(f"{name}={text}").value() for text in texts]}
 
 

@@ -27,8 +27,8 @@ from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
 from rlgames.runs.checkpoint import LATEST
 from rlgames.runs.directory import DirectoryLock, check_regular_files, lock_directory
-from rlgames.runs.files import read_run
 from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
+from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers
 from rlgames.sweeps.jobs import STOP_FILE, run_job, this_process
 
@@ -132,7 +132,7 @@ class Sweep:
     def status(self, number: int) -> str:
         """done, unfinished (it has a checkpoint to resume from) or not started."""
         path = self.path(number)
-        if read_run(path).get("status") == "done":
+        if read_info(path).status == "done":
             return "done"
         return "unfinished" if (path / "checkpoints" / LATEST).exists() else "not started"
 
@@ -143,7 +143,7 @@ class Sweep:
 
     def reason_unfinished(self, number: int) -> str:
         """Why a job is not done, by its files."""
-        status = read_run(self.path(number)).get("status")
+        status = read_info(self.path(number)).status
         if status in ("running", "interrupted"):
             return "killed" if status == "running" else "interrupted"
         try:
@@ -240,9 +240,10 @@ def _checked_name(name: Any) -> str | None:
     """The directory of a job in a manifest; ValueError for one outside the sweep."""
     if name is None:
         return None
-    if not isinstance(name, str) or {*name.split("/")} & {"", ".", ".."}:
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if {*parts} & {"", ".", ".."} or any(len(os.fsencode(part)) > 255 for part in parts):
         raise ValueError(f"{sanitized(name, 40)} is not a directory of a sweep")
-    return name
+    return str(name)
 
 
 def _file_name(word: str) -> str:

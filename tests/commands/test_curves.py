@@ -118,6 +118,16 @@ def test_metrics_are_rows_of_panels_and_games_are_columns(sweep, drawn):
     assert [line_of(panels[k], "optimum").get_ydata()[0] for k in (0, 1)] == [4, 10]
 
 
+def test_games_without_values_of_a_metric_are_left_out_and_named(sweep, drawn, typed):
+    write(sweep / "large", LARGE, (9.0,))
+    (sweep / "large" / "metrics.jsonl").write_text('{"games": 100, "train/loss": 4.0}\n')
+    panels, legend = drawn("sweep")
+    assert [axes.get_title() for axes in panels] == ["salvo board=4"]
+    assert "without values: salvo board=6" in legend.get_title().get_text()
+    said = typed("report", "sweep/large", "curves=x.png")
+    assert "no run has values of eval/turns" in said.stderr
+
+
 @pytest.mark.parametrize(
     ("x", "label", "places"),
     [

@@ -24,6 +24,7 @@ from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.names import shipped_agent
+from rlgames.runs.run_info import RunInfo
 
 pytest.importorskip("matplotlib")
 
@@ -95,7 +96,7 @@ def test_the_card_says_how_the_run_was_started(folder):
         ([*words, "experiment=null"], True, False),
         (["-c"], False, False),
     ]:
-        about = {"command": command, "commit": "abc"}
+        about = RunInfo("done", command=command, commit="abc")
         card = model_card(Agent("run", "me/it", config, checkpoint, report, about, []), None)
         assert ("\nrlgames train game=tictactoe\n" in card) == (command == words)
         assert ("was started with" in card) == started

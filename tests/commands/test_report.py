@@ -325,19 +325,34 @@ def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
     told = ("failed", "interrupted", "running", "died")
     assert {name: status[name] for name in told} == {name: name for name in told}
     assert status["elsewhere"] == "running"
-    assert {status[name] for name in ("garbage", "deep", "list", "folder", "strange")} == {
-        "unknown"
-    }
     assert "empty" not in status
+    damaged = {run["path"].removeprefix("runs/"): run["reason"] for run in found["damaged"]}
+    assert damaged == DAMAGED
     assert found["best"] == ["runs/good"]
     for row in found["rows"]:
-        assert row["results"] == {} or row["runs"][0] in {f"runs/{n}" for n in DONE}
+        assert row["results"] == {} or row["runs"][0] in ("runs/good", "runs/huge")
+        assert (row["status"] == "damaged") == (row["runs"][0].removeprefix("runs/") in damaged)
     for form in ("table", "csv", "markdown", "latex"):
-        assert "NaN" not in reported(typed, "runs", f"format={form}")
+        text = reported(typed, "runs", f"format={form}")
+        assert "NaN" not in text
+        assert text.count("runs/odd") == (1 if form == "csv" else 2)
+    assert "damaged: runs/odd: run.json: figure: [] is not text" in reported(typed, "runs")
     assert "interrupted at 50%" in reported(typed, "runs")
 
 
-DONE = ["good", "bare", "yaml", "laughs", "nested", "odd", "huge"]
+DAMAGED = {
+    "bare": "config.yaml: No such file or directory",
+    "deep": "run.json: JSON is nested too deeply",
+    "folder": "run.json: it is not a regular file",
+    "garbage": "run.json: it is not UTF-8 text",
+    "laughs": "config.yaml: it has aliases or deep nesting",
+    "list": "run.json: it is not a JSON object",
+    "nested": "config.yaml: it has aliases or deep nesting",
+    "odd": "run.json: figure: [] is not text",
+    "pipe": "metrics.jsonl: it is not a regular file",
+    "strange": "run.json: status: ['done'] is not text",
+    "yaml": "config.yaml: it is not valid YAML",
+}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")

@@ -1,0 +1,216 @@
+"""What the files of a run say, checked once: nobody else needs to expect odd values in them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlgames.core.errors import ConfigError
+from rlgames.core.untrusted import (
+    MAX_NUMBER,
+    YAML_LOADER,
+    checked_float,
+    checked_int,
+    is_plain_yaml,
+    sanitized,
+)
+from rlgames.runs import storage
+from rlgames.runs.files import MAX_FILE_BYTES, MAX_LINE_LENGTH, load_run, parse_line
+
+STATUSES = ("running", "interrupted", "failed", "done")
+"""The values of status in run.json."""
+
+MAX_SECONDS = 1e12
+
+
+class DamagedRun(Exception):
+    """A file of a run that is invalid: one printable line that names the file and the value."""
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The content of run.json; None and empty: unknown.
+
+    status: one of STATUSES; "waiting" without a file; "damaged", with nothing else, for an invalid
+    one. figure: the metric of the game; best_by: the one that selects the best checkpoint. results:
+    of this checkpoint, evaluated at the end; final_results: of the final network. Both are empty
+    unless the run is done. best_games: played before the best checkpoint was saved. games, seconds:
+    so far. The others say how the run was started.
+    """
+
+    status: str
+    figure: str = ""
+    best_by: str = ""
+    results: dict[str, float] = field(default_factory=dict)
+    final_results: dict[str, float] = field(default_factory=dict)
+    best_games: int | None = None
+    games: int = 0
+    seconds: float | None = None
+    pid: int | None = None
+    host: str | None = None
+    command: list[str] = field(default_factory=list)
+    commit: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_process_gone(self) -> bool:
+        """Whether the process of a running run has certainly died: it may have been killed."""
+        if self.status != "running" or self.host != platform.node() or not self.pid:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, OverflowError):
+            pass
+        return False
+
+
+def read_info(directory: Path) -> RunInfo:
+    """The content of run.json, whatever the file contains."""
+    try:
+        return parse_info(directory)
+    except DamagedRun:
+        return RunInfo("damaged")
+
+
+def parse_info(directory: Path) -> RunInfo:
+    """The content of run.json. Raises DamagedRun for anything but a valid one or none."""
+    with _damage_in("run.json"):
+        content = load_run(directory)
+        if not content:
+            return RunInfo("waiting")
+        values: dict[str, Any] = {}
+        for name, check in _CHECKS.items():
+            if content.get(name) is not None:
+                try:
+                    values[name] = check(content[name])
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
+        if values.get("status") not in STATUSES:
+            raise ValueError(f"status is none of {', '.join(STATUSES)}")
+        if values["status"] != "done":
+            values |= {"results": {}, "final_results": {}, "best_games": None}
+        return RunInfo(**values)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """The content of config.yaml as JSON has it; `game` is an object with a name.
+
+    Raises DamagedRun.
+    """
+    with _damage_in("config.yaml"):
+        text = storage.read_file(directory, "config.yaml", MAX_FILE_BYTES).decode()
+        if not is_plain_yaml(text):
+            raise ValueError("it has aliases or deep nesting")
+        config = _as_json(yaml.load(text, YAML_LOADER))
+        game = config.get("game") if isinstance(config, dict) else None
+        if not isinstance(game, dict) or not isinstance(game.get("name"), str):
+            raise ValueError("it names no game")
+        return dict(config)
+
+
+def read_log(directory: Path) -> list[dict[str, float]]:
+    """The lines of metrics.jsonl, without a last one that is still being written; empty without
+    the file. Raises DamagedRun."""
+    lines: list[dict[str, float]] = []
+    with (
+        _damage_in("metrics.jsonl"),
+        contextlib.suppress(FileNotFoundError),
+        storage.open_to_read(directory, "metrics.jsonl") as file,
+    ):
+        while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
+            values = parse_line(line)
+            if values is None:
+                raise ValueError(f"line {len(lines) + 1} is not valid")
+            lines.append(values)
+        if len(line) == MAX_LINE_LENGTH:
+            raise ValueError(f"line {len(lines) + 1} is too long")
+    return lines
+
+
+@contextmanager
+def _damage_in(name: str) -> Iterator[None]:
+    """Raise every error of a block that reads a file as DamagedRun."""
+    try:
+        yield
+    except ConfigError:
+        reason = "it is not a regular file"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except UnicodeError:
+        reason = "it is not UTF-8 text"
+    except yaml.YAMLError:
+        reason = "it is not valid YAML"
+    except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
+        reason = str(error)
+    else:
+        return
+    raise DamagedRun(f"{name}: {sanitized(reason, 200)}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{sanitized(value, 40)} is not text")
+    return value
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    """Numbers by name; those that were not measured, or are not finite, are left out."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{sanitized(value, 40)} is not an object of numbers")
+    known = {name: number for name, number in value.items() if number is not None}
+    return {
+        name: checked_float(number, -MAX_NUMBER, MAX_NUMBER)
+        for name, number in known.items()
+        if not (isinstance(number, float) and not math.isfinite(number))
+    }
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise ValueError(f"{sanitized(value, 40)} is not a list of texts")
+    return [_text(part) for part in value]
+
+
+def _texts_by_name(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{sanitized(value, 40)} is not an object of texts")
+    return {name: _text(part) for name, part in value.items()}
+
+
+def _count(value: Any) -> int:
+    return checked_int(value, 0)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("status", "figure", "best_by", "host", "commit"), _text),
+    **dict.fromkeys(("results", "final_results"), _numbers),
+    **dict.fromkeys(("best_games", "games", "pid"), _count),
+    "seconds": lambda value: checked_float(value, 0, MAX_SECONDS),
+    "command": _texts,
+    "versions": _texts_by_name,
+}
+
+
+def _as_json(value: Any) -> Any:
+    """A value of YAML as one that JSON has."""
+    if isinstance(value, dict):
+        return {str(name): _as_json(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_as_json(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > 64:
+        return hex(value)  # Python refuses to write huge integers as decimals
+    is_json = value is None or isinstance(value, bool | int | float | str)
+    return value if is_json else str(value)

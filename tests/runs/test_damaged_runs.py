@@ -1,0 +1,325 @@
+"""A damaged run is shown as such and changes nothing about the others; so is a sweep's manifest."""
+
+import contextlib
+import copy
+import io
+import json
+import math
+import os
+import shutil
+import warnings
+from dataclasses import replace
+from functools import cache, partial
+
+import pytest
+import yaml
+from helpers import check_message
+from markers import one_in
+from untrusted_files import trained
+
+from rlgames.cli.report import print_report
+from rlgames.cli.sweep_progress import SweepReader
+from rlgames.commands.configs import ReportConfig
+from rlgames.commands.publish import _has_evaluations
+from rlgames.commands.report import make_report, report_records
+from rlgames.config.compose import load_config
+from rlgames.config.training import TrainConfig
+from rlgames.config.typed import to_plain
+from rlgames.core.errors import ConfigError
+from rlgames.runs.directory import check_new_run
+from rlgames.runs.hyperparameters import listed_settings
+from rlgames.runs.index import newest_run
+from rlgames.runs.run_info import STATUSES, read_info
+from rlgames.sweeps.hparam_search import Search
+from rlgames.sweeps.sweep import Job, Sweep
+
+ODD = [
+    *(None, True, -1, 0, 3, 10**19, 10**400, 0.5, -0.0, 1e308, 1e-320, math.nan, math.inf),
+    *("", "x", "done", "turns", "\x1b[31m\x07\n", "\ud800", "[red]", "../..", "9" * 5000),
+    *([], {}, [[]], ["x"], {"a": 1}, {"": {}}, [{"a": math.nan}], {"turns": "high"}),
+]
+"""Values of every kind, each of which replaces every value of a file."""
+
+REMOVED, RENAMED = object(), object()
+
+FILES = ("run.json", "config.yaml", "metrics.jsonl")
+
+TEXTS = {
+    "empty": b"",
+    "blank": b"\n\n",
+    "truncated": None,
+    "binary": b"\xff\x00{" * 100,
+    "another kind": b"[1]",
+    "null": b"null",
+    "deep": b"[" * 100_000,
+    "nested": b'{"a":' * 40 + b"1" + b"}" * 40,
+    "repeated names": b'{"status": "done", "status": "failed", "games": 1, "games": 2}\n',
+    "huge number": b'{"games": ' + b"9" * 100_000 + b"}\n",
+    "infinite": b'{"games": Infinity, "seconds": NaN}\n',
+    "aliases": b"a0: &a0 [x, x]\na1: &a1 [*a0, *a0]\n",
+    "base 60": b"games: 1" + b":1" * 20_000,
+    "long": b" " * (1 << 21),
+    "surrogate": b'{"status": "\\ud800"}',
+}
+
+
+def written(value, name):
+    """A file's content as bytes."""
+    if name == "config.yaml":
+        return yaml.safe_dump(value).encode("utf-8", "surrogatepass")
+    if name == "metrics.jsonl":
+        return b"".join(json.dumps(line).encode() + b"\n" for line in value)
+    return json.dumps(value).encode()
+
+
+def parsed(path):
+    """The content of a file of a sound run."""
+    if path.name == "config.yaml":
+        return yaml.safe_load(path.read_text())
+    if path.name == "metrics.jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return json.loads(path.read_text())
+
+
+def places(value, at=()):
+    """Where each part of a JSON value is, by names and numbers."""
+    names = (
+        value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+    )
+    for name in names:
+        yield (*at, name)
+        yield from places(value[name], (*at, name))
+
+
+def changed(value, at, way):
+    """A copy with one part replaced, REMOVED or RENAMED."""
+    value = copy.deepcopy(value)
+    node = value
+    for name in at[:-1]:
+        node = node[name]
+    if way is REMOVED:
+        del node[at[-1]]
+    elif way is not RENAMED:
+        node[at[-1]] = way
+    elif isinstance(node, dict):
+        node["unheard of"] = node.pop(at[-1])
+    else:
+        node.append(node[at[-1]])
+    return value
+
+
+FILE_SYSTEM = {
+    "missing": lambda file: file.unlink(),
+    "folder": lambda file: _replaced(file, os.mkdir),
+    "pipe": lambda file: _replaced(file, os.mkfifo),
+    "device": lambda file: _replaced(file, lambda path: os.symlink("/dev/zero", path)),
+    "no permission": lambda file: file.chmod(0),
+}
+
+
+def damages(run):
+    """Ways to damage a run: each a name and a function of its directory."""
+    yield "no permission", lambda path: path.chmod(0)
+    for name in FILES:
+        for kind, way in FILE_SYSTEM.items():
+            yield f"{name}: {kind}", partial(lambda way, name, path: way(path / name), way, name)
+        for kind, text in TEXTS.items():
+            yield f"{name}: {kind}", partial(write, name, text)
+        value = parsed(run / name)
+        for at in places(value[:3] if name == "metrics.jsonl" else value):
+            for way in (*ODD, REMOVED, RENAMED):
+                yield f"{name}: {at}: {way!r:.40}", partial(change, name, value, at, way)
+
+
+def write(name, text, path):
+    whole = (path / name).read_bytes()
+    (path / name).write_bytes(whole[: len(whole) // 2] if text is None else text)
+
+
+def change(name, value, at, way, path):
+    with contextlib.suppress(ValueError, yaml.YAMLError):  # no file has such a value
+        (path / name).write_bytes(written(changed(value, at, way), name))
+
+
+def _replaced(file, make):
+    file.unlink()
+    make(file)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with four sound runs, two values of lr with two seeds each, and one to damage."""
+    folder = tmp_path_factory.mktemp("runs")
+    made = trained("plain", folder / "made")
+    config, run = parsed(made / "config.yaml"), parsed(made / "run.json")
+    for number in range(5):
+        path = folder / "all" / ("victim" if number == 4 else str(number))
+        shutil.copytree(made, path)
+        own = config | {"lr": (0.1, 0.2, 0.1, 0.2, 0.1)[number], "seed": number // 2}
+        (path / "config.yaml").write_bytes(written(own, "config.yaml"))
+        results = {name: value * (1 + number / 10) for name, value in run["results"].items()}
+        results |= {"random": 0.5, "optimal": 1.0}
+        (path / "run.json").write_bytes(written(run | {"results": results}, "run.json"))
+    return folder / "all"
+
+
+@pytest.fixture
+def victim(runs):
+    """The run to damage, which is sound again afterwards."""
+    path, spare = runs / "victim", runs.parent / "spare"
+    shutil.copytree(path, spare)
+
+    def restore():
+        path.chmod(0o700)
+        shutil.rmtree(path)
+        shutil.copytree(spare, path)
+
+    yield path, restore
+    restore()
+    shutil.rmtree(spare)
+
+
+def strict(text):
+    """JSON without the numbers that JSON does not have."""
+
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@cache
+def config(*words):
+    return load_config(ReportConfig, list(words))
+
+
+def report_on(runs, *words):
+    return make_report([str(runs)], config(*words))
+
+
+def printed(result, form):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        print_report(replace(result, format=form))
+    assert all(char.isprintable() or char == "\n" for char in text.getvalue())
+    return text.getvalue()
+
+
+def sound_and_damaged(result):
+    """What JSON says, by path, of the sound runs, and why others are damaged."""
+    fields = strict(json.dumps(result.as_dict()))
+    sound = {run["path"]: run for run in fields["runs"]}
+    return sound, {run["path"]: run["reason"] for run in fields["damaged"]}
+
+
+def check_reports(runs, before, with_figures):
+    """Reports have the sound runs as before, and the damaged one as such. Returns its damage."""
+    result = report_on(runs)
+    sound, damaged = sound_and_damaged(result)
+    victim = str(runs / "victim")
+    is_run = os.path.lexists(f"{victim}/run.json")
+    assert sound.keys() | damaged.keys() == ({*before, victim} if is_run else {*before})
+    assert {path: run for path, run in sound.items() if path != victim} == before
+    for form in ("table", "markdown", "latex", "csv"):
+        assert victim in damaged or "damaged" not in printed(result, form)
+        assert victim not in damaged or "damaged" in printed(result, form)
+    if damaged:
+        assert f"damaged: {victim}: {damaged[victim]}" in printed(result, "table")
+    result = report_on(runs, "compare=config")
+    compared = strict(json.dumps(result.as_dict()))
+    agents = [each["runs"].values() for each in compared["agents"]]
+    assert before.keys() <= {path for games in agents for paths in games for path in paths}
+    for form in ("table", "markdown", "latex", "csv"):
+        assert printed(result, form)
+    records = report_records(report_on(runs, "by=run", "sort=-seconds").report)
+    assert len(records) == len(sound) + len(damaged)
+    if with_figures:
+        for words in (["metric=[train/turns]", "by=run"], ["compare=config"]):
+            report_on(runs, f"curves={runs.parent}/figure.svg", *words)
+        report_on(runs, "compare=config", f"profile={runs.parent}/profile.csv")
+    return damaged.get(victim, "")
+
+
+def check_other_readers(path):
+    """Those that read one run take what is there or a ConfigError, and no longer than usual."""
+    assert newest_run(path.parent) is not None
+    status = read_info(path).status
+    assert status in (*STATUSES, "waiting", "damaged")
+    _has_evaluations(path)
+    refused(check_new_run, path)
+    sweep = Sweep(path.parent, [], [], [])
+    sweep.jobs = [Job([], {"games": 8}, path.name)]
+    (job,) = SweepReader(sweep).view.jobs
+    assert job.status in (*STATUSES, "waiting", "damaged", "died")
+    assert sweep.status(0) in ("done", "unfinished", "not started")
+    assert (sweep.status(0) == "done") == (status == "done")
+
+
+PARTS = 400
+"""Each takes one damage in 400. Every eighth part is tested."""
+
+
+@pytest.mark.parametrize("part", one_in(PARTS, range(0, PARTS, 8)))
+def test_a_damaged_run_changes_nothing_about_the_others(part, runs, victim):
+    path, restore = victim
+    before, damaged = sound_and_damaged(report_on(runs))
+    assert damaged == {}
+    del before[str(path)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for number, (name, damage) in enumerate(list(damages(path.parent / "0"))[part::PARTS]):
+            damage(path)
+            reason = check_reports(runs, before, with_figures=number % 20 == 5)
+            assert not reason or reason.startswith(FILES), name
+            check_other_readers(path)
+            restore()
+
+
+def manifest():
+    base = to_plain(load_config(TrainConfig, ["game=tictactoe"]))
+    job = {"overrides": ["lr=0.1"], "config": {"game": {"name": "tictactoe"}, "lr": 0.1}}
+    search = {"objective": "best/points", "trials": 3, "parallel": 1, "name": "random", "seed": 0}
+    search |= {"space": ["lr=interval(0.1,0.2)"], "minimize": False, "base": base}
+    jobs = [job | {"directory": name} for name in ("victim", None)]
+    return {"words": ["lr=0.1"], "launcher": [], "jobs": jobs, "search": search}
+
+
+def refused(function, *words):
+    """The result of a function, None if it ended with one line."""
+    try:
+        return function(*words)
+    except ConfigError as error:
+        check_message(error)
+        return None
+
+
+def check_sweep(directory):
+    """Every reader of a sweep takes what is there or ends with one line."""
+    listed_settings(directory / "victim", manifest()["search"]["base"])
+    if (sweep := refused(Sweep.read, directory)) is not None:
+        assert len(SweepReader(sweep).view.jobs) == len(sweep.jobs)
+        assert len(sweep.unfinished) == len(sweep.jobs)
+        assert sweep.resume_command().startswith("rlgames resume")
+
+
+def test_a_damaged_manifest_of_a_sweep_ends_in_one_line(tmp_path):
+    value, file = manifest(), tmp_path / "sweep.json"
+    (tmp_path / "victim").mkdir()
+    for text in filter(None, TEXTS.values()):
+        file.write_bytes(text)
+        check_sweep(tmp_path)
+    file.write_bytes(written(value, file.name))
+    for at in places(value):
+        for way in (*ODD, REMOVED, RENAMED) if at[:2] != ("search", "base") else ():
+            change(file.name, value, at, way, tmp_path)
+            check_sweep(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["objective", "trials", "parallel", "seed", "space", "base"])
+def test_a_damaged_search_ends_in_one_line(name, tmp_path):
+    pytest.importorskip("optuna")
+    odd_values: list[object] = [math.inf, [], {}, "9" * 5000, ["9" * 5000], "\x1b", [{}], None]
+    for odd in odd_values:
+        value = changed(manifest(), ("search", name), odd)
+        (tmp_path / "sweep.json").write_bytes(written(value, "sweep.json"))
+        if (sweep := refused(Sweep.read, tmp_path)) is not None:
+            refused(Search, sweep)
