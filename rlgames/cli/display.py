@@ -17,6 +17,7 @@ from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
 from rlgames.core.text import json_text, printable
+from rlgames.evaluation.evaluate import OUTCOMES
 from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
 from rlgames.training.eval_metrics import EvaluationResult
 from rlgames.training.run import TrainingResult
@@ -42,7 +43,9 @@ def print_result(result: TrainingResult) -> None:
     columns = {BEST_IN_WORDS: result.best, FINAL_IN_WORDS: result.final}
     if result.final is result.best:
         columns = {f"{BEST_IN_WORDS} and {FINAL_IN_WORDS}": result.best}
-    games = _games_in_words(evaluation.games, evaluation.is_exact, game.spec.seats)
+    games = _games_in_words(
+        evaluation.games, evaluation.distinct_games, evaluation.is_exact, game.spec.seats
+    )
     if game.spec.goal == "outcome":
         title = f"trained, greedy, against {result.opponent}, {games}"
     else:
@@ -86,12 +89,18 @@ def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
 
 def print_evaluation(report: dict[str, Any]) -> None:
     """The table of `rlgames eval`."""
-    games = _games_in_words(report["games"], report["exact"], 2 if "seats" in report else 1)
+    seats = 2 if "seats" in report else 1
+    games = _games_in_words(report["games"], report["distinct_games"], report["exact"], seats)
     if "seats" in report:
         player = report["player"] + _search_suffix(report["search"])
         opponent = report["opponent"] + _search_suffix(report["opponent_search"])
         rows = _checkpoint_rows(report) + _outcome_rows(report)
-        _print_table(f"{player} against {opponent}, {games}", rows)
+        title = f"{player} against {opponent}, {games}"
+        if report["exact"] or not report["exact_seats"]:
+            _print_table(title, rows)
+        else:
+            exact = _exact_rows(report["exact_seats"])
+            _print_columns(title, ["played", "computed exactly"], [rows, exact])
     else:
         goal = "score" if "score" in report else "turns"
         search = _search_suffix(report["search"])
@@ -100,10 +109,14 @@ def print_evaluation(report: dict[str, Any]) -> None:
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
 
 
-def _games_in_words(games: int, is_exact: bool, seats: int) -> str:
-    if not is_exact:
+def _games_in_words(games: int, distinct: int | None, is_exact: bool, seats: int) -> str:
+    if is_exact:
+        every = "all layouts" if seats == 1 else f"all {games:,} possible games"
+        words = {1: "the only possible game", 2: "both possible games"}
+        return f"{words.get(games, every)} (exact)"
+    if distinct is None or distinct == games:
         return f"{games:,} games"
-    return "all layouts (exact)" if seats == 1 else "both possible games (exact)"
+    return f"{games:,} games, {distinct:,} of them different"
 
 
 def _checkpoint_rows(report: dict[str, Any]) -> Rows:
@@ -119,14 +132,15 @@ def _outcome_rows(report: dict[str, Any]) -> Rows:
     rows = _seat_rows(report)
     rows.append(("turns per game", _mean(report["moves"], report["exact"])))
     rows.append(("exploitability", _number(report["exploitability"])))
-    if report["exact_seats"]:
-        rows.append(("computed exactly", "won / drawn / lost"))
-        for name, seat in zip(("first seat", "second seat"), report["exact_seats"], strict=True):
-            rates = [seat[outcome] for outcome in ("win", "draw", "loss")]
-            rows.append((name, " / ".join(f"{rate:.2%}" for rate in rates)))
     if "proven_moves" in report:
         rows.append(("moves proven optimal", f"{report['proven_moves']:.1%}"))
     return rows + _opponent_rows(report.get("opponent_proven_moves"))
+
+
+def _exact_rows(seats: list[dict[str, float]]) -> Rows:
+    """The rows of _seat_rows, with probabilities."""
+    mean = {name: sum(seat[name] for seat in seats) / len(seats) for name in seats[0]}
+    return _rate_rows([*seats, mean])
 
 
 def _opponent_rows(proven_moves: float | None) -> Rows:
@@ -195,7 +209,11 @@ def print_arena(report: dict[str, Any]) -> None:
         table.add_row(plain_text(f"{rank + 1} {player['name']}"), elo, *cells)
     print_rich(table)
     if exact:
-        print("* exact: both games that these two can play")
+        print("* exact: all games that these two can play")
+    for pair in report["pairs"]:
+        if not pair["exact"] and pair["distinct_games"] not in (None, pair["games"]):
+            games = _games_in_words(pair["games"], pair["distinct_games"], False, 2)
+            print(printable(f"{' against '.join(pair['players'])}: {games}"))
     for _, player in players:
         if "proven_moves" in player:
             share = f"{player['proven_moves']:.1%} of its moves proven optimal"
@@ -207,7 +225,7 @@ def _print_paired(report: dict[str, Any]) -> None:
     figure, is_exact = report["figure"], report["exact"]
     sign = 1 if figure == "turns" else -1
     players = sorted(report["players"], key=lambda player: sign * float(player["mean"]))
-    games = _games_in_words(report["games"], is_exact, 1)
+    games = _games_in_words(report["games"], None, is_exact, 1)
     _print_table(f"{figure} per game, {games}", [(p["name"], _mean(p, is_exact)) for p in players])
     order = [player["name"] for player in players]
     rows = []
@@ -230,21 +248,19 @@ def _negated(estimate: dict[str, Any]) -> dict[str, Any]:
 
 def _seat_rows(report: dict[str, Any]) -> Rows:
     """The rates of wins, draws and losses, in each seat and in both."""
-    both = {name: report[name] for name in ("win", "draw", "loss")}
-    rows = [
-        ("", "won / drawn / lost"),
-        ("first seat", _rates(report["seats"][0])),
-        ("second seat", _rates(report["seats"][1])),
-        ("both", _rates(both)),
-    ]
-    if both["win"]["ci95"] is not None:
-        low, high = both["win"]["ci95"]
+    seats = [*report["seats"], report]
+    rows = _rate_rows([{name: seat[name]["rate"] for name in OUTCOMES} for seat in seats])
+    if report["win"]["ci95"] is not None:
+        low, high = report["win"]["ci95"]
         rows.append(("win, 95%", f"{low:.2%} to {high:.2%}"))
     return rows
 
 
-def _rates(seat: dict[str, Any]) -> str:
-    return " / ".join(f"{seat[name]['rate']:.2%}" for name in ("win", "draw", "loss"))
+def _rate_rows(rates: list[dict[str, float]]) -> Rows:
+    """rates: in the first seat, the second, and both."""
+    texts = [" / ".join(f"{seat[name]:.2%}" for name in OUTCOMES) for seat in rates]
+    names = ("first seat", "second seat", "both")
+    return [("", "won / drawn / lost"), *zip(names, texts, strict=True)]
 
 
 def _reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:

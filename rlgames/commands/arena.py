@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from rlgames.commands.configs import ArenaConfig, EvalConfig
+from rlgames.commands.evaluate import check_seats
 from rlgames.commands.run_config import config_for_run
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
@@ -119,6 +120,7 @@ def _tournament_fields(
             {
                 "players": [contestants[order[row]], contestants[order[column]]],
                 "games": evaluation.games,
+                "distinct_games": evaluation.distinct_games,
                 "exact": evaluation.is_exact,
             }
             for (row, column), evaluation in result.evaluations.items()
@@ -157,6 +159,7 @@ def competitors(
     cfg = next(iter(configs.values()))
     device = build_device(cfg.device, cfg.threads)
     game = build_game(cfg.game).to(device)
+    check_seats(cfg.games, game)
     if device.type == "cpu":
         check_evaluation_memory("games", cfg.games, game)
     players = [

@@ -115,11 +115,20 @@ def number_of_games(games: str | int) -> str | int:
     return games
 
 
+def check_seats(games: str | int, game: Game[Any]) -> None:
+    """Raises ConfigError for fewer games than seats."""
+    if isinstance(games, int) and games < game.spec.seats:
+        raise ConfigError(
+            f"games={games} leaves out a seat of {game.spec.name}", f"use games={game.spec.seats}"
+        )
+
+
 def _match(cfg: EvalConfig, run: Path | None) -> Match:
     """Build the game and the players of a config. Raises ConfigError for what does not fit."""
     games, device = number_of_games(cfg.games), build_device(cfg.device, cfg.threads)
     game, player = game_and_player(cfg, device, run)
     assert player is not None
+    check_seats(games, game)
     if device.type == "cpu":
         count = DEFAULT_GAMES if isinstance(games, str) else games
         check_batch_memory(min(cfg.batch, count), 1, game)
@@ -151,6 +160,7 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
         "search": plain["search"],
         "opponent_search": plain["opponent_search"],
         "games": result.games,
+        "distinct_games": result.distinct_games,
         "exact": result.is_exact,
         "seed": cfg.seed,
         "moves": result.turns.as_dict(),

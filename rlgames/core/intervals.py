@@ -97,24 +97,22 @@ def wilson_interval(count: int, games: int) -> Interval:
 
 
 def pooled_rate_interval(parts: Sequence[tuple[int, int]]) -> Interval:
-    """The interval of the rate over several parts, such as the two seats, whose numbers of games
-    were fixed in advance; parts: the count and the games of each.
+    """The interval of the mean rate of several parts, such as the two seats, whose numbers of games
+    were fixed in advance; parts: the count and the games of each. Parts without games are left out.
 
     Wilson's intervals of the parts, combined by the squares of their widths (Zou and Donner 2008,
     Statistics in Medicine 27, 1693). A Wilson interval of all games would be too wide where the
     parts differ: a player who wins all games in one seat varies in the other only.
     """
     parts = [part for part in parts if part[1]]
-    games = sum(part[1] for part in parts)
-    rate = sum(part[0] for part in parts) / max(games, 1)
     if len(parts) < 2:
         return wilson_interval(*parts[0]) if parts else (0.0, 1.0)
-    below = above = 0.0
-    for count, part_games in parts:
-        low, high = wilson_interval(count, part_games)
-        share, part_rate = part_games / games, count / part_games
-        below += (share * (part_rate - low)) ** 2
-        above += (share * (high - part_rate)) ** 2
+    share, rate, below, above = 1 / len(parts), 0.0, 0.0, 0.0
+    for count, games in parts:
+        low, high = wilson_interval(count, games)
+        rate += share * count / games
+        below += (share * (count / games - low)) ** 2
+        above += (share * (high - count / games)) ** 2
     return max(0.0, rate - math.sqrt(below)), min(1.0, rate + math.sqrt(above))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlgames.evaluation.elo import Floats, elo_intervals, elo_ratings
+from rlgames.evaluation.elo import Floats, elo_intervals, elo_ratings, over_seats
 from rlgames.evaluation.evaluate import OUTCOMES, Evaluation, EvaluationSettings, evaluate
 from rlgames.games.game import Game
 from rlgames.players.player import Player
@@ -40,8 +40,8 @@ def compete(
     games: int,
     rng_of_pair: Callable[[str, str], torch.Generator],
 ) -> Arena:
-    """Each pair plays this many games, half of them in each seat; two players who always play the
-    same games play each of them once.
+    """Each pair plays this many games, half of them in each seat; two players without chance play
+    each of their games once, and games of a seat that are all the same count as one.
 
     rng_of_pair: the generator of the games between two players, given their names.
     """
@@ -58,8 +58,8 @@ def compete(
             [[float(seat[name].count) for name in OUTCOMES] for seat in result.outcomes_by_seat]
         )
         tables.append((row, column, results, result.is_exact))
-        table[row, column] = results.sum(0)
-        table[column, row] = results.sum(0)[::-1]
+        table[row, column] = over_seats(results)
+        table[column, row] = table[row, column, ::-1]
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
     return Arena(names, evaluations, points, elo_ratings(table), elo_intervals(tables, count))

@@ -58,17 +58,26 @@ def elo_intervals(
     for row, column, results, is_exact in tables:
         games = results.sum()
         if is_exact:
-            points = np.full(NUM_POSTERIOR_SAMPLES, _points(results.sum(0) / games))
+            points = np.full(NUM_POSTERIOR_SAMPLES, _points(over_seats(results) / games))
             points = (games * points + 0.25) / (games + 0.5)  # as in elo_ratings
         else:
             points = np.zeros(NUM_POSTERIOR_SAMPLES)
-            for seat in results[results.sum(1) > 0]:
+            seats = results[results.sum(1) > 0]
+            for seat in seats:
                 rates = rng.dirichlet(seat + PRIOR_COUNT, NUM_POSTERIOR_SAMPLES)
-                points += seat.sum() / games * _points(rates)
+                points += _points(rates) / len(seats)
             points = points.clip(MIN_LOSING_RATE, 1 - MIN_LOSING_RATE)
         wins[:, row, column], wins[:, column, row] = games * points, games * (1 - points)
     low, high = np.percentile(_fit(wins) * ELO_PER_LOGIT, [2.5, 97.5], axis=0)
     return low, high
+
+
+def over_seats(results: Floats) -> Floats:
+    """The games won, drawn and lost, [3], from those in each seat, [2, 3]: as many as were played,
+    of which each seat has the same share."""
+    seats = results[results.sum(1) > 0]
+    total: Floats = (seats * results.sum() / (len(seats) * seats.sum(1, keepdims=True))).sum(0)
+    return total
 
 
 def _points(rates: Floats) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,13 @@ import torch
 from torch import Tensor
 
 from rlgames.core.errors import ConfigError
+from rlgames.evaluation.chance import (
+    ChanceUsed,
+    WithoutChance,
+    hash_games,
+    hash_moves,
+    list_openings,
+)
 from rlgames.evaluation.parallel import ShardedGames, find_random_play
 from rlgames.evaluation.statistics import Estimate, Rate
 from rlgames.games.game import Game, State
@@ -58,14 +66,17 @@ class EvaluationSettings:
 class Evaluation:
     """Statistics of a player's games.
 
-    is_exact: all ways the games can go were played. turns: the length of the games. score: the
-    player's final score. measures: the game's own measures of the final positions. tile_rates:
+    games: how many were played. distinct_games: those with different moves, positions or seats;
+    None if a kernel played them. If all games in a seat are the same, all else counts them as one
+    game. is_exact: all ways the games can go were played. turns: the length of the games. score:
+    the player's final score. measures: the game's own measures of the final positions. tile_rates:
     how many games reached each tile of 2048. outcomes_by_seat: for two seats, how many games the
     player won, drew and lost in each. num_moves, seconds: of the play itself. state: the final
     positions.
     """
 
     games: int
+    distinct_games: int | None
     is_exact: bool
     turns: Estimate
     score: Estimate
@@ -97,24 +108,48 @@ def evaluate(
     """Play games and compute their statistics; see ShardedGames for the use of several threads.
 
     opponent: the player in the other seat of a two-player game; each has either seat in half of the
-    games. on_games: called with the recorded games.
-    Two deterministic players can play one game in each seating of a game without chance: then
-    these two are played, whatever the settings.
+    games, and at least in one. on_games: called with the recorded games.
+    If neither the game nor a player uses chance, each game that is possible is played once. In a
+    game with a single initial position that holds whatever the settings.
     Raises ConfigError for games="all" if the layouts cannot be listed.
     """
-    start = _choose_start(game, player, opponent, settings, rng.device)
-    players, seating = _assign_seats(game, player, opponent, start.games, rng.device)
+    if game.spec.seats == 2 and opponent is None:
+        raise ValueError(f"{game.spec.name} needs an opponent")
+    players = [player] if opponent is None or opponent is player else [player, opponent]
+    limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(settings.games), 1)
+    openings = list_openings(game, limit, settings.layouts)
+    if openings is not None and not any(each.is_stateful for each in players):
+        start = _once_each(openings, game.spec.seats, rng.device)
+        with suppress(ChanceUsed):
+            certain = [WithoutChance(each) for each in players]
+            return _evaluate(game, certain, start, settings.batch, rng.clone_state(), on_games)
+    start = _sampled(game, openings, settings, rng.device)
+    return _evaluate(game, players, start, settings.batch, rng, on_games)
+
+
+def _evaluate(
+    game: Game[Any],
+    players: Sequence[Player],
+    start: _Start,
+    batch: int,
+    rng: torch.Generator,
+    on_games: Callable[[Trajectories, FinalStates], None] | None,
+) -> Evaluation:
+    """players: the different ones, the one that is evaluated first; it has seat 0 in every other
+    game."""
+    seat = torch.zeros(start.games, dtype=torch.int64, device=rng.device)
+    if game.spec.seats == 2:
+        seat = torch.arange(start.games, device=rng.device) % 2
     # A player against itself needs no seating, and its two seats play in one batch.
-    pool_seating = None if len(players) == 1 else seating
+    seating = None if len(players) == 1 else torch.stack([seat, 1 - seat], 1)
     random_play = None
     if on_games is None:
-        random_play = find_random_play(game, players, start.games, settings.batch, rng.device)
+        random_play = find_random_play(game, players, start.games, batch, rng.device)
     games = ShardedGames(
-        game, players, start.games, settings.batch, start.initial_states, pool_seating, random_play
+        game, players, start.games, batch, start.initial_states, seating, random_play
     )
-    final, seconds = _play(games, rng, on_games)
-    seat = torch.zeros(start.games, dtype=torch.int64) if seating is None else seating[:, 0].cpu()
-    return _summarize(game, final, seat, start, seconds)
+    final, hashes, seconds = _play(games, rng, on_games)
+    return _summarize(game, final, hashes, seat.cpu(), start, seconds)
 
 
 def random_play_mean(game: Game[Any]) -> float | None:
@@ -132,116 +167,100 @@ def random_play_mean(game: Game[Any]) -> float | None:
 
 @dataclass(frozen=True)
 class _Start:
-    """How many games start where. weight: float64 [G], adds up to 1. is_exact: the games cover
-    everything that can happen. layout: int64 [G], the layout of each game if every layout is played
-    several times, otherwise None."""
+    """How many games start where. weight: float64 [G], adds up to 1; None: equal in each seat.
+    is_exact: the games are all that can be played. layout: int64 [G], the layout of each game if
+    every layout is played several times, otherwise None."""
 
     games: int
     initial_states: InitialStates
-    weight: Tensor
+    weight: Tensor | None = None
     is_exact: bool = False
     layout: Tensor | None = None
 
 
-def _choose_start(
+def _once_each(openings: tuple[State, Tensor], seats: int, device: torch.device) -> _Start:
+    """One game from each initial position in each seat."""
+    states, probability = openings
+    initial_states = _in_order(states.to(device), seats)
+    weight = probability.repeat_interleave(seats) / seats
+    return _Start(len(weight), initial_states, weight, is_exact=True)
+
+
+def _sampled(
     game: Game[Any],
-    player: Player,
-    opponent: Player | None,
+    openings: tuple[State, Tensor] | None,
     settings: EvaluationSettings,
     device: torch.device,
 ) -> _Start:
+    """Games of players with chance."""
     games, layouts = settings.games, settings.layouts
-    is_determined = not game.spec.hidden and not game.spec.num_chance_inputs
-    if opponent and is_determined and player.deterministic and opponent.deterministic:
-        weight = torch.full((2,), 0.5, dtype=torch.float64)
-        return _Start(2, sampled_by_game(game), weight, is_exact=True)
-    if games == "all" or (games == "auto" and player.deterministic):
-        limit = MAX_LAYOUTS if games == "all" else MAX_ENUMERATED_LAYOUTS
-        openings = list_openings(game, limit, layouts)
-        if openings is not None:
-            states, weight = openings[0].to(device), openings[1]
-            if player.deterministic:
-                return _Start(len(states), _in_order(states), weight, is_exact=True)
-            repeats = max(2, math.ceil(settings.sampled_games / len(states)))
-            layout = torch.arange(len(states)).repeat_interleave(repeats)
-            initial_states = _in_order(states, repeats)
-            return _Start(len(layout), initial_states, weight[layout] / repeats, layout=layout)
-        if games == "all":
+    if games == "all":
+        if openings is None or game.spec.seats == 2 or not game.spec.hidden:
             raise ConfigError("games=all: the layouts of this game cannot be listed", "use games=N")
-    count = settings.sampled_games if isinstance(games, str) else games
-    initial_states = sampled_by_game(game) if layouts is None else sampled_from(layouts)
-    weight = torch.full((count,), 1 / count, dtype=torch.float64)
-    return _Start(count, initial_states, weight)
+        states, probability = openings[0].to(device), openings[1]
+        repeats = max(2, math.ceil(settings.sampled_games / len(states)))
+        layout = torch.arange(len(states)).repeat_interleave(repeats)
+        initial_states = _in_order(states, repeats)
+        return _Start(len(layout), initial_states, probability[layout] / repeats, layout=layout)
+    count = max(settings.sampled_games if isinstance(games, str) else games, game.spec.seats)
+    return _Start(count, sampled_by_game(game) if layouts is None else sampled_from(layouts))
 
 
-def list_openings(
-    game: Game[Any], limit: int, layouts: State | None
-) -> tuple[State, Tensor] | None:
-    """All initial positions and their probabilities, float64; None if there are more than limit,
-    or if the initial position does not determine the game."""
-    if layouts is not None:
-        weight = torch.full((len(layouts),), 1 / len(layouts), dtype=torch.float64)
-        return (layouts, weight) if len(layouts) <= limit else None
-    is_determined = game.spec.hidden and game.spec.seats == 1 and not game.spec.num_chance_inputs
-    return game.openings(limit) if is_determined else None
-
-
-def _in_order(states: State, repeats: int = 1) -> InitialStates:
+def _in_order(states: State, repeats: int) -> InitialStates:
     """Each position starts this many games, one after the other."""
-    if repeats == 1:
-        return lambda first, count, rng: states[first : first + count]
     device = states.done.device
     return lambda first, count, rng: states[
         torch.arange(first, first + count, device=device) // repeats
     ]
 
 
-def _assign_seats(
-    game: Game[Any], player: Player, opponent: Player | None, games: int, device: torch.device
-) -> tuple[list[Player], Tensor | None]:
-    """The different players, and for two seats who sits where, int64 [games, 2]; the player has
-    seat 0 in every other game."""
-    if game.spec.seats == 1:
-        return [player], None
-    if opponent is None:
-        raise ValueError(f"{game.spec.name} needs an opponent")
-    second = (torch.arange(games, device=device) % 2)[:, None]
-    players = [player] if opponent is player else [player, opponent]
-    return players, torch.cat([second, 1 - second], 1)
-
-
 def _play(
     games: ShardedGames,
     rng: torch.Generator,
     on_games: Callable[[Trajectories, FinalStates], None] | None,
-) -> tuple[FinalStates, float]:
-    """The final states, and the seconds of play."""
+) -> tuple[FinalStates, Tensor | None, float]:
+    """The final states, the hashes of the moves as ShardedGames.run, and the seconds of play."""
     begin = time.perf_counter()
     if on_games is None:
-        final = games.run(rng)
-        return final, time.perf_counter() - begin
+        final, hashes = games.run(rng)
+        return final, hashes, time.perf_counter() - begin
     trajectories, final = games.collect(rng)
     seconds = time.perf_counter() - begin
     on_games(trajectories, final)
-    return final, seconds
+    return final, hash_moves(trajectories), seconds
 
 
 def _summarize(
-    game: Game[Any], final: FinalStates, seat: Tensor, start: _Start, seconds: float
+    game: Game[Any],
+    final: FinalStates,
+    hashes: Tensor | None,
+    seat: Tensor,
+    start: _Start,
+    seconds: float,
 ) -> Evaluation:
-    """seat: int64 [G], the player's."""
+    """hashes: int64 [G], of the moves. seat: int64 [G], the player's."""
+    state, weight, distinct = final.state, start.weight, None
+    if hashes is not None:
+        hashes = hash_games(hashes, state)
+        distinct = sum(len(hashes[seat == each].unique()) for each in range(game.spec.seats))
+        if weight is None:
+            counted = _without_repeats(hashes, seat)
+            state, seat = state[counted.to(state.done.device)], seat[counted]
+    if weight is None:
+        weight = 1 / (game.spec.seats * torch.bincount(seat)[seat].double())
     stratum = seat if start.layout is None else start.layout
 
     def estimate(value: Tensor) -> Estimate:
-        return Estimate.of(value.cpu().double(), start.weight, start.is_exact, stratum)
+        return Estimate.of(value.cpu().double(), weight, start.is_exact, stratum)
 
-    measures = game.measures(final.state)
+    measures = game.measures(state)
     max_tile = measures.pop("max_tile", None)
-    score = final.score.cpu()
+    score = state.score.cpu()
     return Evaluation(
         games=start.games,
+        distinct_games=distinct,
         is_exact=start.is_exact,
-        turns=estimate(final.turns),
+        turns=estimate(state.turn),
         score=estimate(score.gather(1, seat[:, None])[:, 0]),
         measures={name: estimate(value) for name, value in measures.items()},
         tile_rates={} if max_tile is None else _tile_rates(max_tile.cpu()),
@@ -250,6 +269,17 @@ def _summarize(
         seconds=seconds,
         state=final.state,
     )
+
+
+def _without_repeats(hashes: Tensor, seat: Tensor) -> Tensor:
+    """Int64 [N]: the rows of games [G] that count. If all games in a seat are the same, one does:
+    nothing shows that chance has a part in them."""
+    counts = torch.ones_like(seat, dtype=torch.bool)
+    for each in seat.unique():
+        rows = (seat == each).nonzero()[:, 0]
+        if bool((hashes[rows] == hashes[rows[0]]).all()):
+            counts[rows[1:]] = False
+    return counts.nonzero()[:, 0]
 
 
 def _tile_rates(max_tile: Tensor) -> dict[str, Rate]:

@@ -8,7 +8,8 @@ one of separate games (if both vary alike).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS, list_openings
+from rlgames.evaluation.chance import ChanceUsed, WithoutChance, list_openings
+from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS
 from rlgames.evaluation.statistics import Estimate
 from rlgames.games.game import Game, State
 from rlgames.players.player import Player
@@ -58,14 +60,27 @@ def compare_paired(
     make_rng: Callable[[str], torch.Generator],
 ) -> PairedResult:
     """Each player plays the same games: the same boards and, after equally many moves, the same
-    random numbers. Deterministic players of a game whose boards can be listed play each board once.
+    random numbers. Players without chance play each board once, if the boards can be listed.
 
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
-    openings = None
-    if all(player.deterministic for player in players):
-        openings = list_openings(game, MAX_ENUMERATED_LAYOUTS, None)
-    count = games if openings is None else len(openings[0])
+    openings = list_openings(game, MAX_ENUMERATED_LAYOUTS)
+    if openings is not None and not any(player.is_stateful for player in players):
+        certain = [WithoutChance(player) for player in players]
+        with suppress(ChanceUsed):
+            return _compare(game, names, certain, len(openings[0]), make_rng, openings)
+    return _compare(game, names, players, games, make_rng)
+
+
+def _compare(
+    game: Game[Any],
+    names: list[str],
+    players: Sequence[Player],
+    count: int,
+    make_rng: Callable[[str], torch.Generator],
+    openings: tuple[State, Tensor] | None = None,
+) -> PairedResult:
+    """openings: the boards that are played and their probabilities; None: the game samples them."""
     weight = torch.full((count,), 1 / count, dtype=torch.float64)
     weight = weight if openings is None else openings[1]
     rngs = [make_rng(f"player {name}") for name in names]

@@ -18,6 +18,7 @@ from torch import Tensor
 from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
 from rlgames.core.rng import make_generator
+from rlgames.evaluation.chance import MoveHashes
 from rlgames.games.game import HIDDEN, Game, State, find_compiled_rules
 from rlgames.games.random_play import CompiledRandomPlay
 from rlgames.players.player import Player, Random
@@ -48,22 +49,30 @@ class ShardedGames:
     seating: Tensor | None = None
     random_play: CompiledRandomPlay[Any] | None = None
 
-    def run(self, rng: torch.Generator) -> FinalStates:
-        """Play all games. Raises ChildProcessError if a process is killed, or what it raised."""
-        return self._play(rng, lambda rows, rng: (None, self._run_shard(rows, rng)))[1]
+    def run(self, rng: torch.Generator) -> tuple[FinalStates, Tensor | None]:
+        """Play all games; how they ended, and a hash of the moves of each, see MoveHashes; None
+        if a kernel played.
+
+        Raises ChildProcessError if a process is killed, or what it raised.
+        """
+        hashes, final = self._play(rng, self._run_shard)
+        return final, None if self.random_play else torch.cat(hashes)
 
     def collect(self, rng: torch.Generator) -> tuple[Trajectories, FinalStates]:
         """Like run, and record every move."""
         shards, final = self._play(rng, lambda rows, rng: self._pool(rows, rng).collect())
         return reduce(Trajectories.join, shards), final
 
-    def _run_shard(self, rows: slice, rng: torch.Generator) -> FinalStates:
+    def _run_shard(self, rows: slice, rng: torch.Generator) -> tuple[Tensor, FinalStates]:
+        hashes = MoveHashes(rows.stop - rows.start, rng.device)
         if self.random_play is None:
-            return self._pool(rows, rng).run()
+            final = self._pool(rows, rng).run(on_ply=hashes.add)
+            return hashes.values, final
         start = self.initial_states(rows.start, rows.stop - rows.start, rng)
         seed = int(torch.randint(2**62, (1,), generator=rng))
         observe = observes(self.players)
-        return FinalStates(*self.random_play.play(start, self.batch, seed, observe=observe))
+        final = FinalStates(*self.random_play.play(start, self.batch, seed, observe=observe))
+        return hashes.values, final
 
     def _play(
         self,

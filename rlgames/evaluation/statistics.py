@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,8 @@ class Estimate:
 class Rate:
     """A count out of a number of games.
 
-    is_exact: these are all ways the games can go. parts: the rates that this one pools, such as
-    those in the two seats.
+    is_exact: these are all ways the games can go. parts: the rates of which this one is the mean,
+    such as those in the two seats.
     """
 
     count: int
@@ -73,7 +74,7 @@ class Rate:
 
     @classmethod
     def pooled(cls, parts: list[Rate]) -> Rate:
-        """The rate over all games of the parts."""
+        """The mean of the rates of all parts that have games."""
         return cls(
             count=sum(part.count for part in parts),
             games=sum(part.games for part in parts),
@@ -83,7 +84,10 @@ class Rate:
 
     @property
     def rate(self) -> float:
-        return self.count / self.games if self.games else 0.0
+        if not self.parts:
+            return self.count / self.games if self.games else 0.0
+        rates = [Fraction(part.count, part.games) for part in self.parts if part.games]
+        return float(sum(rates, Fraction()) / max(len(rates), 1))
 
     @property
     def interval(self) -> Interval | None:

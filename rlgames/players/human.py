@@ -105,6 +105,8 @@ class Human(Player):
     is set. can_undo: whether the caller of choose handles TakeBack.
     """
 
+    is_stateful = True
+
     def __init__(
         self,
         game: Game[Any],

@@ -124,13 +124,16 @@ class GamePool:
         if bool(self.state.done.any()) or not bool(self.game.is_valid(self.state).all()):
             raise ValueError("a game in progress is at an invalid position")
 
-    def run(self, plies: int | None = None) -> FinalStates:
+    def run(
+        self, plies: int | None = None, on_ply: Callable[[PlyRecord], None] | None = None
+    ) -> FinalStates:
         """Play all games to their ends, or for a window of this many plies.
 
-        The result numbers the games of the window from 0, those that started first come first.
+        on_ply: called with the moves of each ply. The result numbers the games of the window from
+        0, those that started first come first.
         Raises RuntimeError if a game exceeds spec.max_plies.
         """
-        return self._advance(plies, lambda record: None)[1]
+        return self._advance(plies, on_ply or (lambda record: None))[1]
 
     def collect(self, plies: int | None = None) -> tuple[Trajectories, FinalStates]:
         """Like run, and record every move."""

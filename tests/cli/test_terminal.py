@@ -144,7 +144,7 @@ def test_what_fails_because_of_an_interrupt_is_one(typed, monkeypatch):
         [
             ["eval", "player=randm", "game=tictactoe"],
             ["eval", "nowhere"],
-            ["eval", "player=human", "game=tictactoe", "games=1"],
+            ["eval", "player=human", "game=tictactoe", "games=2"],
             ["eval", "player=random", "game=tictactoe", "games=0"],
             ["eval", "player=random", "game=tictactoe", "games=-1"],
             ["arena", "random"],

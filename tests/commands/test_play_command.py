@@ -22,7 +22,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
         tmp_path, "play", "interface=line", "game=tictactoe", f"seat={seat}",
         "opponent=win_or_block", "record=my games.jsonl", "seed=1",
     )  # fmt: skip
-    cells = [column + row for row in "123" for column in "ABC"]
+    cells = [column + row for row in "123" for column in "ABC"] * 4
     for asked, cell in enumerate(["Z9", "", "h", "p", *cells, *cells], 1):
         shown, text = terminal.wait_for(ASKS, "you win", "you lose", "a draw")
         if text != ASKS:
@@ -120,8 +120,9 @@ def test_2048_alone_with_an_agents_hints(rlgames, tmp_path):
 
 
 def test_a_person_can_be_evaluated(tmp_path):
-    terminal = Terminal(tmp_path, "eval", "player=human", "game=tictactoe", "games=1")
-    cells = [column + row for row in "123" for column in "ABC"]
+    words = ["player=human", "game=tictactoe", "games=2", "batch=1"]
+    terminal = Terminal(tmp_path, "eval", *words)
+    cells = [column + row for row in "123" for column in "ABC"] * 4
     for cell in cells:
         _, text = terminal.wait_for(ASKS, "won / drawn / lost")
         if text != ASKS:
@@ -132,7 +133,7 @@ def test_a_person_can_be_evaluated(tmp_path):
 
 
 def test_an_evaluation_without_its_person_ends_in_one_line(rlgames):
-    done = rlgames("eval", "player=human", "game=tictactoe", "games=1")
+    done = rlgames("eval", "player=human", "game=tictactoe", "games=2")
     assert done.returncode == 2
     assert done.stderr == "rlgames: the input ended before the game did\n"
 

@@ -23,8 +23,9 @@ def first_numbers(monkeypatch):
     def run(self, rng):
         clone = torch.Generator()
         clone.set_state(rng.get_state())
+        result = real(self, rng)  # raises for games that are played with chance after all
         numbers.append(float(torch.rand((), generator=clone)))
-        return real(self, rng)
+        return result
 
     monkeypatch.setattr(ShardedGames, "run", run)
     return numbers

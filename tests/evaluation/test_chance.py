@@ -1,0 +1,274 @@
+"""Games without chance are played once; games that repeat are no evidence of how games vary."""
+
+import itertools
+import json
+
+import pytest
+import torch
+from helpers import rng
+
+import rlgames as package
+from rlgames.evaluation.arena import compete
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
+from rlgames.evaluation.paired import compare_paired
+from rlgames.games.battleship import Battleship
+from rlgames.games.game_2048 import Game2048
+from rlgames.games.k_in_a_row import KInARow
+from rlgames.games.salvo_duel import SalvoDuel
+from rlgames.players.player import Player, Random
+
+
+class InOrder(Player):
+    """The first legal action, or the last one. It does not say that it has no chance."""
+
+    def __init__(self, game, is_reversed=False):
+        self.game, self.is_reversed = game, is_reversed
+
+    def choose(self, state, rng):
+        legal = self.game.legal_action_mask(state).int()
+        if self.is_reversed:
+            return legal.shape[1] - 1 - legal.flip(1).argmax(1)
+        return legal.argmax(1)
+
+
+class Shrugging(InOrder):
+    """It draws random numbers that never matter, as between equal scores that there are not."""
+
+    def choose(self, state, rng):
+        torch.rand(len(state), generator=rng)
+        return super().choose(state, rng)
+
+
+class LateCoin(InOrder):
+    """From its second move on it draws its actions."""
+
+    def choose(self, state, rng):
+        first = super().choose(state, rng)
+        if bool((state.turn < 2).all()):
+            return first
+        u = torch.rand(len(state), generator=rng)
+        return torch.where(state.turn < 2, first, self.game.sample_legal_action(state, u))
+
+
+def tic_tac_toe():
+    return KInARow(3, 3, 3, False)
+
+
+@pytest.mark.parametrize("games", [2, 3, 400, "auto", "all"])
+def test_players_without_chance_play_each_seat_once(games):
+    game = tic_tac_toe()
+    found = evaluate(game, InOrder(game), EvaluationSettings(games), rng(), InOrder(game, True))
+    assert (found.games, found.distinct_games, found.is_exact) == (2, 2, True)
+    assert found.outcome_rate("win").interval is None
+    assert found.turns.interval is None
+
+
+def test_games_that_are_all_the_same_count_as_one_in_each_seat():
+    """The rates are those of two games, however often they are repeated."""
+    game = tic_tac_toe()
+    players = Shrugging(game), InOrder(game, True)
+    many = evaluate(game, players[0], EvaluationSettings(400), rng(), players[1])
+    two = evaluate(game, players[0], EvaluationSettings(2), rng(), players[1])
+    assert (many.games, many.distinct_games, many.is_exact) == (400, 2, False)
+    assert many.outcomes_by_seat == two.outcomes_by_seat
+    low, high = many.outcome_rate("win").interval
+    assert high - low > 0.5
+    assert many.turns.interval is None
+    assert many.turns.mean == two.turns.mean
+
+
+def test_chance_that_comes_late_is_chance():
+    """Also where only one of the seats varies."""
+    game = tic_tac_toe()
+    found = evaluate(game, LateCoin(game), EvaluationSettings(400), rng(), InOrder(game, True))
+    assert (found.games, found.is_exact) == (400, False)
+    assert 10 < found.distinct_games < 400
+    assert [seat["win"].games for seat in found.outcomes_by_seat] == [200, 200]
+
+
+def test_independent_games_that_happen_to_be_alike_stay_independent():
+    """A chance of 1 in 2 has two games, and 400 of them say more about it than two."""
+    game = KInARow(1, 3, 2, False)  # the first seat wins unless it begins in a corner
+    found = evaluate(game, Random(game), EvaluationSettings(402), rng(), InOrder(game))
+    low, high = found.outcomes_by_seat[0]["win"].interval
+    assert found.distinct_games < 20
+    assert high - low < 0.15
+
+
+@pytest.mark.parametrize("game", [Battleship(4, 4, [4, 2]), SalvoDuel(2, 2, [2])])
+def test_layouts_are_chance_unless_all_of_them_are_played(game):
+    opponent = InOrder(game, True) if game.spec.seats == 2 else None
+    every = evaluate(game, InOrder(game), EvaluationSettings("auto"), rng(), opponent)
+    assert every.is_exact
+    assert every.games == len(game.openings(10**4)[0]) * game.spec.seats
+    sampled = evaluate(game, InOrder(game), EvaluationSettings(4000), rng(), opponent)
+    assert (sampled.games, sampled.is_exact) == (4000, False)
+    assert sampled.distinct_games <= every.distinct_games
+    low, high = sampled.turns.interval
+    assert low - 0.1 < every.turns.mean < high + 0.1
+
+
+def test_dice_are_chance():
+    game = Game2048(2, 2)
+    found = evaluate(game, InOrder(game), EvaluationSettings(50), rng())
+    assert (found.games, found.is_exact) == (50, False)
+    assert found.distinct_games > 1
+
+
+def test_the_search_for_chance_does_not_disturb_the_games_after_it():
+    """A player that has state is not asked in vain, and gets the same random numbers."""
+    game = tic_tac_toe()
+    players = LateCoin(game), LateCoin(game)
+    players[1].is_stateful = True
+    states = []
+    for player, generator in zip(players, (rng(3), rng(3)), strict=True):
+        found = evaluate(game, player, EvaluationSettings(40), generator, InOrder(game))
+        states += [found.state.own, generator.get_state()]
+    assert torch.equal(states[0], states[2])
+    assert torch.equal(states[1], states[3])
+
+
+@pytest.mark.parametrize("games", [2, 3, 5, 401])
+def test_each_seat_has_the_same_weight(games):
+    """The first seat always wins this game, so that half of all games are won."""
+    game = KInARow(2, 2, 1, False)
+    found = evaluate(game, Random(game), EvaluationSettings(games), rng(), Random(game))
+    assert found.outcome_rate("win").rate == found.points == 0.5
+    assert found.score.mean == pytest.approx(0)
+    low, high = found.outcome_rate("win").interval
+    assert low + high == pytest.approx(1, abs=0.2)
+
+
+def test_a_seat_is_never_left_out():
+    game = KInARow(2, 2, 1, False)
+    found = evaluate(game, Random(game), EvaluationSettings(1), rng(), Random(game))
+    assert found.games == 2
+
+
+@pytest.mark.parametrize("command", ["eval player=random", "arena random win_or_block"])
+def test_one_game_of_two_seats_is_refused(command, typed):
+    done = typed(*command.split(), "game=tictactoe", "games=1")
+    assert done.returncode != 0
+    assert "use games=2" in done.stderr
+
+
+def test_an_arena_gives_each_seat_the_same_weight():
+    game = KInARow(2, 2, 1, False)
+    players = [Random(game), Random(game)]
+    result = compete(game, ["a", "b"], players, 3, lambda *_: rng())
+    assert result.points[0, 1] == 0.5
+    assert result.elo == pytest.approx([0, 0])
+
+
+def test_ratings_rest_on_the_games_that_differ():
+    """As wide an interval as that of one game in each seat."""
+    game = tic_tac_toe()
+    players = [Shrugging(game), InOrder(game, True)]
+    many = compete(game, ["a", "b"], players, 400, lambda *_: rng())
+    two = compete(game, ["a", "b"], players, 2, lambda *_: rng())
+    assert many.elo == pytest.approx(two.elo)
+    assert many.intervals[0] == pytest.approx(two.intervals[0])
+    exact = [InOrder(game), InOrder(game, True)]
+    assert compete(game, ["a", "b"], exact, 400, lambda *_: rng()).intervals is None
+
+
+def test_paired_players_without_chance_play_each_board_once():
+    game = Battleship(4, 4, [4, 2])
+    players = [InOrder(game), InOrder(game, True)]
+    names = ["a", "b"]
+    found = compare_paired(game, names, players, 100, lambda name: rng())
+    assert (found.is_exact, found.games) == (True, len(game.openings(1000)[0]))
+    players[1] = Shrugging(game)
+    found = compare_paired(game, names, players, 100, lambda name: rng())
+    assert (found.is_exact, found.games) == (False, 100)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("chance") / "run"
+    words = ["experiment=tictactoe_alphazero", "games=20", "batch=10", "solve_seconds=0"]
+    package.train([*words, "search.simulations=4", "eval_games=4", f"out={out}"])
+    return out
+
+
+SEARCHES = {
+    "value": ["search=mcts", "search.leaf=value"],
+    "gumbel": ["search=mcts", "search.leaf=value", "search.rule=gumbel", "search.gumbel_scale=0"],
+    "dedieu_amar": ["search=mcts", "search.leaf=value", "search.rule=dedieu_amar"],
+    "one by one": ["search=mcts", "search.leaf=value", "search.num_parallel=1"],
+    "depth": ["search=mcts", "search.leaf=value", "search.fixed_depth=true", "search.depth=3"],
+    "rollout": ["search=rollout"],
+    "none": [],
+}
+WITH_CHANCE = {
+    "gumbel noise": ["search=mcts", "search.leaf=value", "search.rule=gumbel"],
+    "rollouts": ["search=mcts", "search.leaf=rollout", "search.rollout_policy=uniform"],
+    "dirichlet": ["search=mcts", "search.leaf=value", "search.dirichlet_fraction=0.5"],
+}
+FEW = ["search.simulations=8"]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_without_chance_play_each_seat_once(name, run):
+    few = FEW if SEARCHES[name] else []
+    words = [f"opponent={run}", "games=40", "solve_seconds=0", *SEARCHES[name], *few]
+    report = package.evaluate(run, words)
+    assert (report["games"], report["distinct_games"], report["exact"]) == (2, 2, True)
+    assert report["win"]["ci95"] is None
+    both = [word.replace("search", "opponent_search", 1) for word in [*SEARCHES[name], *few]]
+    assert package.evaluate(run, [*words, *both])["games"] == 2
+
+
+@pytest.mark.parametrize("name", WITH_CHANCE)
+def test_searches_with_chance_play_all_games(name, run):
+    words = [f"opponent={run}", "games=40", "solve_seconds=0", *WITH_CHANCE[name], *FEW]
+    report = package.evaluate(run, words)
+    assert (report["games"], report["exact"]) == (40, False)
+    assert report["distinct_games"] > 2
+
+
+def test_ties_that_there_are_not_make_no_evidence(run, typed):
+    words = ["eval", str(run), f"opponent={run}", "sampling.ties=random", "games=40"]
+    report = json.loads(typed(*words, "format=json").stdout)
+    assert (report["games"], report["distinct_games"], report["exact"]) == (40, 2, False)
+    low, high = report["win"]["ci95"]
+    assert high - low > 0.3
+    assert "40 games, 2 of them different" in typed(*words).stdout
+
+
+def test_an_arena_says_how_many_games_differ(run, tmp_path, typed):
+    other = tmp_path / "other"
+    words = ["experiment=tictactoe_alphazero", "games=20", "batch=10", "solve_seconds=0", "seed=2"]
+    package.train([*words, "search.simulations=4", "eval_games=4", f"out={other}"])
+    pairs = [str(run), f"{other}+mcts", "random"]
+    words = ["arena", *pairs, "search.leaf=value", "search.simulations=8", "games=40"]
+    report = json.loads(typed(*words, "format=json").stdout)
+    exact = {tuple(pair["players"]): pair["exact"] for pair in report["pairs"]}
+    assert sum(exact.values()) == 1
+    for pair in report["pairs"]:
+        assert pair["distinct_games"] == 2 if pair["exact"] else pair["distinct_games"] > 2
+    assert set(itertools.chain(*exact)) == {str(run), f"{other}+mcts", "random"}
+
+
+def test_evaluations_during_training_count_games_alike(tmp_path):
+    """The greedy agent in training against a search without chance."""
+    words = ["experiment=tictactoe_alphazero", "games=20", "batch=10", "solve_seconds=0"]
+    first, out = tmp_path / "first", tmp_path / "run"
+    package.train([*words, "search.simulations=4", "eval_games=4", f"out={first}"])
+    package.train(
+        [*words, "search.simulations=4", "eval_games=40", f"eval_opponent={first}", f"out={out}"]
+    )
+    assert json.loads((out / "run.json").read_text())["exact"]
+
+
+def test_exact_rates_have_a_column_of_their_own(typed):
+    """Those of each seat, and of both."""
+    lines = typed("eval", "player=random", "game=tictactoe", "games=2").stdout.splitlines()
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
+    exact = {name: computed for name, _, computed in cells if computed}
+    assert exact["first seat"] == "58.49% / 12.70% / 28.81%"
+    assert exact["second seat"] == "28.81% / 12.70% / 58.49%"
+    assert exact["both"] == "43.65% / 12.70% / 43.65%"
+    played = {name: value for name, value, _ in cells}
+    assert set(played["first seat"].replace("%", "").split(" / ")) == {"0.00", "100.00"}
+    assert all(played.values())
