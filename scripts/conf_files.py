@@ -16,12 +16,11 @@ from rlgames.config.files import OptionFiles, conf_dir
 from rlgames.config.keys import PRESETS, option_names
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
-    default_of,
     groups_of,
+    initial_values,
     key_fields,
     kind_of,
     members,
-    names_of,
 )
 from rlgames.config.training import TrainConfig
 
@@ -45,7 +44,7 @@ def files() -> Iterator[tuple[Path, str]]:
         for name, option in options.items():
             package = [f"# @package logger.{name}"] if folder == "logger" else []
             head = [*package, f"# {option.help}", GENERATED]
-            lines = [*head, *_rows(_values(option.schema) | {"name": name}, option.schema)]
+            lines = [*head, *_rows(initial_values(option.schema) | {"name": name}, option.schema)]
             yield conf_dir() / folder / f"{name}.yaml", "\n".join(lines) + "\n"
     yield conf_dir() / "train.yaml", _train()
     yield conf_dir() / SCHEMA, json.dumps(json_schema(), ensure_ascii=False) + "\n"
@@ -68,19 +67,9 @@ def _train() -> str:
         "  - override hydra/job_logging: none",
         "  - override hydra/hydra_logging: none",
         "",
-        *_rows(_values(TrainConfig), TrainConfig),
+        *_rows(initial_values(TrainConfig), TrainConfig),
     ]
     return "\n".join(lines) + "\n" + HYDRA
-
-
-def _values(schema: type) -> dict[str, Any]:
-    fields = key_fields(schema)
-    names = ["name"] * ("name" in fields) + [name for name in names_of(schema) if name in fields]
-    values: dict[str, Any] = {}
-    for name in dict.fromkeys(names):
-        follows = fields[name].metadata.get("follows")
-        values[name] = f"${{.{follows}}}" if follows else default_of(fields[name])
-    return values
 
 
 def _rows(values: dict[str, Any], schema: type) -> list[str]:

@@ -152,7 +152,7 @@ def _experiments() -> Iterator[list[str]]:
 def _presets() -> Iterator[tuple[str, dict[str, str], str]]:
     """Each experiment: its name as code, the option it chooses of every group, its description."""
     for name in FILES.names("experiment"):
-        chosen = chosen_options(TrainConfig, [], FILES, name)
+        chosen = chosen_options(TrainConfig, [], FILES.preset(name))
         yield f"`{name}`", chosen, FILES.help("experiment", name)
 
 

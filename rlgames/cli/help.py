@@ -21,9 +21,9 @@ from rlgames.config.keys import (
     known_keys,
     option_keys,
     option_names,
-    preset_name,
     schema_keys,
     typed_values,
+    used_preset,
 )
 from rlgames.config.registry import LAUNCHERS, REGISTRY
 from rlgames.config.schema import as_typed, names_of
@@ -80,8 +80,8 @@ class Page:
 
     def known(self, words: Sequence[str] = ()) -> dict[str, Key]:
         """What can be typed if words choose the options, with the values that a preset sets."""
-        used = preset_name(self.schema, words, self.files)
-        chosen = chosen_options(self.schema, words, self.files, used)
+        preset = used_preset(self.schema, words, self.files)
+        chosen = chosen_options(self.schema, words, preset)
         sweep = [] if self.command.sweep is None else group_keys(self.command.sweep, self.files)
         known = dict(known_keys(self.schema, chosen, self.files))
         known |= {key.name: key for key in [*sweep, *self._top()]}
@@ -90,17 +90,14 @@ class Page:
             if name not in command_groups(self.schema) and option:
                 keys = option_keys(name, group, option, self.files)
                 known |= {key.name: key for key in keys}
-        if used is None or not words:
-            return known
-        preset = self.files.preset(used)
-        for key, value in preset.settings.items():
+        for key, value in (preset.settings if words else {}).items():
             owner = key.rpartition(".")[0]
             # An option that replaces the preset's has its own values.
             has_own = owner in self.groups and chosen.get(owner) != preset.options.get(
                 owner, self.groups[owner].default
             )
             if key in known and not has_own and value != known[key].default:
-                about = f"{known[key].help} (set by experiment={used})"
+                about = f"{known[key].help} (set by experiment={preset.options['experiment']})"
                 known[key] = replace(known[key], default=value, help=about)
         return known
 
@@ -157,6 +154,7 @@ class Page:
         lines = [f"{name}={option}: {self.files.help(group.folder, option)}"]
         if name == "experiment":
             preset = self.files.preset(option)
+            del preset.options["experiment"]
             words = [f"{key}={value}" for key, value in (preset.options | preset.settings).items()]
             return lines + textwrap.wrap(
                 " ".join(words), width(), initial_indent="  ", subsequent_indent="  "

@@ -48,7 +48,7 @@ def experiments_command(words: list[str]) -> dict[str, Any]:
     files = OptionFiles(split_folders(words)[0])
     entries = []
     for name in files.names("experiment"):
-        chosen = chosen_options(TrainConfig, [], files, name)
+        chosen = chosen_options(TrainConfig, [], files.preset(name))
         groups = {group: chosen[group] for group in ("game", "learner", "policy")}
         entries.append({"name": name} | groups | {"about": files.help("experiment", name)})
     return {"experiments": entries}

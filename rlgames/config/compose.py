@@ -6,7 +6,6 @@ Nothing heavy is imported, so that a typo is answered at once.
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from hydra import compose, initialize_config_dir
+from hydra import compose, initialize
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
@@ -22,33 +21,34 @@ from hydra.errors import HydraException
 from hydra.version import VersionBase
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
-from rlgames.config.files import OptionFiles, Preset, conf_dir
+from rlgames.config.files import OptionFiles, Preset, merge, read_config
 from rlgames.config.folders import split_folders
-from rlgames.config.keys import preset_name, typed_values
+from rlgames.config.keys import typed_values, used_preset
 from rlgames.config.plugins import import_plugins
-from rlgames.config.preset_file import preset_words
-from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import defaults, groups_of, key_fields
+from rlgames.config.schema import Group, groups_of, initial_values, key_fields, listed_options
 from rlgames.config.training import LaunchConfig, TrainConfig
 from rlgames.config.typed import checked_value, to_yaml, typed
-from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, key_of, parse, quoted
+from rlgames.config.words import Grammar, check_hydra_word, is_hydra_word, key_of, parse
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import sanitized
 
 C = TypeVar("C")
 
-COMPOSE_ERRORS = (HydraException, OmegaConfBaseException, ValueError, YAMLError, AssertionError)
-"""What composing raises for files of --config-dir that cannot be."""
+COMPOSE_ERRORS = (HydraException, OmegaConfBaseException, ValueError, AssertionError)
+"""What composing raises for words and values that cannot be."""
 
 RUN_DIR = "outputs/${game.name}/${now:%Y-%m-%d_%H%M%S}_0"
 SWEEP_DIR = "outputs/sweeps/${now:%Y-%m-%d_%H%M%S}_0"
 SWEEP_SUBDIR = "${hydra.job.num}_${hydra.job.override_dirname}"
+DIRECTORIES = {"run": {"dir": RUN_DIR}, "sweep": {"dir": SWEEP_DIR, "subdir": SWEEP_SUBDIR}}
 """The values in conf/train.yaml; for each of them, rlgames chooses the name itself."""
 
 UNUSED = ("help", "hydra_help", "output", "env", "job_logging", "hydra_logging")
-"""Groups of Hydra that only its own apps read; composing takes a third less time without them."""
+"""Groups of Hydra that only its own apps read; composing takes less time without them."""
+
+PRIMARY = "rlgames"
+"""The name of the primary config."""
 
 _LOCK = threading.RLock()
 """Hydra composes with the state of the process, so one thread does so at a time."""
@@ -120,26 +120,25 @@ def load(
     launch, words = split(LaunchConfig, words) if schema is TrainConfig else (LaunchConfig(), words)
     grammar = Grammar(schema, files)
     typed_words = [grammar.plain(word) for word in words if not is_hydra_word(word)]
-    every = typed_words
-    if launch.config is not None:
-        every = [*preset_words(Path(launch.config), typed_words), *typed_words]
-    preset = None if launch.config is not None else preset_name(schema, typed_words, files)
-    chosen = grammar.check(every, preset)
+    if launch.config is None:
+        preset = used_preset(schema, typed_words, files)
+    else:
+        preset = read_config(Path(launch.config), typed_values(typed_words))
+    chosen = grammar.check(typed_words, preset)
     for name, option in chosen.items():
         files.check(grammar.groups[name].folder, option)
-    composed = _composed(grammar, every, own, preset)
+    primary = _primary(grammar, typed_words, preset, chosen)
+    composed = _compose(primary, [*grammar.for_hydra(typed_words), *own])
     own_job = {"override_dirname": ",".join(sorted(typed_words))}
     numbered = {} if job is None else {"num": job, "id": str(job)}
     with read_write(composed.hydra), open_dict(composed.hydra):
-        composed.hydra.merge_with({"job": own_job | numbered})
-    values = _plain(composed, schema)
-    config = typed(schema, values)
+        composed.hydra.merge_with({"job": own_job | numbered, "runtime": {"choices": chosen}})
+        composed.hydra.overrides.task = typed_words
+    config = typed(schema, _plain(composed, schema))
     plugins = getattr(config, "plugins", None)
     if plugins and not any(word.startswith("plugins=") for word in words):
         listed = f"plugins=[{','.join(plugins)}]"
         raise ConfigError(f"this config needs {listed}", "name them yourself if you trust them")
-    with read_write(composed.hydra):
-        composed.hydra.overrides.task = typed_words
     return Composition(config, typed_words, composed)
 
 
@@ -163,7 +162,9 @@ def hydra_state() -> Iterator[None]:
     """A block that may use Hydra and leaves its state as the program around it had it."""
     with _LOCK:
         hydra, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
-        version = VersionBase.instance().version_base
+        version, store = VersionBase.instance().version_base, ConfigStore.instance()
+        stored = store.repo
+        store.repo = dict(stored)
         GlobalHydra.instance().clear()
         try:
             yield
@@ -171,100 +172,94 @@ def hydra_state() -> Iterator[None]:
             GlobalHydra.instance().clear()
             GlobalHydra.instance().hydra = hydra
             HydraConfig.instance().cfg = config
-            VersionBase.instance().version_base = version
+            VersionBase.instance().version_base, store.repo = version, stored
 
 
-def _composed(
-    grammar: Grammar, typed_words: list[str], own: list[str], preset: str | None
-) -> DictConfig:
-    """What Hydra composes of the words.
+def _primary(
+    grammar: Grammar, words: list[str], preset: Preset, chosen: dict[str, str]
+) -> dict[str, Any]:
+    """The primary config: the chosen options and the other keys, with what a preset sets.
 
-    An option that replaces a preset's option has the values in its file.
+    An option that replaces the preset's has its own values.
     """
-    schema, files = grammar.schema, grammar.files
-    usual = Preset() if preset is None else files.preset(preset)
-    values = typed_values(typed_words)
-    replaced = {
-        group
-        for group in {*values} & {*groups_of(schema)} - {"game"}
-        if any(key.startswith(f"{group}.") for key in usual.settings)
-        and values[group] != usual.options.get(group, grammar.groups[group].default)
-    }
-    words = [each for word in typed_words for each in grammar.for_hydra(word)]
-    words = [word for word in words if not word.startswith("experiment=")]
-    start = [] if preset is None else [f"experiment={quoted(preset)}"]
-    with hydra_state(), _errors_of_hydra():
-        composed = _compose(schema, [*start, *words, *own], files)
-        if replaced:
-            own_words = [word for word in typed_words if re.split("[.=]", word)[0] in replaced]
-            game = f"game={quoted(str(composed.game.name))}"
-            words = [each for word in [game, *own_words] for each in grammar.for_hydra(word)]
-            plain = _compose(schema, words, files)
-            with open_dict(composed):
-                for group in replaced:
-                    composed[group] = plain.get(group)
-    with open_dict(composed):
-        left = composed.pop("experiment", None)
-    if OmegaConf.is_config(left):
-        raise ConfigError(
-            f"experiment={preset} sets {', '.join(map(str, left))} for itself alone",
-            "make `# @package _global_` its first line",
-        )
-    return composed
+    typed_options, config, replaced = typed_values(words), dict[str, Any](), set[str]()
+    for name, group in groups_of(grammar.schema).items():
+        usual = preset.options.get(name, group.default)
+        # A preset that names no game is for the one that is typed.
+        is_of_any = name == "game" and name not in preset.options
+        if typed_options.get(name, usual) != usual and not is_of_any:
+            replaced.add(name)
+        option = chosen.get(name)
+        if option is not None and group.is_list:
+            options = listed_options(option)
+            config[name] = {each: _option(grammar.files, group, each) for each in options}
+        elif option is not None:
+            config[name] = _option(grammar.files, group, option)
+    config |= initial_values(grammar.schema)
+    values = {name: value for name, value in preset.values.items() if name not in replaced}
+    return merge(config, values)
 
 
-def _compose(schema: type, words: list[str], files: OptionFiles) -> DictConfig:
-    if schema is TrainConfig:
-        name = "train"
-    else:
-        name = schema.__name__
-        listed: list[Any] = [
-            {group.folder + ("" if group.folder == key else f"@{key}"): group.default}
-            for key, group in groups_of(schema).items()
-        ]
-        node = {"defaults": [*listed, "_self_"], **defaults(schema)}
-        ConfigStore.instance().store(name, node)
-    for folder, options in REGISTRY.items():
-        for option, record in options.items():
-            if files.path(folder, option) is None:  # of a plugin
-                package = f"{folder}.{option}" if folder == "logger" else None
-                ConfigStore.instance().store(option, defaults(record.schema), folder, package)
-    paths = [quoted(f"file://{folder}") for folder in files.folders]
-    search = [f"hydra.searchpath=[{','.join(paths)}]"] if paths else []
-    with initialize_config_dir(str(conf_dir()), job_name="rlgames", version_base="1.3"):
-        unused = [f"~hydra/{group}" for group in UNUSED]
-        return compose(name, [*search, *unused, *words], return_hydra_config=True)
+def _option(files: OptionFiles, group: Group, name: str) -> dict[str, Any]:
+    """The values of an option before any word changes them; a run is named by its path."""
+    option, values = files.option(group.folder, name), files.values(group.folder, name)
+    if option is None and group.folder == "player":
+        option, values = files.option("player", "run"), {"name": "run", "path": name}
+    return merge({} if option is None else initial_values(option.schema), values)
+
+
+def _compose(primary: dict[str, Any], words: list[str]) -> DictConfig:
+    """What Hydra composes of a primary config and overrides. Raises ConfigError."""
+    unused: list[Any] = [{f"override hydra/{group}": None} for group in UNUSED]
+    node = {"defaults": ["_self_", *unused], **merge({"hydra": DIRECTORIES}, primary)}
+    with hydra_state(), initialize(config_path=None, job_name="rlgames", version_base="1.3"):
+        try:
+            ConfigStore.instance().store(PRIMARY, node)
+            return compose(PRIMARY, words, return_hydra_config=True)
+        except COMPOSE_ERRORS as error:
+            lines = str(error).strip().splitlines()
+            if lines and lines[0].endswith(":"):  # the next line says why
+                lines[0] = " ".join(lines[:2])
+            name = type(error).__name__
+            raise ConfigError(lines[0] if lines else f"Hydra cannot compose it: {name}") from None
 
 
 def _plain(composed: DictConfig, schema: type) -> dict[str, Any]:
     """A composed config as plain values, its interpolations resolved. Raises ConfigError."""
+    values = OmegaConf.to_container(composed, resolve=False)
+    assert isinstance(values, dict)
     with hydra_state(), interpolation_errors():
         HydraConfig.instance().cfg = composed  # type: ignore[assignment]
-        config = composed.copy()
-        with open_dict(config):
-            del config["hydra"]
-        _decode_interpolations(config, schema)
-        values = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(values, dict)
-    return {str(name): value for name, value in values.items()}
+        return {
+            str(name): _resolved(composed, schema, str(name), value)
+            for name, value in values.items()
+            if name != "hydra"
+        }
 
 
-def _decode_interpolations(node: Any, schema: type, prefix: str = "") -> None:
-    """Replace interpolations by what they refer to, read as a value on a command line would be: an
-    environment variable is text, whatever it says."""
-    for key in [*node] if isinstance(node, DictConfig) else range(len(node)):
-        if OmegaConf.is_missing(node, key):
-            continue
-        if OmegaConf.is_interpolation(node, key):
-            value, name = node[key], prefix + str(key)
-            field = key_fields(schema).get(name)
-            if isinstance(value, str) and not (field and field.metadata.get("is_text")):
-                decoded = OmegaConf.create({"text": value, "value": "${oc.decode:${text}}"})
-                with contextlib.suppress(OmegaConfBaseException):
-                    value = decoded.value
-            node[key] = value
-        elif OmegaConf.is_config(node[key]):
-            _decode_interpolations(node[key], schema, f"{prefix}{key!s}.")
+def _resolved(composed: DictConfig, schema: type, key: str, value: Any) -> Any:
+    """A value whose interpolations are replaced by what they refer to, read as on a command line:
+    an environment variable is text, whatever it says."""
+    if isinstance(value, dict):
+        return {
+            name: _resolved(composed, schema, f"{key}.{name}", each) for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _resolved(composed, schema, f"{key}[{number}]", each)
+            for number, each in enumerate(value)
+        ]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    result = OmegaConf.select(composed, key)
+    if OmegaConf.is_config(result):
+        return OmegaConf.to_container(result, resolve=True)
+    field = key_fields(schema).get(key)
+    if isinstance(result, str) and not (field and field.metadata["is_text"]):
+        with contextlib.suppress(ConfigError):
+            override = parse(f"value={result}")
+            return result if override.is_sweep_override() else override.value()
+    return result
 
 
 @contextmanager
@@ -275,15 +270,3 @@ def interpolation_errors(prefix: str = "") -> Iterator[None]:
     except OmegaConfBaseException as error:
         line = sanitized(str(error).partition("\n")[0])
         raise ConfigError(prefix + line, "${…} refers to another key") from None
-
-
-@contextmanager
-def _errors_of_hydra() -> Iterator[None]:
-    try:
-        yield
-    except COMPOSE_ERRORS as error:
-        lines = str(error).strip().splitlines()
-        if lines and lines[0].endswith(":"):  # what follows says why
-            lines[0] = " ".join(lines[:2])
-        name = type(error).__name__
-        raise ConfigError(lines[0] if lines else f"Hydra cannot compose it: {name}") from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import OptionFiles, Preset
 from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import (
     Group,
@@ -15,6 +15,7 @@ from rlgames.config.schema import (
     default_of,
     groups_of,
     key_fields,
+    listed_options,
     names_of,
     values_in_words,
 )
@@ -79,12 +80,6 @@ def schema_keys(schema: type, values: dict[str, Any] | None = None, prefix: str 
     return keys
 
 
-def listed_options(typed: str) -> list[str]:
-    """The options of a list as it is typed, with or without brackets."""
-    options = (option.strip("'\" ") for option in typed.strip("[]").split(","))
-    return [option for option in options if option]
-
-
 def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> list[Key]:
     """The keys of an option, with the prefix that they are typed with.
 
@@ -101,10 +96,7 @@ def option_keys(name: str, group: Group, option: str, files: OptionFiles) -> lis
     record = files.option(group.folder, option)
     if record is None:
         return []
-    values = {}
-    if option not in REGISTRY[group.folder]:
-        values = files.values(group.folder, option)
-    keys = schema_keys(record.schema, values, prefix)
+    keys = schema_keys(record.schema, files.values(group.folder, option), prefix)
     documented = _docstring_help(record.schema)  # of a plugin
     return [
         replace(key, help=key.help or documented.get(key.name.rpartition(".")[2], ""))
@@ -119,24 +111,22 @@ def _docstring_help(schema: type) -> dict[str, str]:
     return {name: about for name, _, about in lines if about}
 
 
-def preset_name(schema: type, words: Sequence[str], files: OptionFiles) -> str | None:
-    """The preset of a training: the one that is named, or the game's own.
+def used_preset(schema: type, words: Sequence[str], files: OptionFiles) -> Preset:
+    """The preset of a training: the one that is named, or the game's own, if there is one.
 
     A policy chooses the preset of the game and the policy, and a learner that of the game and
-    policy=mlp, if there is one.
+    policy=mlp.
     """
-    if schema is not TrainConfig:
-        return None
     typed = typed_values(words)
-    if "config" in typed or typed.get("experiment") == "null":
-        return None
-    if "experiment" in typed:
-        return typed["experiment"]
+    if schema is not TrainConfig or "config" in typed or typed.get("experiment") == "null":
+        return Preset()
     names = [typed.get("game", "salvo")]
     if "policy" in typed or "learner" in typed:
         policy = "mlp" if "learner" in typed else typed["policy"]
         names = [f"{names[0]}_{policy}", f"{names[0]}_mlp", names[0]]
-    return next((name for name in names if files.path("experiment", name)), None)
+    names = [typed["experiment"]] if "experiment" in typed else names
+    name = next((name for name in names if files.path("experiment", name)), None)
+    return Preset() if name is None else files.preset(name)
 
 
 def typed_values(words: Sequence[str]) -> dict[str, str]:
@@ -145,15 +135,11 @@ def typed_values(words: Sequence[str]) -> dict[str, str]:
     return {name: value.strip("'\"") for name, equals, value in pairs if equals}
 
 
-def chosen_options(
-    schema: type, words: Sequence[str], files: OptionFiles, preset: str | None
-) -> dict[str, str]:
+def chosen_options(schema: type, words: Sequence[str], preset: Preset) -> dict[str, str]:
     """The option of each group that the words choose, directly or through a preset."""
     groups, typed = command_groups(schema), typed_values(words)
-    chosen = {name: group.default for name, group in groups.items()}
-    if preset is not None:
-        chosen |= {**files.preset(preset).options, "experiment": preset}
-    chosen |= {name: value for name, value in typed.items() if name in groups and value}
+    chosen = {name: group.default for name, group in groups.items()} | preset.options
+    chosen |= {name: value for name, value in typed.items() if value}
     return {
         name: option
         for name, option in chosen.items()

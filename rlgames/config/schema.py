@@ -203,6 +203,18 @@ def defaults(schema: type) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not MISSING}
 
 
+def initial_values(schema: type) -> dict[str, Any]:
+    """The keys of a schema as a file holds them, in its order: the name of an option first, and a
+    reference to the key that a key follows."""
+    fields = key_fields(schema)
+    names = sorted((name for name in names_of(schema) if name in fields), key="name".__ne__)
+    values = {}
+    for name in names:
+        follows = fields[name].metadata.get("follows")
+        values[name] = f"${{.{follows}}}" if follows else default_of(fields[name])
+    return values
+
+
 @_cached
 def _kinds(schema: type) -> dict[str, Any]:
     return get_type_hints(schema)
@@ -349,3 +361,9 @@ def as_typed(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)
+
+
+def listed_options(typed: str) -> list[str]:
+    """The options of a list as it is typed, with or without brackets."""
+    options = (option.strip("'\" ") for option in typed.strip("[]").split(","))
+    return [option for option in options if option]

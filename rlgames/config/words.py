@@ -14,16 +14,16 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Transformer
 from hydra.errors import HydraException
 
-from rlgames.config.files import OptionFiles
+from rlgames.config.files import OptionFiles, Preset
 from rlgames.config.keys import (
     chosen_options,
     command_groups,
     known_keys,
-    listed_options,
     option_names,
+    typed_values,
 )
 from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import Group, as_typed, key_fields, names_of
+from rlgames.config.schema import Group, as_typed, key_fields, listed_options, names_of
 from rlgames.config.suggestions import unknown_key, unknown_option
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.core.errors import ConfigError, nearest
@@ -210,7 +210,7 @@ class Grammar:
         ]
         return f"{name}={','.join(texts)}" if texts else word
 
-    def check(self, words: Sequence[str], preset: str | None) -> dict[str, str]:
+    def check(self, words: Sequence[str], preset: Preset) -> dict[str, str]:
         """The options that the words and a preset choose.
 
         Raises ConfigError for a word that names no key or no option, or several values.
@@ -220,9 +220,10 @@ class Grammar:
             if self.is_range(word):
                 as_list = "" if "(" in value else f", or write a list as {name}=[{value}]"
                 raise ConfigError(f"{word} is a list of values", f"add -m to run a sweep{as_list}")
+        for name, option in (preset.options | typed_values(words)).items():
             if name in self.groups:
-                self._check_option(name, value)
-        chosen = chosen_options(self.schema, words, self.files, preset)
+                self._check_option(name, option)
+        chosen = chosen_options(self.schema, words, preset)
         known = dict(known_keys(self.schema, chosen, self.files))
         for word in words:
             name = word.partition("=")[0]
@@ -253,7 +254,7 @@ class Grammar:
 
     def _check_option(self, name: str, value: str) -> None:
         """Raises ConfigError unless a value names an option of a group, or a list of them."""
-        group, text = self.groups[name], value.strip("'\"")
+        group = self.groups[name]
         if value == "null":
             if not group.is_nullable:
                 raise ConfigError(
@@ -261,30 +262,22 @@ class Grammar:
                 )
             return
         if group.folder == "player":  # any other name is a run's, which is looked for later
-            if text in ("run", ""):
+            if value in ("run", ""):
                 raise ConfigError(
-                    f"{name}={text} names nobody", f"use {name}=PATH, or a player's name"
+                    f"{name}={value} names nobody", f"use {name}=PATH, or a player's name"
                 )
             return
         names = self.files.names(group.folder)
-        for part in listed_options(text) if group.is_list else [text]:
+        for part in listed_options(value) if group.is_list else [value]:
             if part not in names:
                 raise unknown_option(name, group.folder, sanitized(part, 100), names)
 
-    def for_hydra(self, word: str) -> list[str]:
-        """A checked word with a single value as Hydra reads it."""
-        name, _, value = word.partition("=")
-        group = self.groups.get(name)
-        if group is None:
-            in_game = "." not in name and name not in key_fields(self.schema)
-            return [f"game.{word}" if in_game else self.for_parser(word)]
-        at = name if group.folder == name else f"{group.folder}@{name}"
-        text = value.strip("'\"")
-        if group.is_list:
-            parts = [] if value == "null" else listed_options(text)
-            return [f"{name}=[{','.join(map(quoted, parts))}]"]
-        if value == "null":
-            return [] if name == "experiment" else [f"~{at}"]
-        if group.folder == "player" and text not in self.files.names("player"):
-            return [f"{at}=run", f"{name}.path={quoted(text)}"]
-        return [f"{at}={quoted(text)}"]
+    def for_hydra(self, words: Sequence[str]) -> list[str]:
+        """Checked words with a single value as Hydra reads them, without those of groups."""
+        overrides = []
+        for word in words:
+            name = word.partition("=")[0]
+            if name not in self.groups:
+                in_game = "." not in name and name not in key_fields(self.schema)
+                overrides.append(f"game.{word}" if in_game else self.for_parser(word))
+        return overrides

@@ -76,7 +76,7 @@ def test_every_help_line_of_a_command_has_at_most_ten_words():
 @pytest.mark.parametrize("name", FILES.names("experiment"))
 def test_an_experiment_says_what_it_is_and_sets_known_keys(name):
     assert FILES.help("experiment", name)
-    chosen = chosen_options(TrainConfig, [], FILES, name)
+    chosen = chosen_options(TrainConfig, [], FILES.preset(name))
     keys = [*group_keys(TrainConfig, FILES), *schema_keys(TrainConfig)]
     groups = groups_of(TrainConfig)
     for group in {*chosen} - {"experiment"}:
@@ -219,7 +219,7 @@ def test_what_is_said_to_be_solvable_is_solved_and_nothing_else(game, told):
 @pytest.mark.parametrize("name", ["ramesh_case5", "fleet_salvo", "dedieu_amar_adp_cloning"])
 def test_an_experiment_is_listed_with_its_settings(name):
     cfg = load_config(TrainConfig, [f"experiment={name}"])
-    now = chosen_options(TrainConfig, [], FILES, name)
+    now = chosen_options(TrainConfig, [], FILES.preset(name))
     assert now["experiment"] == name
     for group, node in groups_of(TrainConfig).items():
         if node.is_list:

@@ -379,6 +379,20 @@ def test_numbers_of_yaml_that_are_others_are_errors(text, number, typed):
     check_refused(typed("train", "game=tictactoe", "seed=0123"), "seed=0123 is not a whole number")
 
 
+def test_files_hold_numbers_with_exponents_and_each_key_once(typed):
+    for file, head, words in (
+        ("own/experiment/mine.yaml", PACKAGE, ["--config-dir=own", "experiment=mine"]),
+        ("mine.yaml", "", ["config=mine.yaml"]),
+    ):
+        text = f"{head}defaults:\n- override /game: tictactoe\n- override /reward: outcome\n"
+        write(file, f"{text}lr: 1e-3\nlearner: {{max_grad_norm: 5E-1}}\n")
+        config = dry(typed, *words)
+        assert (config["lr"], config["learner"]["max_grad_norm"]) == (0.001, 0.5)
+        write(file, f"{text}lr: 0.1\nreward: {{discount: 0.5}}\nlr: 0.2\n")
+        line = 6 + head.count("\n")
+        check_refused(typed("train", *words), f"{file}, line {line}: lr is set twice")
+
+
 def test_a_search_lies_below_odd_names(typed, here):
     pytest.importorskip("optuna")
     words = ["hparams_search=random", "hparams_search.trials=2", "lr=interval(0.001,0.1)"]

@@ -116,6 +116,8 @@ SWEEPS = [
     ["seed=choice(1,2)", "lr=0.1,0.2", "hydra.sweeper.max_batch_size=1", "hydra.sweep.dir=many",
      "hydra.sweep.subdir=${seed}_${lr}"],
     ["policy.layers=[8],[16,8]", "hydra.sweep.dir=many", "hydra.sweep.subdir=${hydra:job.num}"],
+    ["learner=ppo,reinforce", "hydra.sweep.dir=many",
+     "hydra.sweep.subdir=${hydra:runtime.choices.learner}"],
     ["--config-dir=own", "experiment=many"],
     ["--config-dir=own", "experiment=many", "seed=7"],
 ]  # fmt: skip
@@ -231,6 +233,9 @@ def test_environment_variables_have_the_type_of_their_key(monkeypatch):
     chain = ["learner.epochs=${oc.env:MY_SEED}", "learner.minibatches=${learner.epochs}"]
     cfg = load_config(TrainConfig, [*chain, "batch=${learner.minibatches}"])
     assert (cfg.learner.minibatches, cfg.batch) == (9, 9)
+    monkeypatch.setenv("MY_NAME", "${oc.env:MY_SEED}")  # text, which refers to nothing
+    with pytest.raises(ConfigError, match=r"seed=\$\{oc.env:MY_SEED\} is not a whole number"):
+        load_config(TrainConfig, ["seed=${oc.env:MY_NAME}"])
     monkeypatch.setenv("MY_SEED", "many")
     with pytest.raises(ConfigError, match="seed=many is not a whole number"):
         load_config(TrainConfig, words)
