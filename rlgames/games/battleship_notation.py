@@ -142,14 +142,12 @@ class BattleshipNotation(FleetGame[BattleshipState]):
         return "sunk" in self.show or "first_hit" in self.show
 
     def _start(self, ships: Tensor) -> BattleshipState:
-        batch, device = len(ships), ships.device
-        no_cells = torch.zeros(ships.shape, dtype=torch.bool, device=device)
-        no_turns = torch.zeros(batch, 1, dtype=torch.int16, device=device)
-        return BattleshipState(
-            done=torch.zeros(batch, dtype=torch.bool, device=device),
-            current_seat=torch.zeros(batch, dtype=torch.int64, device=device),
-            turn=torch.zeros(batch, dtype=torch.int64, device=device),
-            score=torch.zeros(batch, 1, device=device),
+        no_cells = torch.zeros_like(ships, dtype=torch.bool)
+        no_turns = torch.zeros(len(ships), 1, dtype=torch.int16, device=ships.device)
+        return BattleshipState.start(
+            len(ships),
+            1,
+            ships.device,
             ships=ships,
             shot=no_cells,
             hit=no_cells,

@@ -94,21 +94,8 @@ class Breakthrough(Game[BreakthroughState]):
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> BreakthroughState:
-        zeros = torch.zeros(batch, dtype=torch.int64, device=rng.device)
         own = self.is_home.to(rng.device).repeat(batch, 1)
-        return BreakthroughState(
-            done=torch.zeros(batch, dtype=torch.bool, device=rng.device),
-            current_seat=zeros,
-            turn=zeros,
-            score=torch.zeros(batch, 2, device=rng.device),
-            own=own,
-            other=own.flip(1),
-        )
-
-    def openings(self, limit: int) -> tuple[BreakthroughState, Tensor] | None:
-        if limit < 1:
-            return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64)
+        return BreakthroughState.start(batch, 2, rng.device, own=own, other=own.flip(1))
 
     # Moves
 
@@ -175,14 +162,9 @@ class Breakthrough(Game[BreakthroughState]):
         The turn is the lowest number that fits the pieces and the seat.
         """
         moved = self.rows_moved(own) + self.rows_moved(other.flip(1))
-        return BreakthroughState(
-            done=torch.zeros(len(own), dtype=torch.bool, device=own.device),
-            current_seat=seat,
-            turn=moved + ((moved + seat) & 1),
-            score=torch.zeros(len(own), 2, device=own.device),
-            own=own,
-            other=other,
-        )
+        turn = moved + ((moved + seat) & 1)
+        fields = {"current_seat": seat, "turn": turn, "own": own, "other": other}
+        return BreakthroughState.start(len(own), 2, own.device, **fields)
 
     def rows_moved(self, pieces: Tensor) -> Tensor:
         """Int64 [B]: by how many rows the pieces of a seat have moved at least; bool [B, N] as it
@@ -230,9 +212,6 @@ class Breakthrough(Game[BreakthroughState]):
             & (state.done | can_continue)
         )
 
-    def public(self, state: BreakthroughState) -> BreakthroughState:
-        return state
-
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns, upright=True)
 
@@ -245,6 +224,7 @@ class Breakthrough(Game[BreakthroughState]):
     # Text
 
     seat_marks = "XO"
+    has_seat_caption = True
     how_to_play = (
         "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
         "row wins"
@@ -255,17 +235,6 @@ class Breakthrough(Game[BreakthroughState]):
         labels = games_board.lettered_format(self.rows, self.columns)
         letters = [letter.lower() for letter in labels.above]
         return replace(labels, left=labels.left[::-1], above=[], below=letters)
-
-    def boards(
-        self, state: BreakthroughState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def caption(self, state: BreakthroughState, row: int) -> str:
-        if bool(state.done[row]):
-            return games_board.GAME_OVER
-        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> BreakthroughState:
         seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)

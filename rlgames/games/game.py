@@ -49,9 +49,14 @@ class Game(Tables, ABC, Generic[S]):
         """One new game on the game's device, for what all its states share: fields and shapes."""
         return self.initial(1, torch.Generator(self.device))
 
-    @abstractmethod
     def openings(self, limit: int) -> tuple[S, Tensor] | None:
-        """All ways a game can start and their probabilities, float64 [B]; None beyond limit."""
+        """All ways a game can start and their probabilities, float64 [B]; None beyond limit.
+
+        By default there is one. A game whose start is drawn by chance overrides this.
+        """
+        if limit < 1 or self.spec.hidden or self.spec.num_chance_inputs:
+            return None
+        return self.example_state(), torch.ones(1, dtype=torch.float64)
 
     @abstractmethod
     def legal_action_mask(self, state: S) -> Tensor:
@@ -110,9 +115,11 @@ class Game(Tables, ABC, Generic[S]):
     def observe(self, state: S) -> Tensor:
         """Float32 [B, *spec.observation]: what the seat to move may know, from its own side."""
 
-    @abstractmethod
     def public(self, state: S) -> S:
         """The same positions with every hidden field replaced by HIDDEN."""
+        if self.spec.hidden:
+            raise NotImplementedError(f"{self.spec.name} does not say what is hidden")
+        return state
 
     def view_from_seat(self, state: S, seat: int) -> S:
         """The positions as if this seat were to move, for observe: finished ones, and what a seat
@@ -234,6 +241,9 @@ class Game(Tables, ABC, Generic[S]):
     seat_marks = ""
     """The marks of the seats' stones on the boards, one character each; empty without any."""
 
+    has_seat_caption = False
+    """Whether the text of a position names the seat to move, which its boards do not show."""
+
     board_titles: Sequence[str] = ()
     """What each board shows, where there are several."""
 
@@ -245,9 +255,14 @@ class Game(Tables, ABC, Generic[S]):
     def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
         """One position as boards of marks; reveal shows the hidden truth too.
 
-        Empty for a game without boards, which overrides render instead.
+        By default the cells with the marks of the seats. Empty for a game without boards, which
+        overrides render instead.
         """
-        return []
+        if not self.seat_marks:
+            return []
+        marks = "." + self.seat_marks
+        cells = self.cells(state[row : row + 1])[0].tolist()
+        return [[[marks[cell] for cell in line] for line in cells]]
 
     @cached_property
     def board_format(self) -> BoardFormat:
@@ -257,7 +272,11 @@ class Game(Tables, ABC, Generic[S]):
 
     def caption(self, state: S, row: int) -> str:
         """One line about a position that its boards do not show."""
-        return ""
+        if not self.has_seat_caption:
+            return ""
+        if bool(state.done[row]):
+            return board.GAME_OVER
+        return board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def history(self, state: S, row: int) -> str:
         """Lines about earlier turns that are public and not on the boards; "" without any."""

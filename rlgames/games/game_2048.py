@@ -188,9 +188,6 @@ class Game2048(Game[Game2048State]):
             "win": (max_tile >= self.target).float(),
         }
 
-    def public(self, state: Game2048State) -> Game2048State:
-        return state
-
     def is_valid(self, state: Game2048State) -> Tensor:
         # The k-th largest tile was made while k - 1 cells held larger ones; a turn adds at most 4.
         largest = self.num_cells + 1 - torch.arange(self.num_cells, device=state.tiles.device)
@@ -247,15 +244,7 @@ class Game2048(Game[Game2048State]):
         return ACTIONS[action]
 
     def _start(self, tiles: Tensor) -> Game2048State:
-        batch, device = len(tiles), tiles.device
-        zeros = torch.zeros(batch, dtype=torch.int64, device=device)
-        return Game2048State(
-            done=torch.zeros(batch, dtype=torch.bool, device=device),
-            current_seat=zeros,
-            turn=zeros,
-            score=torch.zeros(batch, 1, device=device),
-            tiles=tiles,
-        )
+        return Game2048State.start(len(tiles), 1, tiles.device, tiles=tiles)
 
     def _add_tile(self, state: Game2048State, u: Tensor) -> Game2048State:
         """Put a tile on the empty cell that u chooses, in the live rows."""

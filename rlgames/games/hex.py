@@ -87,19 +87,8 @@ class Hex(Game[HexState]):
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> HexState:
-        zeros = torch.zeros(batch, dtype=torch.int64, device=rng.device)
-        return HexState(
-            done=torch.zeros(batch, dtype=torch.bool, device=rng.device),
-            current_seat=zeros,
-            turn=zeros,
-            score=torch.zeros(batch, 2, device=rng.device),
-            labels=torch.zeros(batch, self.num_cells, dtype=torch.int16, device=rng.device),
-        )
-
-    def openings(self, limit: int) -> tuple[HexState, Tensor] | None:
-        if limit < 1:
-            return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64)
+        labels = torch.zeros(batch, self.num_cells, dtype=torch.int16, device=rng.device)
+        return HexState.start(batch, 2, rng.device, labels=labels)
 
     # Moves
 
@@ -218,9 +207,6 @@ class Hex(Game[HexState]):
             labels=labels,
         )
 
-    def depth(self, state: HexState) -> Tensor:
-        return state.turn
-
     def view_from_seat(self, state: HexState, seat: int) -> HexState:
         return replace(state, current_seat=torch.full_like(state.current_seat, seat))
 
@@ -242,9 +228,6 @@ class Hex(Game[HexState]):
         has_stone = (cells == 2).any(1)
         return (lead == seat) | (swapped & has_stone & self.swap)
 
-    def public(self, state: HexState) -> HexState:
-        return state
-
     def symmetries(self) -> Tensor:
         cells = torch.arange(self.num_cells)
         return torch.stack([cells, cells.flip(0)])
@@ -252,6 +235,7 @@ class Hex(Game[HexState]):
     # Text
 
     seat_marks = "XO"
+    has_seat_caption = True
 
     @property
     def how_to_play(self) -> str:
@@ -261,15 +245,6 @@ class Hex(Game[HexState]):
     @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return replace(super().board_format, is_slanted=True)
-
-    def boards(self, state: HexState, row: int, reveal: bool = False) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def caption(self, state: HexState, row: int) -> str:
-        if bool(state.done[row]):
-            return games_board.GAME_OVER
-        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> HexState:
         seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)

@@ -87,22 +87,8 @@ class KInARow(Game[KInARowState]):
         )
 
     def initial(self, batch: int, rng: torch.Generator) -> KInARowState:
-        device = rng.device
-        zeros = torch.zeros(batch, dtype=torch.int64, device=device)
-        no_stones = self.layout.no_stones(batch, device)
-        return KInARowState(
-            done=torch.zeros(batch, dtype=torch.bool, device=device),
-            current_seat=zeros,
-            turn=zeros,
-            score=torch.zeros(batch, 2, device=device),
-            own=no_stones,
-            occupied=no_stones,
-        )
-
-    def openings(self, limit: int) -> tuple[KInARowState, Tensor] | None:
-        if limit < 1:
-            return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64)
+        no_stones = self.layout.no_stones(batch, rng.device)
+        return KInARowState.start(batch, 2, rng.device, own=no_stones, occupied=no_stones)
 
     def legal_action_mask(self, state: KInARowState) -> Tensor:
         if self.has_rows:
@@ -249,9 +235,6 @@ class KInARow(Game[KInARowState]):
             valid &= ((column + layout.bottom_bits) & column == 0).all(1)
         return valid
 
-    def public(self, state: KInARowState) -> KInARowState:
-        return state
-
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns, upright=self.gravity)
 
@@ -268,15 +251,9 @@ class KInARow(Game[KInARowState]):
         )
         return f"{self.line} in a row win, across, down or diagonally; {place}"
 
-    def boards(
-        self, state: KInARowState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def action_cells(self, state: KInARowState, row: int) -> Tensor:
+    def action_cells(self, state: KInARowState, row: int) -> Tensor | None:
         if not self.gravity:
-            return torch.eye(self.spec.actions, dtype=torch.bool)
+            return super().action_cells(state, row)
         return self.layout.contains(self.layout.lowest_empty_cells(state.occupied[row]))
 
     @cached_property
@@ -315,7 +292,7 @@ class KInARow(Game[KInARowState]):
             return form.cell_name(action)
         if not form.left:
             return form.below[action]
-        column = self.action_cells(state, row)[action]
+        column = self.layout.contains(self.layout.lowest_empty_cells(state.occupied[row]))[action]
         return form.cell_name(int(column.long().argmax()))
 
 

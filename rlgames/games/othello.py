@@ -97,11 +97,6 @@ class Othello(Game[OthelloState]):
         first, second = (self.cell_bits[cells].sum().repeat(batch) for cells in (own, other))
         return self.make_state(first, second, torch.zeros_like(first)).to(rng.device)
 
-    def openings(self, limit: int) -> tuple[OthelloState, Tensor] | None:
-        if limit < 1:
-            return None
-        return self.example_state(), torch.ones(1, dtype=torch.float64)
-
     def make_state(self, own: Tensor, other: Tensor, seat: Tensor) -> OthelloState:
         """Positions from the discs of the seat to move, of the other and that seat, int64 [B].
 
@@ -256,30 +251,17 @@ class Othello(Game[OthelloState]):
             & (state.done | ((state.moves == moves) & can_continue))
         )
 
-    def public(self, state: OthelloState) -> OthelloState:
-        return state
-
     def symmetries(self) -> Tensor:
         return board_symmetries(self.size, self.size)
 
     # Text
 
     seat_marks = "XO"
+    has_seat_caption = True
     how_to_play = (
         "a disc flips the other's discs between it and another of yours, in every direction; "
         "who has most wins"
     )
-
-    def boards(
-        self, state: OthelloState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def caption(self, state: OthelloState, row: int) -> str:
-        if bool(state.done[row]):
-            return games_board.GAME_OVER
-        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> OthelloState:
         seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)

@@ -183,15 +183,12 @@ class SalvoDuelNotation(FleetGame[SalvoDuelState]):
         return self.board_format.cell_name(action)
 
     def _start(self, ships: Tensor) -> SalvoDuelState:
-        batch, device = len(ships), ships.device
-        no_cells = torch.zeros(ships.shape, dtype=torch.bool, device=device)
-        no_turns = torch.zeros(batch, 2, self.num_cells, dtype=torch.int16, device=device)
-        zero = torch.zeros(batch, dtype=torch.int64, device=device)
-        return SalvoDuelState(
-            done=zero.bool(),
-            current_seat=zero,
-            turn=zero,
-            score=torch.zeros(batch, 2, device=device),
+        no_cells = torch.zeros_like(ships, dtype=torch.bool)
+        no_turns = torch.zeros_like(ships, dtype=torch.int16)
+        return SalvoDuelState.start(
+            len(ships),
+            2,
+            ships.device,
             ships=ships,
             own=ships[:, 0],
             shot=no_cells,

@@ -49,6 +49,17 @@ class State:
     turn: Tensor
     score: Tensor
 
+    @classmethod
+    def start(cls, batch: int, seats: int, device: torch.device, **fields: Tensor) -> Self:
+        """Positions at the start of games: the first seat is to move, nothing is scored.
+
+        fields: those of the game; and of the others, those that differ.
+        """
+        zeros = torch.zeros(batch, dtype=torch.int64, device=device)
+        score = torch.zeros(batch, seats, device=device)
+        common = {"done": zeros.bool(), "current_seat": zeros, "turn": zeros, "score": score}
+        return cls(**common | fields)
+
     def __len__(self) -> int:
         return self.done.shape[0]
 
