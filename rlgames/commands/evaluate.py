@@ -311,8 +311,8 @@ def reference_fields(
     random = exact_mean(game, Random(game), graph)
     if graph is not None:
         optimal = graph.solve([None]).mean
-    elif game.spec.goal == "turns" and (found := find_optimum(game, seconds, layouts=layouts)):
-        optimal = found.value
+    elif game.spec.goal == "turns" and (optimum := find_optimum(game, seconds, layouts=layouts)):
+        optimal = optimum.value
     if optimal is not None:
         goal = game.spec.goal
         if mean is None:
