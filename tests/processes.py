@@ -1,5 +1,6 @@
 """Commands in forked processes at a pseudo-terminal; the processes and files of scripts/."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -33,6 +34,7 @@ class Terminal:
     def __init__(self, folder, *words, **environment):
         self.pid, self.file = pty.fork()
         self.shown, self.read_up_to = "", 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
         if not self.pid:
             try:
                 os.environ.update({"TERM": "xterm", "COLUMNS": "80"} | environment)
@@ -71,7 +73,7 @@ class Terminal:
                 data = b""
             if not data:
                 return new, None
-            self.shown += data.decode().replace("\r\n", "\n")
+            self.shown += self._decoder.decode(data).replace("\r\n", "\n")
         raise AssertionError(f"none of {texts} came: {self.shown}")
 
     def ended(self):

@@ -28,6 +28,9 @@ COMMON_TILE_RATE = 0.995
 MAX_ASYMMETRY = 0.1
 """Intervals whose ends are less alike, relative to their width, are shown with both ends."""
 
+RANDOM_PLAY, OPTIMUM, GAP = COMPUTED = "random play", "exact optimum", "gap to the optimum"
+"""The names of rows that are computed where the mean of a player is."""
+
 Rows = list[tuple[str, str]]
 
 
@@ -105,7 +108,14 @@ def print_evaluation(report: dict[str, Any]) -> None:
         goal = "score" if "score" in report else "turns"
         search = _search_suffix(report["search"])
         rows = _checkpoint_rows(report) + _figure_rows(report, goal)
-        _print_table(f"{goal} per game{search}, {games}", rows)
+        title, exact = f"{goal} per game{search}, {games}", report["exact_mean"]
+        if report["exact"] or exact is None:
+            _print_table(title, rows)
+        else:
+            computed = {name: value for name, value in rows if name in COMPUTED}
+            played = [(name, "" if name in COMPUTED else value) for name, value in rows]
+            computed[report["player"]] = _number(exact)
+            _print_columns(title, ["played", "computed exactly"], [played, [*computed.items()]])
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
 
 
@@ -157,7 +167,7 @@ def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
     rows = _reference_rows(reference["random"], report["player"], value, reference["optimal"])
     spread = f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}"
     if reference["gap_to_optimal"] is not None:
-        rows.append(("gap to the optimum", f"{reference['gap_to_optimal']:.2%}"))
+        rows.append((GAP, f"{reference['gap_to_optimal']:.2%}"))
     rows.append(("median, min, max", spread))
     for field, name in (("trained_on", "training layouts"), ("held_out", "held-out layouts")):
         if field in report:
@@ -226,7 +236,11 @@ def _print_paired(report: dict[str, Any]) -> None:
     sign = 1 if figure == "turns" else -1
     players = sorted(report["players"], key=lambda player: sign * float(player["mean"]))
     games = _games_in_words(report["games"], None, is_exact, 1)
-    _print_table(f"{figure} per game, {games}", [(p["name"], _mean(p, is_exact)) for p in players])
+    columns = [[(player["name"], _mean(player, is_exact)) for player in players]]
+    computed = [(p["name"], _number(p["exact_mean"])) for p in players if p["exact_mean"]]
+    headings = ["played", "computed exactly"] if computed and not is_exact else []
+    columns += [computed] if headings else []
+    _print_columns(f"{figure} per game, {games}", headings, columns)
     order = [player["name"] for player in players]
     rows = []
     for pair in report["pairs"]:
@@ -264,8 +278,8 @@ def _rate_rows(rates: list[dict[str, float]]) -> Rows:
 
 
 def _reference_rows(random: float | None, name: str, value: str, optimal: float | None) -> Rows:
-    rows = [] if random is None else [("random play", _number(random))]
-    return [*rows, (name, value), ("exact optimum", _number(optimal))]
+    rows = [] if random is None else [(RANDOM_PLAY, _number(random))]
+    return [*rows, (name, value), (OPTIMUM, _number(optimal))]
 
 
 def _reach_rows(reach: dict[str, Any]) -> Rows:

@@ -23,6 +23,7 @@ from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
 from rlgames.core.rng import make_generator, pair_stream
 from rlgames.evaluation.arena import compete
+from rlgames.evaluation.evaluate import exact_mean
 from rlgames.evaluation.paired import compare_paired
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device, build_game
@@ -70,8 +71,8 @@ def _paired_fields(
         "exact": result.is_exact,
         "figure": result.figure,
         "players": [
-            {"name": word, **estimate.as_dict()}
-            for word, estimate in zip(contestants, result.players, strict=True)
+            {"name": word, **estimate.as_dict(), "exact_mean": exact_mean(game, player, None)}
+            for word, estimate, player in zip(contestants, result.players, players, strict=True)
         ],
         "pairs": [
             {

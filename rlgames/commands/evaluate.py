@@ -27,12 +27,18 @@ from rlgames.core.metrics import gap_to_optimum
 from rlgames.core.rng import REPORT_STREAM, make_generator
 from rlgames.core.text import printable
 from rlgames.drawing.terminal import format_parts
-from rlgames.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate, random_play_mean
+from rlgames.evaluation.evaluate import (
+    Evaluation,
+    EvaluationSettings,
+    evaluate,
+    exact_mean,
+    random_play_mean,
+)
 from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player
+from rlgames.players.player import Player, Random
 from rlgames.rollouts import records
 from rlgames.rollouts.holdout import split_layouts
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
@@ -40,6 +46,7 @@ from rlgames.runs import storage
 from rlgames.runs.hub import published_model
 from rlgames.runs.names import run_name
 from rlgames.solvers.exploitability import exact_results, exploitability
+from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_graph, find_optimum
 
 DEFAULT_GAMES = 2000
@@ -169,7 +176,7 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
         **(
             exact_fields(game, player, opponent, cfg.solve_seconds)
             if game.spec.goal == "outcome"
-            else reference_fields(game, result, cfg.solve_seconds)
+            else _one_player_fields(game, player, result, cfg.solve_seconds)
         ),
         **_player_statistics(player, opponent),
         "seconds": result.seconds,
@@ -278,23 +285,43 @@ def exact_fields(
     return fields
 
 
+def _one_player_fields(
+    game: Game[Any], player: Player, result: Evaluation, seconds: float
+) -> dict[str, Any]:
+    """The exact mean of the turns or the score, None if it is not known, and reference_fields."""
+    graph = find_graph(game, seconds) if game.spec.goal == "score" else None
+    mean = exact_mean(game, player, graph)
+    return {"exact_mean": mean, **reference_fields(game, result, seconds, mean=mean, graph=graph)}
+
+
 def reference_fields(
-    game: Game[Any], result: Evaluation, seconds: float, layouts: State | None = None
+    game: Game[Any],
+    result: Evaluation,
+    seconds: float,
+    layouts: State | None = None,
+    mean: float | None = None,
+    graph: Graph | None = None,
 ) -> dict[str, Any]:
     """Random play, the optimum and the relative gap to it, positive where play is worse.
 
-    layouts: those that were played, None for all of the game.
+    layouts: those that were played, None for all of the game. mean: the exact mean of the player,
+    if it is known. graph: all positions, if they are listed.
     """
-    optimum = find_optimum(game, seconds, layouts=layouts)
-    gap, optimal = None, None if optimum is None else optimum.value
+    gap, optimal = None, None
+    random = exact_mean(game, Random(game), graph)
+    if graph is not None:
+        optimal = graph.solve([None]).mean
+    elif game.spec.goal == "turns" and (optimum := find_optimum(game, seconds, layouts=layouts)):
+        optimal = optimum.value
     if optimal is not None:
         goal = game.spec.goal
-        mean = result.turns.mean if goal == "turns" else result.score.mean
+        if mean is None:
+            mean = result.turns.mean if goal == "turns" else result.score.mean
         gap = gap_to_optimum(goal, mean, optimal)
         gap = 0.0 if gap is not None and abs(gap) < ROUNDING_ERROR else gap
     return {
         "reference": {
-            "random": random_play_mean(game),
+            "random": random_play_mean(game) if random is None else random,
             "optimal": optimal,
             "gap_to_optimal": gap,
         }

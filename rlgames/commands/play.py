@@ -63,6 +63,8 @@ def play(
     number = 0
     while number < cfg.games or interface.wants_another_game():
         number += 1
+        if opponent is not None:
+            opponent.reset_statistics()
         try:
             state = game.initial(1, rng)
             if isinstance(game, SalvoDuel):
@@ -74,7 +76,10 @@ def play(
             return 0 if left.by_command else 2
         seat = cfg.seat - 1 if opponent is not None else 0
         last = BoardView(game, game.view_from_seat(results.state, seat), reveal=True)
-        interface.show_end(last, describe_ending(game, results.state, seat))
+        ending = describe_ending(game, results.state, seat)
+        if opponent is not None and "proven_moves" in (shares := opponent.statistics()):
+            ending += f"; {shares['proven_moves']:.0%} of the opponent's moves were proven optimal"
+        interface.show_end(last, ending)
         if cfg.record:
             names = ["human", "opponent"] if opponent is not None else ["human"]
             append(Path(cfg.record), game, to_plain(cfg)["game"], names, moves, results)

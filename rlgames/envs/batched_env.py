@@ -67,7 +67,7 @@ class BatchedEnv:
             )
         self.opponent: Player = Random(self.game)
         if cfg.opponent is not None:
-            self.opponent = build_player(cfg.opponent, self.game, cfg.game)
+            self.opponent = build_player(cfg.opponent, self.game, cfg.game, in_training=True)
         self.rngs = [torch.Generator()]
         """The streams of chance: one for all games, or one for each."""
         self.state = self.game.initial(num_games, self.rngs[0])

@@ -27,7 +27,8 @@ from rlgames.players.player import Player, Random
 from rlgames.rollouts.holdout import sampled_from
 from rlgames.rollouts.play import InitialStates, sampled_by_game
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.solvers.optimum import on_cpu
+from rlgames.solvers.graph import Graph
+from rlgames.solvers.optimum import find_graph, on_cpu
 
 MAX_ENUMERATED_LAYOUTS = 5000
 """games="auto" plays a deterministic player on every layout if there are at most this many."""
@@ -41,6 +42,9 @@ MAX_RANDOM_PLAY_POSITIONS = 1e40
 """Random play is no reference for games with more positions than this, such as 2048 on 6×6."""
 
 RANDOM_PLAY_GAMES = 1000
+
+GRAPH_SECONDS, MAX_GRAPH_POSITIONS = 3.0, 100_000
+"""Limits on listing all positions to compute the mean of random play."""
 
 OUTCOMES = ("win", "draw", "loss")
 
@@ -153,16 +157,31 @@ def _evaluate(
 
 
 def random_play_mean(game: Game[Any]) -> float | None:
-    """The mean of random play in a one-player game: turns from theory if known, else the score of
-    1,000 games. None if that takes too long, and in two-player games."""
-    if game.spec.goal == "turns":
-        return game.expected_random_turns()
+    """The mean of random play in a one-player game: exact if known, else the score of 1,000 games.
+    None if that takes too long, and in two-player games."""
     if game.spec.goal == "outcome" or game.spec.max_positions > MAX_RANDOM_PLAY_POSITIONS:
         return None
-    rng = torch.Generator().manual_seed(0)
     cpu_game = on_cpu(game)
+    graph = find_graph(game, GRAPH_SECONDS, max_positions=MAX_GRAPH_POSITIONS)
+    exact = exact_mean(cpu_game, Random(cpu_game), graph)
+    if exact is not None or game.spec.goal == "turns":
+        return exact
+    rng = torch.Generator().manual_seed(0)
     settings = EvaluationSettings(games=RANDOM_PLAY_GAMES)
     return evaluate(cpu_game, Random(cpu_game), settings, rng).score.mean
+
+
+def exact_mean(game: Game[Any], player: Player, graph: Graph | None) -> float | None:
+    """The exact mean of a player's turns or score in a one-player game: from theory, or from all
+    positions, the graph, if they are listed. None if it is not known."""
+    if isinstance(player, Random) and game.spec.goal == "turns":
+        return game.expected_random_turns()
+    if graph is None or game.spec.goal != "score":
+        return None
+    try:
+        return graph.solve([player.probabilities]).mean
+    except NotImplementedError:  # a player that has no probabilities
+        return None
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,15 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlgames.config.options.players import RunPlayerConfig
+from rlgames.config.options.players import ExactConfig, RunPlayerConfig
 from rlgames.config.options.sampling import ArgmaxConfig
+from rlgames.config.options.search import AlphaBetaConfig
 from rlgames.config.registry import REGISTRY, load_option
 from rlgames.config.schema import OptionConfig
 from rlgames.config.training import TrainConfig
@@ -43,6 +45,9 @@ from rlgames.runs.names import find_run, run_name, shipped_agent
 from rlgames.sampling import Stochastic
 from rlgames.search.policy import SearchPolicy
 from rlgames.search.search import Search
+
+TRAINING_POSITIONS = 200_000
+"""Searched for each move of player=exact in training, if the config sets no limit."""
 
 RULES_OUTSIDE_POLICIES = ("target", "fours")
 """Rules of 2048 that a policy need not share with the run that uses it: the same positions and
@@ -217,9 +222,12 @@ def build_player(
     game: Game[Any],
     rules: OptionConfig,
     search: OptionConfig | None = None,
+    *,
+    in_training: bool = False,
 ) -> Player:
     """The player that a config names, for a game and its rules, with a search around it if given.
 
+    in_training: its moves may not depend on the machine unless the config says so.
     Raises ConfigError for a player that does not play this game.
     """
     run = find_run(config.path) if isinstance(config, RunPlayerConfig) else None
@@ -227,11 +235,22 @@ def build_player(
         return with_search(_load_opponent(run, game, rules), game, search, run)
     if REGISTRY["player"][config.name].training_only:
         raise ConfigError(f"player={config.name} exists in training only", "name another player")
+    keys = arguments(config)
+    if isinstance(config, ExactConfig):
+        keys["make_stand_in"] = partial(_shipped_search, rules, game)
+        if in_training and config.move_positions is None and config.move_seconds is None:
+            keys["move_positions"] = TRAINING_POSITIONS
     try:
-        player: Player = load_option("player", config.name)(game, **arguments(config))
+        player: Player = load_option("player", config.name)(game, **keys)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return with_search(player, game, search, None)
+
+
+def _shipped_search(rules: OptionConfig, game: Game[Any]) -> Player | None:
+    """The agent that comes with rlgames for a game of k in a row, with alpha-beta search."""
+    agent = load_shipped_agent(rules, game.device)
+    return None if agent is None else build_search(AlphaBetaConfig(), game, agent, None)
 
 
 def with_search(

@@ -23,6 +23,9 @@ from rlgames.solvers.budget import OutOfBudget
 from rlgames.solvers.graph import MAX_POSITIONS, Graph
 from rlgames.solvers.optimum import on_cpu, solve_battleship
 
+MOVE_SECONDS = 0.5
+"""A time that a person hardly notices."""
+
 MAX_RESULTS = 100_000
 """Positions whose search results are kept."""
 
@@ -40,21 +43,30 @@ class GraphPlayer(UniformOver):
 
 
 class AlphaBetaPlayer(Player):
-    """The best columns by alpha-beta search; where nothing is proven, the one with most threats.
+    """The best columns by alpha-beta search; if nothing is proven, the move of another player.
 
-    max_positions: visited for each move; each search starts afresh, so that a move depends on the
-    position alone. seconds: a limit for each move, with which it depends on the machine too. None:
-    no such limit. num_moves, num_proven: how many moves it has made, and how many of them are
-    proven to be best.
+    Each position is searched once. With max_positions every search starts afresh, so that a move
+    depends on the position alone; without, what searches find out serves all later ones.
+
+    max_positions, seconds: limits of a search; None: no such limit. A limit of time makes moves
+    depend on the machine. stand_in: the player that moves in positions where nothing is proven,
+    among columns that are not known to be worse; None: the column with most threats. num_moves,
+    num_proven: how many moves it has made, and how many of them are proven to be best.
     Raises ValueError without any limit.
     """
 
     is_stateful = True
 
-    def __init__(self, game: KInARow, max_positions: int | None, seconds: float | None) -> None:
+    def __init__(
+        self,
+        game: KInARow,
+        max_positions: int | None,
+        seconds: float | None,
+        stand_in: Player | None = None,
+    ) -> None:
         if max_positions is None and seconds is None:
-            raise ValueError("move_positions=null needs a limit of time, as in move_seconds=1")
-        self.game = game
+            raise ValueError("the search for a move needs a limit of time or positions")
+        self.game, self._stand_in = game, stand_in
         self._max_positions = math.inf if max_positions is None else max_positions
         self._seconds = math.inf if seconds is None else seconds
         # A small table is quickly emptied.
@@ -65,29 +77,38 @@ class AlphaBetaPlayer(Player):
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
         options = torch.ones(len(state), self.game.spec.actions, dtype=torch.bool)
+        unproven: dict[int, list[int]] = {}
         for row in (~state.done).nonzero()[:, 0].tolist():
             own, occupied = int(state.own[row]), int(state.occupied[row])
             result = self._search(own, occupied)
             columns = result.columns
             if result.value is None:
+                unproven[row] = columns
                 columns = [self._alpha_beta.preferred(own, occupied, columns)]
             options[row] = False
             options[row, columns] = True
             self.num_moves += 1
             self.num_proven += result.value is not None
+        if unproven and self._stand_in is not None:
+            rows = torch.tensor([*unproven], device=state.done.device)
+            actions = self._stand_in.choose(state[rows], rng).tolist()
+            for (row, columns), action in zip(unproven.items(), actions, strict=True):
+                if action in columns:
+                    options[row] = False
+                    options[row, action] = True
         return sample_uniform(options.to(state.done.device), rng)
 
     def _search(self, own: int, occupied: int) -> SearchResult:
-        """The result for a position; where time sets no limit, the same each time it is met."""
+        """The result for a position, the same each time it is met."""
         known = self._results.get((own, occupied))
         if known is not None:
             return known
-        self._alpha_beta.clear()
+        if self._max_positions < math.inf:
+            self._alpha_beta.clear()
         result = self._alpha_beta.search(own, occupied, self._seconds, self._max_positions)
-        if self._seconds == math.inf:
-            if len(self._results) >= MAX_RESULTS:
-                self._results.clear()
-            self._results[own, occupied] = result
+        if len(self._results) >= MAX_RESULTS:
+            self._results.clear()
+        self._results[own, occupied] = result
         return result
 
     def statistics(self) -> dict[str, float]:
@@ -140,13 +161,15 @@ def exact_player(
     game: Game[Any],
     seconds: float,
     memory_gb: float,
-    move_positions: int | None = 200_000,
+    move_positions: int | None = None,
     move_seconds: float | None = None,
+    make_stand_in: Callable[[], Player | None] = lambda: None,
 ) -> Player:
     """The optimal player of a game. Raises ValueError beyond the budget.
 
     seconds, memory_gb: limits for solving the game before the first move. move_positions,
-    move_seconds: those of AlphaBetaPlayer, on boards of Connect 4 with too many positions.
+    move_seconds: those of AlphaBetaPlayer, on boards of Connect 4 with too many positions; without
+    either MOVE_SECONDS. make_stand_in: makes its stand-in.
     """
     memory = int(memory_gb * 2**30)
     game = on_cpu(game)
@@ -158,7 +181,10 @@ def exact_player(
             battleship = cast(Battleship, game)
             return _announced_player(battleship, AnnouncedSolution(battleship, seconds, memory))
         if game.exact_solver == "alpha_beta" and game.spec.max_positions > MAX_POSITIONS:
-            return AlphaBetaPlayer(cast(KInARow, game), move_positions, move_seconds)
+            if move_positions is None and move_seconds is None:
+                move_seconds = MOVE_SECONDS
+            connect4 = cast(KInARow, game)
+            return AlphaBetaPlayer(connect4, move_positions, move_seconds, make_stand_in())
         return GraphPlayer(game, Graph(game, seconds, memory))
     except (OutOfBudget, ValueError) as error:
         raise ValueError(f"player=exact is out of reach here ({error})") from None

@@ -138,7 +138,7 @@ def build_evaluator(cfg: TrainConfig, game: Game[Any], split: Split | None) -> E
     """What evaluates the policies of a training. Raises ConfigError."""
     opponent = None
     if game.spec.seats == 2:
-        opponent = build_player(cfg.eval_opponent, game, cfg.game)
+        opponent = build_player(cfg.eval_opponent, game, cfg.game, in_training=True)
     return Evaluator(game, opponent, split, build_greedy(cfg.sampling), cfg.best_by, cfg.seed)
 
 
@@ -169,7 +169,7 @@ def training_players(cfg: TrainConfig, game: Game[Any], agent: Agent) -> list[Pl
     if isinstance(cfg.opponent, PastConfig):
         players.append(PastSelves(agent, cfg.opponent.every, cfg.opponent.keep))
     elif cfg.opponent.name != "self":
-        players.append(build_player(cfg.opponent, game, cfg.game))
+        players.append(build_player(cfg.opponent, game, cfg.game, in_training=True))
     return players
 
 
@@ -179,7 +179,7 @@ def _taught(
     """The players of the games to learn from: a teacher replaces the agent."""
     if cfg.teacher is None:
         return players
-    teacher = build_player(cfg.teacher, game, cfg.game)
+    teacher = build_player(cfg.teacher, game, cfg.game, in_training=True)
     try:
         learner.check_teacher(teacher)
     except ValueError as error:

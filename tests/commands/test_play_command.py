@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 import signal
 import struct
 import termios
@@ -22,7 +23,7 @@ def test_a_whole_game_in_each_seat(seat, tmp_path):
         tmp_path, "play", "interface=line", "game=tictactoe", f"seat={seat}",
         "opponent=win_or_block", "record=my games.jsonl", "seed=1",
     )  # fmt: skip
-    cells = [column + row for row in "123" for column in "ABC"] * 4
+    cells = [column + row for row in "123" for column in "ABC"]
     for asked, cell in enumerate(["Z9", "", "h", "p", *cells, *cells], 1):
         shown, text = terminal.wait_for(ASKS, "you win", "you lose", "a draw")
         if text != ASKS:
@@ -129,6 +130,18 @@ def test_a_person_can_be_evaluated(tmp_path):
             break
         terminal.type(cell + "\n")
     assert text != ASKS
+    assert terminal.ended() == 0
+
+
+def test_a_game_ends_with_the_share_of_proven_moves(tmp_path):
+    words = ["interface=line", "game=connect4", "opponent=exact", "opponent.move_positions=200"]
+    terminal = Terminal(tmp_path, "play", *words, "seed=1")
+    for column in "1234567" * 12:
+        shown, text = terminal.wait_for(ASKS, "proven optimal")
+        if text != ASKS:
+            break
+        terminal.type(column + "\n")
+    assert re.search(r"\d+% of the opponent's moves were $", shown)
     assert terminal.ended() == 0
 
 

@@ -272,3 +272,39 @@ def test_exact_rates_have_a_column_of_their_own(typed):
     played = {name: value for name, value, _ in cells}
     assert set(played["first seat"].replace("%", "").split(" / ")) == {"0.00", "100.00"}
     assert all(played.values())
+
+
+FLEET = ["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1"]
+EXACT = 17 * 101 / 18
+"""The mean turns of random play on 10×10 cells with 17 ship cells."""
+
+
+def test_a_mean_that_theory_gives_stands_beside_the_simulated_one(typed):
+    words = ["player=random", *FLEET, "games=200"]
+    report = json.loads(typed("eval", *words, "format=json").stdout)
+    assert report["exact_mean"] == report["reference"]["random"] == pytest.approx(EXACT)
+    assert report["moves"]["mean"] != report["exact_mean"]
+    assert "95.3889" in typed("eval", *words).stdout
+    words = ["arena", "random", "hunt_target", *FLEET, "games=20"]
+    players = json.loads(typed(*words, "format=json").stdout)["players"]
+    assert [player["exact_mean"] for player in players] == [pytest.approx(EXACT), None]
+    assert "95.3889" in typed(*words).stdout
+
+
+def test_scores_of_games_whose_positions_can_be_listed_are_computed():
+    """Random play, a player with a rule and the optimum of 2048 on 2×2."""
+    words = ["game=2048", "board=2", "games=4000"]
+    random, corner = (
+        package.evaluate(None, [f"player={name}", *words]) for name in ("random", "corner")
+    )
+    low, high = random["score"]["ci95"]
+    assert low - 0.5 < random["exact_mean"] == random["reference"]["random"] < high + 0.5
+    low, high = corner["score"]["ci95"]
+    assert low - 0.5 < corner["exact_mean"] < high + 0.5
+    assert corner["reference"]["optimal"] > max(corner["exact_mean"], random["exact_mean"])
+    assert (
+        package.evaluate(None, ["player=random", *words[:2], "games=20", "solve_seconds=0"])[
+            "exact_mean"
+        ]
+        is None
+    )

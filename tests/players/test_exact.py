@@ -1,7 +1,10 @@
 """The exact player of Connect 4: how much of its play is proven, and what it depends on."""
 
 import json
+import math
+import random
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,13 +12,17 @@ from helpers import make_game, rng
 
 from rlgames.cli import display
 from rlgames.commands.arena import arena_command
+from rlgames.commands.configs import EvalConfig
 from rlgames.commands.evaluate import evaluate_command
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
-from rlgames.core.errors import ConfigError
+from rlgames.factory.agents import build_player, load_shipped_agent
+from rlgames.factory.components import build_game
+from rlgames.players import exact
 from rlgames.players.exact import exact_player
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
+from rlgames.search.alphabeta import AlphaBetaSearch
 from rlgames.solvers.alphabeta import AlphaBeta
 from rlgames.training.run import train
 
@@ -74,7 +81,8 @@ def test_a_report_says_how_much_of_the_opponents_play_is_proven(capsys):
     assert "opponent_proven_moves" not in evaluate_command(None, solved)
 
 
-def test_an_arena_says_it_too(capsys):
+def test_an_arena_says_it_too(capsys, monkeypatch):
+    monkeypatch.setattr(exact, "MOVE_SECONDS", 0.02)
     report = arena_command(["random", "exact"], ["game=connect4", "games=2"])
     first, second = report["players"]
     assert "proven_moves" not in first
@@ -95,9 +103,86 @@ def test_a_run_says_it_too(tmp_path, capsys):
     assert f"{share:.1%}" in capsys.readouterr().out
 
 
-def test_a_search_needs_a_limit():
-    words = ["player=random", "game=connect4", "opponent=exact", "opponent.move_positions=null"]
-    with pytest.raises(ConfigError, match="limit of time"):
-        evaluate_command(None, words)
-    timed = evaluate_command(None, [*words, "opponent.move_seconds=0.001", "games=2"])
+def test_a_limit_of_time():
+    words = ["player=random", "game=connect4", "opponent=exact", "opponent.move_seconds=0.001"]
+    timed = evaluate_command(None, [*words, "games=2"])
     assert 0 < timed["opponent_proven_moves"] < 1
+
+
+def test_what_a_timed_search_finds_out_serves_later_moves_and_games():
+    """A position is searched once, and one that follows from it takes fewer positions."""
+    game = make_game("game=connect4")
+    kept, fresh = (exact_player(game, 60, 1.0, move_seconds=60) for _ in range(2))
+    first, later = (position(game, moves) for moves in ("44444415265326", "4444441526532622"))
+    kept.choose(first, rng())
+    visited = kept._alpha_beta.positions
+    kept.choose(first, rng())
+    assert kept._alpha_beta.positions == visited
+    for player in (kept, fresh):
+        player.choose(later, rng())
+    assert kept.statistics() == {"proven_moves": 1.0}
+    assert kept._alpha_beta.positions - visited < 0.8 * fresh._alpha_beta.positions
+
+
+def position(game, moves):
+    state = game.initial(1, rng())
+    for column in moves:
+        state = game.apply_action(state, torch.tensor([int(column) - 1]))
+    return state
+
+
+def test_unproven_moves_are_those_of_the_agent_that_comes_with_rlgames_with_search():
+    """Unless they are known to be worse."""
+    cfg = load_config(EvalConfig, ["game=connect4", "player=exact", "player.move_positions=1"])
+    game = build_game(cfg.game)
+    player = build_player(cfg.player, game, cfg.game)
+    agent = load_shipped_agent(cfg.game, torch.device("cpu"))
+    search = AlphaBetaSearch(game, agent, 5)
+    trajectories, _ = collect_games(game, [Random(game)], 3, rng(2))
+    state = trajectories.state[:40]
+    bounds = AlphaBeta(game.rows, game.columns, game.line)
+    chosen, expected = player.choose(state, rng()).tolist(), search.choose(state, rng()).tolist()
+    unproven = 0
+    for row, (mine, its) in enumerate(zip(chosen, expected, strict=True)):
+        bounds.clear()
+        result = bounds.search(int(state.own[row]), int(state.occupied[row]), max_positions=1)
+        assert mine in result.columns
+        if result.value is None and its in result.columns:
+            unproven += 1
+            assert mine == its
+    assert unproven > 10
+    assert len({*chosen}) > 3
+
+
+def test_other_boards_have_no_such_agent():
+    words = ["game=connect4", "rows=7", "player=exact", "player.move_positions=1"]
+    cfg = load_config(EvalConfig, words)
+    game = build_game(cfg.game)
+    player = build_player(cfg.player, game, cfg.game)
+    assert int(player.choose(game.initial(1, rng()), rng())) == 3  # most threats: the center
+
+
+def test_in_training_its_moves_depend_on_the_position_alone():
+    cfg = load_config(EvalConfig, ["game=connect4", "player=exact"])
+    game = build_game(cfg.game)
+    in_training = build_player(cfg.player, game, cfg.game, in_training=True)
+    assert (in_training._max_positions, in_training._seconds) == (200_000, math.inf)
+    assert build_player(cfg.player, game, cfg.game)._seconds == 0.5
+
+
+@pytest.mark.slow
+def test_it_seldom_loses_value():
+    """In 9% of these positions it did when a heuristic made its unproven moves."""
+    test_file = Path(__file__).parents[2] / "scripts/connect4_test_positions.txt"
+    lines = [line.split() for line in test_file.read_text().splitlines() if line[0] != "#"]
+    lines = [line for line in lines if 4 <= len(line[2]) <= 13]
+    lines = random.Random(0).sample(lines, 300)
+    cfg = load_config(EvalConfig, ["game=connect4", "player=exact", "player.move_positions=200000"])
+    game = build_game(cfg.game)
+    player = build_player(cfg.player, game, cfg.game)
+    lost = 0
+    for _, _, moves, outcomes, _ in lines:
+        worth = ["-=+".find(outcome) for outcome in outcomes]
+        action = int(player.choose(position(game, moves), rng()))
+        lost += worth[action] < max(worth)
+    assert lost < 0.05 * len(lines)

@@ -62,10 +62,10 @@ class ExactConfig(OptionConfig):
     )
     memory_gb: float = key(4.0, POSITIVE, 1e4, help="memory limit for solving, in GiB")
     move_positions: int | None = key(
-        200_000, 1, 10**12, help="positions searched per Connect 4 move; null: no limit"
+        None, 1, 10**12, help="positions per Connect 4 move, for the same games on every machine"
     )
     move_seconds: float | None = key(
-        None, POSITIVE, 1e6, help="seconds per Connect 4 move; results then depend on the machine"
+        None, POSITIVE, 1e6, help="seconds per Connect 4 move; null: 0.5, or as move_positions="
     )
 
 
