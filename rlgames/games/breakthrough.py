@@ -245,6 +245,7 @@ class Breakthrough(Game[BreakthroughState]):
     # Text
 
     seat_marks = "XO"
+    shows_mover = True
     how_to_play = (
         "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
         "row wins"
@@ -255,17 +256,6 @@ class Breakthrough(Game[BreakthroughState]):
         labels = games_board.lettered_format(self.rows, self.columns)
         letters = [letter.lower() for letter in labels.above]
         return replace(labels, left=labels.left[::-1], above=[], below=letters)
-
-    def boards(
-        self, state: BreakthroughState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def caption(self, state: BreakthroughState, row: int) -> str:
-        if bool(state.done[row]):
-            return games_board.GAME_OVER
-        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> BreakthroughState:
         seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
@@ -307,11 +297,9 @@ class Breakthrough(Game[BreakthroughState]):
     ) -> int:
         """Moves and captures may also be written a2-a3, a2xb3, a2b3 or, as in OpenSpiel, a2b3*."""
         plain = text.lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
-        legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
-        for action in legal:
-            name = self.action_to_string(state, row, action).lower()
-            if name.replace(CAPTURE, "") == plain.strip():
-                return int(action)
+        for action, name in self.legal_names(state, row).items():
+            if name.lower().replace(CAPTURE, "") == plain.strip():
+                return action
         return super().parse_action(state, row, text, exact)
 
 

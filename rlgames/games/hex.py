@@ -252,6 +252,7 @@ class Hex(Game[HexState]):
     # Text
 
     seat_marks = "XO"
+    shows_mover = True
 
     @property
     def how_to_play(self) -> str:
@@ -261,15 +262,6 @@ class Hex(Game[HexState]):
     @cached_property
     def board_format(self) -> games_board.BoardFormat:
         return replace(super().board_format, is_slanted=True)
-
-    def boards(self, state: HexState, row: int, reveal: bool = False) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def caption(self, state: HexState, row: int) -> str:
-        if bool(state.done[row]):
-            return games_board.GAME_OVER
-        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> HexState:
         seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)

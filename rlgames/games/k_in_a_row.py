@@ -268,12 +268,6 @@ class KInARow(Game[KInARowState]):
         )
         return f"{self.line} in a row win, across, down or diagonally; {place}"
 
-    def boards(
-        self, state: KInARowState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
     def action_cells(self, state: KInARowState, row: int) -> Tensor:
         if not self.gravity:
             return torch.eye(self.spec.actions, dtype=torch.bool)

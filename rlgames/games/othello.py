@@ -265,21 +265,11 @@ class Othello(Game[OthelloState]):
     # Text
 
     seat_marks = "XO"
+    shows_mover = True
     how_to_play = (
         "a disc flips the other's discs between it and another of yours, in every direction; "
         "who has most wins"
     )
-
-    def boards(
-        self, state: OthelloState, row: int, reveal: bool = False
-    ) -> list[games_board.Board]:
-        cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[".XO"[cell] for cell in line] for line in cells]]
-
-    def caption(self, state: OthelloState, row: int) -> str:
-        if bool(state.done[row]):
-            return games_board.GAME_OVER
-        return games_board.seat_caption(self.seat_marks, int(state.current_seat[row]))
 
     def parse_all(self, texts: Sequence[str]) -> OthelloState:
         seats, boards = games_board.read_captioned(texts, self.board_format, self.seat_marks)
