@@ -129,4 +129,5 @@ def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:
     from rlgames.core.devices import torch_settings_restored
 
     with torch_settings_restored():
-        return export_command(Path(run), [] if path is None else [f"out={path}"]).path
+        result = export_command(Path(run), [] if path is None else [f"out={path}"])
+    return Path(result["file"])

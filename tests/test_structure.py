@@ -201,7 +201,6 @@ WRITERS = {
     "rlgames/rollouts/records.py": "games are appended to a file that the user names",
     "rlgames/commands/profiles.py": "tables in files that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",
-    "rlgames/drawing/animation.py": "animations in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/cli/main.py": "a closed stream becomes the null device",
     "rlgames/core/signals.py": "a closed stream becomes the null device",

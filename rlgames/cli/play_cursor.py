@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rlgames.games import board
-from rlgames.games.board import cell_name
 from rlgames.games.placement import Placement
 from rlgames.players.human import Position
 
@@ -53,7 +51,7 @@ class Cursor:
         if self.is_by_column:
             return str(self.column + 1)
         cells = sorted(self.marked) or [self.row * self.columns + self.column]
-        return " ".join(cell_name(cell, self.columns) for cell in cells)
+        return " ".join(map(self.position.game.board_format.cell_name, cells))
 
     def highlights(self) -> dict[int, str]:
         """The styles of the cells that are marked and of the one below the cursor."""
@@ -113,15 +111,8 @@ class ShipCursor:
 
     def chosen(self) -> str:
         """The two ends of the ship."""
-        columns = self.placement.fleet.columns
-        first, last = (cell_name(cell, columns) for cell in (self.cells[0], self.cells[-1]))
-        return f"{first}-{last}"
+        return "-".join(map(self.placement.board_format.cell_name, (self.cells[0], self.cells[-1])))
 
     def picture(self) -> str:
         """The board with the ships placed and, as +, the one that is being placed."""
-        fleet = self.placement.fleet
-        marks = ["#" if ship else "." for ship in self.placement.layout().tolist()]
-        for cell in self.cells:
-            marks[cell] = "!" if marks[cell] == "#" else "+"
-        form = board.lettered_format(fleet.rows, fleet.columns)
-        return board.draw([board.split(marks, fleet.columns)], form)
+        return self.placement.draw(self.cells)

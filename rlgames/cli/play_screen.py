@@ -88,7 +88,7 @@ class ScreenInterface(LineInterface):
 
     def read_move(self, position: Position) -> str:
         shown = self._position or position
-        names = _names(position)
+        names = [*position.game.legal_names(position.state, 0).values()]
         is_slide = not {*DIRECTIONS.values()}.isdisjoint(names)
         directions = {*DIRECTIONS.values()} if is_slide else set()
         cursor = None if directions else Cursor.of(position)
@@ -236,10 +236,3 @@ class ScreenInterface(LineInterface):
             sys.stdout.write(f"\x1b[{self._frozen}A\r\x1b[J")
             sys.stdout.flush()
         self._frozen = 0
-
-
-def _names(position: Position) -> list[str]:
-    """The names of the legal actions."""
-    game, state = position.game, position.state
-    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
-    return [game.action_to_string(state, 0, action) for action in legal]

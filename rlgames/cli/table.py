@@ -173,7 +173,6 @@ _COMMANDS = (
         "export a run's network to ONNX",
         "rlgames export RUN out=policy.onnx",
         function="rlgames.commands.export:export_command",
-        printer="rlgames.commands.export:print_export",
         runs="required",
         config=ExportConfig,
     ),

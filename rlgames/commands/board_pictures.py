@@ -14,7 +14,7 @@ from rlgames.drawing.pictures import ActionOverlay
 from rlgames.drawing.scene import Scene
 from rlgames.drawing.terminal import BoardView
 
-STILLS, ANIMATIONS = (".svg", ".png"), (".gif", ".svg", ".mp4")
+STILLS, ANIMATIONS = (".svg", ".png"), (".gif", ".svg")
 """The endings of files with one position, and with games."""
 
 WIDTH = 360
@@ -22,16 +22,11 @@ WIDTH = 360
 
 
 def check_picture(path: Path, formats: Sequence[str], delay: float | None = None) -> None:
-    """Raises ConfigError for a file of another format, for an MP4 without ffmpeg, and for an
-    animation without time between its moves."""
-    suffix = path.suffix.lower()
-    if suffix not in formats:
-        names = f"{', '.join(formats[:-1])} or {formats[-1]}"
-        raise ConfigError(f"picture={path} has another format", f"it should end in {names}")
-    if suffix == ".mp4" and animation.find_ffmpeg() is None:
-        raise ConfigError(
-            f"picture={path} needs ffmpeg", "pip install imageio-ffmpeg, or write a .gif"
-        )
+    """Raises ConfigError for a file of another format, and for an animation without time between
+    its moves."""
+    if path.suffix.lower() not in formats:
+        hint = f"it should end in {' or '.join(formats)}"
+        raise ConfigError(f"picture={path} has another format", hint)
     if delay == 0:
         raise ConfigError("delay=0 leaves no time between moves", "use delay=0.5")
 
@@ -53,7 +48,11 @@ def write_games(games: Iterable[Iterable[Frame]], path: Path, delay: float) -> N
         own = [_scene(frame.board, frame.title, frame.action) for frame in game]
         scenes += own
         seconds += [delay] * (len(own) - 1) + [max(delay, animation.LAST_FRAME_SECONDS)]
-    animation.write_animation(path, scenes, seconds)
+    if path.suffix.lower() == ".svg":
+        path.write_text(svg.animated_svg(scenes, seconds), encoding="utf-8")
+    else:
+        images = [*map(pictures.draw_scene, scenes)]
+        path.write_bytes(animation.encode_animation(images, seconds))
 
 
 def _scene(board: BoardView, title: str, action: int | None) -> Scene:

@@ -73,9 +73,7 @@ class WatchConfig(PlayerConfig, RunConfig):
     opponent: OptionConfig | None = group(None, "player in the other seat", "player")
     games: int = key(1, 1, 10**6, help="games to show")
     delay: float = key(0.5, 0, 3600, help="seconds between moves; 0: print all boards")
-    picture: str | None = key(
-        None, is_path=True, help="GIF, SVG or MP4 file, instead of the terminal"
-    )
+    picture: str | None = key(None, is_path=True, help="GIF or SVG file, instead of the terminal")
 
 
 @schema

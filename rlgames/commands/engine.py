@@ -235,8 +235,7 @@ class Engine:
         """The legal moves, one in a line; none where the game is over."""
         if bool(self.state.done[0]):
             return ""
-        legal = self.game.legal_action_mask(self.state)[0].nonzero()[:, 0].tolist()
-        return "\n".join(self.game.action_to_string(self.state, 0, action) for action in legal)
+        return "\n".join(self.game.legal_names(self.state, 0).values())
 
     def _position(self, words: list[str]) -> str:
         """`rlgames-position BOARD`: play on from a board as showboard writes it, with / between

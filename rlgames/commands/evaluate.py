@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from rlgames.commands.configs import EvalConfig
-from rlgames.commands.frames import frames
+from rlgames.commands.frames import play_games
 from rlgames.commands.run_config import (
     config_for_run,
     game_and_player,
@@ -198,10 +198,8 @@ def _print_trace(match: Match) -> None:
     if match.opponent is not None:
         names.append(player_name(cfg.opponent, None, cfg.opponent_search))
         players.append(match.opponent)
-    for number in range(cfg.trace):
-        order = -1 if number % 2 else 1
-        rng = make_generator(cfg.seed, f"trace {number}", match.game.device)
-        for frame in frames(match.game, players[::order], names[::order], rng):
+    for game in play_games(match.game, players, names, cfg.trace, cfg.seed):
+        for frame in game:
             print(format_parts(*frame.parts), end="\n\n")
 
 

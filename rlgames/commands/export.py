@@ -6,7 +6,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from rlgames.commands.configs import ExportConfig
 from rlgames.config.compose import load_config
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import json_text
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.games.game import Game
 from rlgames.players.player import Random
@@ -32,24 +31,9 @@ TOLERANCE = 1e-4
 """The absolute and the relative difference from torch's scores that is allowed."""
 
 
-@dataclass(frozen=True)
-class Exported:
-    """An exported network.
-
-    shape: of one input. outputs: their names. positions: how many of them compared it with torch.
-    difference: the largest absolute difference of the outputs over these positions.
-    """
-
-    path: Path
-    shape: tuple[int, ...]
-    outputs: list[str]
-    positions: int
-    difference: float
-
-
-def export_command(run: Path, overrides: list[str]) -> Exported:
-    """Write the network of a run's checkpoint, which reads float32 [batch, *shape], what
-    policy.inputs(game, state) gives, and try it.
+def export_command(run: Path, overrides: list[str]) -> dict[str, str]:
+    """Write the network of a run's checkpoint, which reads what policy.inputs(game, state) gives,
+    and compare it with torch.
 
     Raises ConfigError for a policy that is no network, where the extra onnx is not installed, and
     for a file that gives other scores than torch.
@@ -82,16 +66,12 @@ def export_command(run: Path, overrides: list[str]) -> Exported:
     model = _exported(policy, inputs[:2], outputs, metadata)
     difference = _difference(policy, inputs, model)
     storage.write_file(path.parent, path.name, model)
-    return Exported(path, tuple(inputs.shape[1:]), outputs, len(inputs), difference)
-
-
-def print_export(exported: Exported) -> None:
-    shape = ", ".join(["batch", *map(str, exported.shape)])
-    print(printable(f"{exported.path}: inputs [{shape}], outputs {', '.join(exported.outputs)}"))
-    print(
-        f"differs from torch by at most {exported.difference:.1e} "
-        f"over {exported.positions} positions"
-    )
+    return {
+        "file": str(path),
+        "inputs": json_text(["batch", *inputs.shape[1:]]),
+        "outputs": ", ".join(outputs),
+        "difference": f"{difference:.1e} from torch at most, over {len(inputs)} positions",
+    }
 
 
 def _default_path(run: Path) -> Path:

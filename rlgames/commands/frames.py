@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlgames.core.rng import make_generator
 from rlgames.drawing.terminal import BoardView
 from rlgames.factory.agents import make_advisor
 from rlgames.games.game import Game, State
@@ -52,6 +53,16 @@ def frames(
         describe_ending(game, last, None, [f"{seat}," for seat in seats]),
         BoardView(game, last, None, known[current_seat], reveal=True),
     )
+
+
+def play_games(
+    game: Game[Any], players: Sequence[Player], names: Sequence[str], count: int, seed: int
+) -> Iterator[Iterator[Frame]]:
+    """Games one after the other, each with its own random stream; two players change seats."""
+    for number in range(count):
+        order = -1 if number % 2 else 1
+        rng = make_generator(seed, f"trace {number}", game.device)
+        yield frames(game, players[::order], names[::order], rng)
 
 
 def probabilities(player: Player, state: State) -> Tensor | None:

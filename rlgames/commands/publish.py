@@ -10,14 +10,13 @@ from typing import Any
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import PublishConfig
 from rlgames.commands.evaluate import evaluate_command, number_of_games
-from rlgames.commands.frames import frames
+from rlgames.commands.frames import play_games
 from rlgames.commands.model_card import Agent, model_card
 from rlgames.commands.report import report_command
 from rlgames.config.compose import load_config
 from rlgames.config.plugins import command_for_run
 from rlgames.config.typed import from_plain, to_yaml
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
 from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
@@ -128,6 +127,5 @@ def _evaluation(folder: Path, cfg: PublishConfig, overrides: list[str]) -> dict[
 def _write_game(folder: Path, seed: int) -> None:
     """A game of the agent, against itself where it has an opponent."""
     agent = load_agent(folder)
-    rng = make_generator(seed, "trace 0", agent.game.device)
-    game = frames(agent.game, [agent], ["the agent"], rng)
-    board_pictures.write_games([game], folder / ANIMATION, MOVE_SECONDS)
+    games = play_games(agent.game, [agent], ["the agent"], 1, seed)
+    board_pictures.write_games(games, folder / ANIMATION, MOVE_SECONDS)

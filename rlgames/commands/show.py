@@ -110,16 +110,15 @@ def _actions(
     scores: Tensor | None,
     exact: PositionValue | None,
 ) -> list[dict[str, Any]]:
-    legal = game.legal_action_mask(state)[0].nonzero()[:, 0].tolist()
     actions = [
         {
-            "action": game.action_to_string(state, 0, action),
+            "action": name,
             "probability": None if likely is None else float(likely[action]),
             "score": None if scores is None else float(scores[action]),
             "exact": None if exact is None else exact.actions[action],
             "plies": None if exact is None or exact.plies is None else exact.plies[action],
         }
-        for action in legal
+        for action, name in game.legal_names(state, 0).items()
     ]
     sign = direction(game.spec.goal, GOAL_METRICS[game.spec.goal])
 

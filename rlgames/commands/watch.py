@@ -8,10 +8,9 @@ from pathlib import Path
 
 from rlgames.commands import board_pictures
 from rlgames.commands.configs import WatchConfig
-from rlgames.commands.frames import Frame, frames
+from rlgames.commands.frames import Frame, play_games
 from rlgames.commands.run_config import config_for_run, game_and_player, player_name
 from rlgames.core.errors import ConfigError
-from rlgames.core.rng import make_generator
 from rlgames.factory.agents import build_player
 from rlgames.factory.components import build_device
 
@@ -45,14 +44,8 @@ def watch_command(run: Path | None, overrides: list[str]) -> Replay:
             raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
         players.append(build_player(cfg.opponent, game, cfg.game))
         names.append(player_name(cfg.opponent))
-
-    def played() -> Iterator[Iterator[Frame]]:
-        for number in range(cfg.games):
-            order = -1 if number % 2 else 1
-            rng = make_generator(cfg.seed, f"trace {number}", device)
-            yield frames(game, players[::order], names[::order], rng)
-
+    games = play_games(game, players, names, cfg.games, cfg.seed)
     if cfg.picture is not None:
-        board_pictures.write_games(played(), Path(cfg.picture), cfg.delay)
-        return Replay(iter(()), cfg.delay, cfg.picture)
-    return Replay(played(), cfg.delay)
+        board_pictures.write_games(games, Path(cfg.picture), cfg.delay)
+        games = iter(())
+    return Replay(games, cfg.delay, cfg.picture)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 Floats = NDArray[np.float64]
 
@@ -19,11 +18,9 @@ SIZE = (340, 220)
 """Pixels. TensorBoard shows pictures at about this width, and scales larger ones badly."""
 
 LEFT, RIGHT, TOP, BOTTOM = 48, 16, 40, 24
-LINE = 14
-COLORS = (
-    *((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45)),
-    *((23, 150, 160), (140, 86, 75), (220, 110, 180), (130, 130, 30), (90, 90, 90)),
-)
+COLORS = ((31, 119, 180), (214, 95, 14), (44, 140, 60), (120, 80, 160), (190, 30, 45))
+"""Of the curves; more are not drawn."""
+
 GRAY, BLACK, WHITE = (205, 205, 205), (40, 40, 40), (255, 255, 255)
 
 
@@ -55,68 +52,35 @@ def _line_chart(
 
     top: where it ends; None: at the highest point.
     """
-    width, plain_height = SIZE
-    legend = _legend(list(curves), width - LEFT)
-    height = plain_height + (len(legend) - 1) * LINE
-    image = Image.new("RGB", (width, height), WHITE)
+    image = Image.new("RGB", SIZE, WHITE)
     draw = ImageDraw.Draw(image)
-    xs = np.concatenate([x for x, _ in curves.values()])
-    ys = np.concatenate([y for _, y in curves.values()])
-    x_range = _non_empty(float(xs.min()), float(xs.max()))
-    y_range = _non_empty(0.0, top or float(ys.max()))
-    axes = _Axes(x_range, y_range, height - plain_height + TOP, width, height)
-    axes.draw(draw)
+    xs, ys = (np.concatenate([curve[axis] for curve in curves.values()]) for axis in (0, 1))
+    left, right = _non_empty(float(xs.min()), float(xs.max()))
+    low, high = _non_empty(0.0, top or float(ys.max()))
+    across, up = SIZE[0] - LEFT - RIGHT, SIZE[1] - BOTTOM - TOP
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return LEFT + (x - left) / (right - left) * across, TOP + (high - y) / (high - low) * up
+
+    step, ticks = _ticks(low, high)
+    for tick in ticks:
+        start = place(left, tick)
+        draw.line((start, place(right, tick)), GRAY)
+        draw.text((LEFT - 6, start[1]), _tick(tick, step), BLACK, anchor="rm")
+    step, ticks = _ticks(left, right)
+    for tick in ticks:
+        draw.text((place(tick, 0)[0], TOP + up + 8), _tick(tick, step), BLACK, anchor="ma")
     draw.text((LEFT, 6), title, BLACK)
-    for number, (x, y) in enumerate(curves.values()):
-        points = [axes.place(a, b) for a, b in zip(x, y, strict=True)]
-        draw.line(points, COLORS[number % len(COLORS)], 2)
-    _draw_legend(draw, legend)
+    end = float(LEFT)
+    for color, (name, (x, y)) in zip(COLORS, curves.items(), strict=False):
+        draw.line([place(a, b) for a, b in zip(x, y, strict=True)], color, 2)
+        draw.text((end, 22), name, color)
+        end += 16 + draw.textlength(name)
     return image
 
 
 def _non_empty(low: float, high: float) -> tuple[float, float]:
     return low, high if high > low else low + 1
-
-
-@dataclass(frozen=True)
-class _Axes:
-    """The ranges of x and y, and the pixels that they cover: from above, the top of the y axis."""
-
-    x_range: tuple[float, float]
-    y_range: tuple[float, float]
-    above: int
-    width: int
-    height: int
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        (left, right), (low, high) = self.x_range, self.y_range
-        across, up = self.width - LEFT - RIGHT, self.height - BOTTOM - self.above
-        return (
-            LEFT + (x - left) / (right - left) * across,
-            self.above + (high - y) / (high - low) * up,
-        )
-
-    def draw(self, draw: ImageDraw.ImageDraw) -> None:
-        """Horizontal lines, and the numbers of both axes."""
-        step, ticks = _ticks(*self.y_range)
-        for tick in ticks:
-            start, end = (self.place(x, tick) for x in self.x_range)
-            draw.line((start, end), GRAY)
-            draw.text((LEFT - 6, start[1]), _tick(tick, step), BLACK, anchor="rm")
-        step, ticks = _ticks(*self.x_range)
-        for tick in ticks:
-            place = self.place(tick, 0)[0], self.height - BOTTOM + 8
-            draw.text(place, _tick(tick, step), BLACK, anchor="ma")
-
-
-def _draw_legend(draw: ImageDraw.ImageDraw, rows: list[list[str]]) -> None:
-    number = 0
-    for line, row in enumerate(rows):
-        place = LEFT
-        for name in row:
-            draw.text((place, 22 + line * LINE), name, COLORS[number % len(COLORS)])
-            place += 16 + int(draw.textlength(name))
-            number += 1
 
 
 def _ticks(low: float, high: float) -> tuple[float, list[float]]:
@@ -131,20 +95,6 @@ def _ticks(low: float, high: float) -> tuple[float, list[float]]:
 def _tick(value: float, step: float) -> str:
     """A multiple of the step, with as many digits as it needs."""
     return f"{value:,.{max(0, -math.floor(math.log10(step) + 1e-6))}f}"
-
-
-def _legend(names: list[str], across: int) -> list[list[str]]:
-    """The names in rows that fit the width, unless a single name does not."""
-    font, used = ImageFont.load_default(), 0
-    rows: list[list[str]] = [[]]
-    for name in names:
-        width = 16 + int(font.getlength(name))
-        if rows[-1] and used + width > across:
-            rows.append([])
-            used = 0
-        rows[-1].append(name)
-        used += width
-    return rows
 
 
 def encode_png(picture: Image.Image) -> bytes:

@@ -69,11 +69,6 @@ def lettered_format(rows: int, columns: int) -> BoardFormat:
     return BoardFormat(rows, columns, left=numbers, above=letters)
 
 
-def cell_name(cell: int, columns: int) -> str:
-    """A cell, in row-major order, as a person writes it: B1."""
-    return f"{_letters(cell % columns)}{cell // columns + 1}"
-
-
 def draw_timeline(name: str, events: Sequence[tuple[str, int]]) -> str:
     """What happened in which turn as one line: "hits: B2@1 C2@3", or "hits: none"."""
     return f"{name}: " + (" ".join(f"{what}@{turn}" for what, turn in events) or "none")

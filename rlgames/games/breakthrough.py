@@ -224,7 +224,7 @@ class Breakthrough(Game[BreakthroughState]):
     # Text
 
     seat_marks = "XO"
-    has_seat_caption = True
+    shows_mover = True
     how_to_play = (
         "X moves up, O down, straight or diagonally; captures are diagonal; who reaches the last "
         "row wins"
@@ -276,11 +276,9 @@ class Breakthrough(Game[BreakthroughState]):
     ) -> int:
         """Moves and captures may also be written a2-a3, a2xb3, a2b3 or, as in OpenSpiel, a2b3*."""
         plain = text.lower().replace("-", "").replace("*", "").replace(CAPTURE, "")
-        legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
-        for action in legal:
-            name = self.action_to_string(state, row, action).lower()
-            if name.replace(CAPTURE, "") == plain.strip():
-                return int(action)
+        for action, name in self.legal_names(state, row).items():
+            if name.lower().replace(CAPTURE, "") == plain.strip():
+                return action
         return super().parse_action(state, row, text, exact)
 
 

@@ -241,8 +241,8 @@ class Game(Tables, ABC, Generic[S]):
     seat_marks = ""
     """The marks of the seats' stones on the boards, one character each; empty without any."""
 
-    has_seat_caption = False
-    """Whether the text of a position names the seat to move, which its boards do not show."""
+    shows_mover = False
+    """Whether the caption says who is to move, because the stones do not tell."""
 
     board_titles: Sequence[str] = ()
     """What each board shows, where there are several."""
@@ -255,14 +255,13 @@ class Game(Tables, ABC, Generic[S]):
     def boards(self, state: S, row: int, reveal: bool = False) -> list[Board]:
         """One position as boards of marks; reveal shows the hidden truth too.
 
-        By default the cells with the marks of the seats. Empty for a game without boards, which
-        overrides render instead.
+        By default the seat_marks on the cells. Empty for a game without boards, which overrides
+        render instead.
         """
         if not self.seat_marks:
             return []
-        marks = "." + self.seat_marks
         cells = self.cells(state[row : row + 1])[0].tolist()
-        return [[[marks[cell] for cell in line] for line in cells]]
+        return [[[f".{self.seat_marks}"[cell] for cell in line] for line in cells]]
 
     @cached_property
     def board_format(self) -> BoardFormat:
@@ -272,7 +271,7 @@ class Game(Tables, ABC, Generic[S]):
 
     def caption(self, state: S, row: int) -> str:
         """One line about a position that its boards do not show."""
-        if not self.has_seat_caption:
+        if not self.shows_mover:
             return ""
         if bool(state.done[row]):
             return board.GAME_OVER
@@ -313,6 +312,11 @@ class Game(Tables, ABC, Generic[S]):
     def action_to_string(self, state: S, row: int, action: int) -> str:
         """An action as a person writes it."""
 
+    def legal_names(self, state: S, row: int) -> dict[int, str]:
+        """By legal action: its name."""
+        legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
+        return {action: self.action_to_string(state, row, action) for action in legal}
+
     def parse_action(self, state: S, row: int, text: str, exact: bool = False) -> int:
         """The legal action that a person wrote: its name, with its words in any order.
 
@@ -320,8 +324,8 @@ class Game(Tables, ABC, Generic[S]):
         number counts the actions from 1. Raises ValueError for anything else.
         """
         words = sorted(text.upper().split())
-        legal = self.legal_action_mask(state[row : row + 1])[0].nonzero()[:, 0].tolist()
-        names = {action: self.action_to_string(state, row, action).upper() for action in legal}
+        as_written = self.legal_names(state, row)
+        names = {action: name.upper() for action, name in as_written.items()}
         for action, name in names.items():
             if sorted(name.split()) == words:
                 return int(action)
@@ -333,8 +337,8 @@ class Game(Tables, ABC, Generic[S]):
             has_numbers = any(name.isdecimal() for name in names.values())
             if prefix.isdecimal() and not has_numbers and int(prefix) - 1 in names:
                 return int(prefix) - 1
-        examples = ", ".join(self.action_to_string(state, row, action) for action in legal[:8])
-        more = ", ..." if len(legal) > 8 else ""
+        examples = ", ".join([*as_written.values()][:8])
+        more = ", ..." if len(names) > 8 else ""
         raise ValueError(f"{text!r} is not a legal move; legal moves: {examples}{more}")
 
     def parse_actions(self, state: S, texts: Sequence[str]) -> Tensor:

@@ -235,7 +235,7 @@ class Hex(Game[HexState]):
     # Text
 
     seat_marks = "XO"
-    has_seat_caption = True
+    shows_mover = True
 
     @property
     def how_to_play(self) -> str:

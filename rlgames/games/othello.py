@@ -257,7 +257,7 @@ class Othello(Game[OthelloState]):
     # Text
 
     seat_marks = "XO"
-    has_seat_caption = True
+    shows_mover = True
     how_to_play = (
         "a disc flips the other's discs between it and another of yours, in every direction; "
         "who has most wins"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
 
-from rlgames.games.board import cell_name
+from rlgames.games import board
 from rlgames.games.fleets import Fleet
 
 NOT_A_LINE = "a ship lies on adjacent cells of one row or column"
@@ -18,6 +19,7 @@ class Placement:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
+        self.board_format = board.lettered_format(fleet.rows, fleet.columns)
         self.cells: dict[int, list[int]] = {}
 
     @property
@@ -35,7 +37,7 @@ class Placement:
         if not (is_straight and is_whole):
             raise ValueError(NOT_A_LINE)
         if taken := {*cells} & {cell for ship in self.cells.values() for cell in ship}:
-            names = " ".join(cell_name(cell, self.fleet.columns) for cell in sorted(taken))
+            names = " ".join(map(self.board_format.cell_name, sorted(taken)))
             raise ValueError(f"another ship lies on {names}")
         for ship, length in enumerate(self.fleet.ships):
             if length == len(cells) and ship not in self.cells:
@@ -49,7 +51,7 @@ class Placement:
         Raises ValueError with the reason.
         """
         columns = self.fleet.columns
-        names = {cell_name(cell, columns): cell for cell in range(self.fleet.num_cells)}
+        names = {self.board_format.cell_name(cell): cell for cell in range(self.fleet.num_cells)}
         ends = [word.upper() for word in re.split(r"[-\s,]+", text.strip()) if word]
         unknown = [word for word in ends if word not in names]
         if unknown or len(ends) not in (1, 2):
@@ -65,6 +67,14 @@ class Placement:
         """Take back the ship that was placed last, if any."""
         if self.cells:
             self.cells.popitem()
+
+    def draw(self, cursor: Collection[int] = ()) -> str:
+        """The board with the ships that are placed and, at a cursor, the one that is being placed:
+        + or, on another ship, !."""
+        marks = ["#" if ship else "." for ship in self.layout().tolist()]
+        for cell in cursor:
+            marks[cell] = "!" if marks[cell] == "#" else "+"
+        return board.draw([board.split(marks, self.fleet.columns)], self.board_format)
 
     def layout(self) -> Tensor:
         """Uint8 [N]: the ships placed so far, numbered from 1 as the rules number them.

@@ -241,7 +241,7 @@ class Human(Player):
     def place_fleet(self, placement: Placement) -> Tensor | None:
         """Uint8 [N]: the fleet that the person places, None for a random one. Raises PlayerQuit."""
         while placement.next_length is not None:
-            self.interface.show_placement(placement, _fleet_text(placement))
+            self.interface.show_placement(placement, placement.draw())
             text = self._read(lambda: self.interface.read_ship(placement))
             if text.lower() in ("r", "random"):
                 return None
@@ -269,16 +269,6 @@ class Human(Player):
 def _are_several(game: Game[Any]) -> bool:
     """Whether a turn may have several moves, one after another."""
     return game.spec.max_plies_per_turn > 1
-
-
-def _fleet_text(placement: Placement) -> str:
-    """The board with the ships that are placed, as text."""
-    from rlgames.games import board
-
-    fleet = placement.fleet
-    marks = ["#" if ship else "." for ship in placement.layout().tolist()]
-    form = board.lettered_format(fleet.rows, fleet.columns)
-    return board.draw([board.split(marks, fleet.columns)], form)
 
 
 class AnnouncingPlayer(Player):

@@ -81,7 +81,7 @@ def test_the_command_writes_to_the_given_path(typed, small, tmp_path):
     done = typed("export", str(small), "out=a file (é).onnx")
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    assert "inputs [batch, 3, 1, 10], outputs scores, value" in done.stdout
+    assert 'inputs: ["batch", 3, 1, 10]\noutputs: scores, value\n' in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a file (é).onnx"]
 
 

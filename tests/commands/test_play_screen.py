@@ -7,9 +7,10 @@ import pytest
 from helpers import make_game, rng
 from processes import session
 
+from rlgames.cli.play_cursor import Cursor
 from rlgames.commands.play import play as play_command
 from rlgames.games.placement import Placement
-from rlgames.players.human import Human, LineInterface, PlayerQuit
+from rlgames.players.human import Human, LineInterface, PlayerQuit, Position
 from rlgames.players.player import Random
 from rlgames.rollouts.interactive import InteractiveGame
 from rlgames.rollouts.play import collect_games
@@ -97,6 +98,23 @@ def test_a_duel_with_a_placed_fleet(tmp_path):
     assert "you win" in text or "you lose" in text
     terminal.type("q")
     assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["battleship", "connect4", "gomoku", "hex", "othello", "tictactoe"]
+)
+def test_the_cursor_reaches_every_move_by_its_name(name):
+    """In the game's own notation, which is a number on a board of one row."""
+    game = make_game(f"game={name}")
+    state = game.public(game.initial(1, rng(0)))
+    cursor = Cursor.of(Position(game, state, ""))
+    chosen = set()
+    for _ in range(cursor.rows):
+        for _ in range(cursor.columns):
+            chosen.add(cursor.chosen())
+            cursor.move("right")
+        cursor.move("down")
+    assert chosen >= {*game.legal_names(state, 0).values()} - {"swap"}
 
 
 def test_the_screen_needs_a_terminal(rlgames):
