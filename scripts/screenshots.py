@@ -9,6 +9,7 @@ window. They are trained once, into --out, in some three minutes on two cores. U
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import shutil
@@ -21,10 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
+from rich.console import Console
 from tensorboard import program
 
-from rlgames.cli import live_view, progress
-from rlgames.runs.files import read_metrics
+from rlgames.cli.live_view import RenderedView
+from rlgames.cli.progress import Progress
+from rlgames.runs.files import read_metrics, read_run
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SWEEP = [
@@ -81,10 +84,15 @@ def terminal(out: Path, name: str) -> None:
     run, page = out / "run", out / f"{name}.svg"
     if not run.exists():
         subprocess.run([sys.executable, "-m", "rlgames", "train", *RUN, f"out={run}"], check=True)
-    games = int(read_metrics(run / "metrics.jsonl")[-1]["games"])
-    page.write_text(
-        live_view.svg(progress.view_of_run(run, games=games * 3 // 4)), encoding="utf-8"
-    )
+    lines, results = read_metrics(run / "metrics.jsonl"), read_run(run)["results"]
+    progress = Progress(int(lines[-1]["games"]), begun=0.0, phase="", metric="turns")
+    progress.random, progress.optimal = results["random"], results["optimal"]
+    for line in lines[: len(lines) * 3 // 4]:
+        progress.on_metrics(int(line["games"]), line)
+    seconds = progress.latest["time/seconds"]
+    console = Console(record=True, width=80, height=24, force_terminal=True, file=io.StringIO())
+    console.print(RenderedView(progress, lambda: seconds))
+    page.write_text(console.export_svg(title="rlgames train"), encoding="utf-8")
     photographed(page.resolve().as_uri(), PICTURES / f"{name}.png", 994, 330)
 
 

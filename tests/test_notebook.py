@@ -125,6 +125,7 @@ def test_the_progress_of_a_training_in_a_notebook(monkeypatch):
     progress = notebook.NotebookProgress(100)
     progress.on_references("turns", 8.0, 4.0)
     progress.on_metrics(50, {"eval/turns": 6.0, "time/games_per_s": 10.0})
+    progress.on_phase("playing")
     assert "0 of 100 games" in pages[0]
     assert "50 of 100 games" in pages[-1]
     assert "◀ 6" in pages[-1]

@@ -1,8 +1,7 @@
-"""The live view of a training on a terminal: a function of a ProgressView and the time."""
+"""The live view of a training on a terminal: a function of its progress and the time."""
 
 from __future__ import annotations
 
-import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,13 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from rlgames.cli.progress import (
-    PlainProgress,
-    ProgressCallback,
-    ProgressView,
-    clock_text,
-    number_text,
-)
+from rlgames.cli.progress import PlainProgress, Progress, clock_text, number_text
 from rlgames.core.text import printable
 from rlgames.training.callbacks import Callback
 
@@ -36,9 +29,9 @@ def training_view(total: int) -> Iterator[Callback]:
     if not can_draw(console):
         yield PlainProgress(total)
         return
-    callback = ProgressCallback(total)
-    with Live(RenderedView(lambda: callback.view), console=console):
-        yield callback
+    progress = Progress(total)
+    with Live(RenderedView(progress), console=console):
+        yield progress
 
 
 def can_draw(console: Console) -> bool:
@@ -59,14 +52,12 @@ def blocks(heights: list[float], rows: int) -> list[str]:
 class RenderedView:
     """A view as it is rendered at a time, in the size that the console has then."""
 
-    def __init__(
-        self, view: Callable[[], ProgressView], clock: Callable[[], float] = time.time
-    ) -> None:
-        self.view, self.clock = view, clock
+    def __init__(self, progress: Progress, clock: Callable[[], float] = time.time) -> None:
+        self.progress, self.clock = progress, clock
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
-        view, now = self.view(), self.clock()
+        view, now = self.progress, self.clock()
         rows = 1 if console.height < 14 else 4 if console.height < 30 else 6
         yield _progress_bar(view, now, width)
         yield _speed(view)
@@ -76,7 +67,7 @@ class RenderedView:
         yield from _events(view)
 
 
-def _progress_bar(view: ProgressView, now: float, width: int) -> Text:
+def _progress_bar(view: Progress, now: float, width: int) -> Text:
     """The games played so far, the time since this process started and the time left."""
     fraction = min(1.0, view.games / view.total)
     seconds_left = view.seconds_left(now)
@@ -95,7 +86,7 @@ def progress_bar(left: str, fraction: float, right: str, width: int) -> Text:
     return text.append(right, "bold")
 
 
-def _speed(view: ProgressView) -> Text:
+def _speed(view: Progress) -> Text:
     text = Text(f"{view.games:,} of {view.total:,} games")
     speed = view.latest.get("time/games_per_s")
     if speed is not None:
@@ -109,7 +100,7 @@ def _speed(view: ProgressView) -> Text:
     return text
 
 
-def _phase_bar(view: ProgressView, width: int) -> list[Text]:
+def _phase_bar(view: Progress, width: int) -> list[Text]:
     """The fraction of the time in each phase, as a bar and as numbers."""
     fractions = {name: view.latest.get(f"time/{name}", 0.0) for name in PHASES}
     if not any(fractions.values()):
@@ -125,7 +116,7 @@ def _phase_bar(view: ProgressView, width: int) -> list[Text]:
     return [bar, legend]
 
 
-def _curve(view: ProgressView, width: int, rows: int) -> list[Text]:
+def _curve(view: Progress, width: int, rows: int) -> list[Text]:
     """The learning curve between random play and the optimum, with its last value."""
     (low_name, low), (high_name, high) = view.bounds()
     labels = [f"{high_name} {number_text(high)}", f"{low_name} {number_text(low)}"]
@@ -146,7 +137,7 @@ def _curve(view: ProgressView, width: int, rows: int) -> list[Text]:
     return [title, *(name.append_text(line) for name, line in zip(left, chart, strict=True))]
 
 
-def _events(view: ProgressView) -> list[Text]:
+def _events(view: Progress) -> list[Text]:
     """The last evaluation and the last checkpoint."""
     lines = []
     if view.evaluated is not None:
@@ -161,10 +152,3 @@ def _events(view: ProgressView) -> list[Text]:
         best = "" if view.best is None else f", the best after {view.best:,}"
         lines.append(Text(f"saved after {view.saved:,} games, at {clock}{best}"))
     return lines
-
-
-def svg(view: ProgressView, title: str = "rlgames train", width: int = 80) -> str:
-    """A picture of a view at time 0, which is when the view of view_of_run ends."""
-    console = Console(record=True, width=width, height=24, force_terminal=True, file=io.StringIO())
-    console.print(RenderedView(lambda: view, lambda: 0.0))
-    return console.export_svg(title=title)

@@ -6,12 +6,13 @@ import io
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from rlgames.cli.live_view import RenderedView
-from rlgames.cli.progress import ProgressCallback
+from rlgames.cli.progress import Progress
 
 UPDATE_SECONDS = 0.5
 """The least time between two updates of the page."""
@@ -28,8 +29,8 @@ def is_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-class NotebookProgress(ProgressCallback):
-    """Shows the view of a training in the output of the cell, updated in place."""
+class NotebookProgress(Progress):
+    """Shows the progress of a training in the output of the cell, updated in place."""
 
     def __init__(self, total: int) -> None:
         super().__init__(total)
@@ -37,14 +38,21 @@ class NotebookProgress(ProgressCallback):
         self._page: Any = self._display.display(self._display.HTML(page_of(self)), display_id=True)
         self._updated = time.monotonic()
 
-    def on_view(self) -> None:
-        now = time.monotonic()
-        if now - self._updated >= UPDATE_SECONDS or self.view.is_done:
-            self._updated = now
-            self._page.update(self._display.HTML(page_of(self)))
+    def on_phase(self, phase: str) -> None:
+        super().on_phase(phase)
+        if time.monotonic() - self._updated >= UPDATE_SECONDS:
+            self._update()
+
+    def on_run_end(self, directory: Path) -> None:
+        super().on_run_end(directory)
+        self._update()
+
+    def _update(self) -> None:
+        self._updated = time.monotonic()
+        self._page.update(self._display.HTML(page_of(self)))
 
 
-def page_of(progress: ProgressCallback) -> str:
+def page_of(progress: Progress) -> str:
     """The view of a training as HTML."""
     console = Console(
         record=True,
@@ -54,5 +62,5 @@ def page_of(progress: ProgressCallback) -> str:
         force_jupyter=False,  # it would show each page a second time
         file=io.StringIO(),
     )
-    console.print(RenderedView(lambda: progress.view))
+    console.print(RenderedView(progress))
     return console.export_html(inline_styles=True, code_format=PAGE)

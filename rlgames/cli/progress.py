@@ -1,40 +1,46 @@
-"""The progress of a training: a view kept by a callback or read from files, and plain lines."""
+"""The progress of a training: what a view of it shows, and plain lines."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlgames.core.errors import detach_stdout
 from rlgames.core.metrics import HEADLINES, direction, goal_of
 from rlgames.core.text import printable
-from rlgames.runs.files import MetricsFollower
-from rlgames.runs.run_info import read_info
 from rlgames.training.callbacks import Callback
 
 
-@dataclass(frozen=True)
-class ProgressView:
-    """The progress of a run. Times are seconds since 1970.
+@dataclass
+class Progress(Callback):
+    """The progress of a run, which another thread may draw at any time.
 
-    total: the games of the whole run. games: played so far. first: played before this process.
-    begun: when this process started. phase: as Callback.on_phase. metric, random, optimal: as
-    Callback.on_references. curve: pairs of games and the metric of the greedy policy.
-    latest: the last value of each metric. evaluated, saved, best: games at the last evaluation, the
-    last checkpoint and the best one. saved_at: the time of the last checkpoint.
-    directory: the run's. is_done: whether the run is done.
+    Args:
+        total: the games of the whole run.
+        begun: when this process started, in seconds since 1970, like all times here.
+        games: played so far.
+        first: the games played before this process.
+        phase: see Callback.on_phase.
+        metric, random, optimal: see Callback.on_references.
+        curve: pairs of games and the metric of the greedy policy.
+        latest: the last value of each metric.
+        evaluated, saved, best: the games at the last evaluation, at the last checkpoint and at the
+            best one.
+        saved_at: the time of the last checkpoint.
+        directory: of the run.
+        is_done: whether the run is done.
     """
 
     total: int
-    begun: float
+    begun: float = field(default_factory=time.time)
     games: int = 0
     first: int = 0
     phase: str = "starting"
     metric: str = ""
     random: float | None = None
     optimal: float | None = None
-    curve: tuple[tuple[int, float], ...] = ()
+    curve: list[tuple[int, float]] = field(default_factory=list)
     latest: dict[str, float] = field(default_factory=dict)
     evaluated: int | None = None
     saved: int | None = None
@@ -42,19 +48,41 @@ class ProgressView:
     best: int | None = None
     directory: Path | None = None
     is_done: bool = False
+    lines_before: list[dict[str, float]] = field(default_factory=list)
 
-    def with_metrics(self, games: int, metrics: dict[str, float]) -> ProgressView:
-        """The view after this many games, with the metrics logged then."""
-        name = f"eval/{self.metric}"
-        new = ((games, metrics[name]),) if name in metrics else ()
-        is_evaluated = any(each.startswith("eval/") for each in metrics)
-        return replace(
-            self,
-            games=games,
-            curve=self.curve + new,
-            latest=self.latest | metrics if metrics else self.latest,
-            evaluated=games if is_evaluated else self.evaluated,
-        )
+    def on_resume(self, lines: list[dict[str, float]]) -> None:
+        self.lines_before = lines
+
+    def on_run_start(self, games: int, directory: Path) -> None:
+        self.directory = directory
+
+    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
+        self.metric, self.random, self.optimal = metric, random, optimal
+        for line in self.lines_before:
+            self.on_metrics(int(line["games"]), line)
+        self.begun, self.first = time.time(), self.games
+
+    def on_update(self, games: int, metrics: dict[str, float]) -> None:
+        self.games = games
+
+    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
+        self.games, self.latest = games, self.latest | metrics
+        if any(name.startswith("eval/") for name in metrics):
+            self.evaluated = games
+        if (value := metrics.get(f"eval/{self.metric}")) is not None:
+            self.curve.append((games, value))
+
+    def on_phase(self, phase: str) -> None:
+        self.phase = phase
+
+    def on_checkpoint(self, games: int, is_best: bool) -> None:
+        if is_best:
+            self.best = games
+        else:
+            self.saved, self.saved_at = games, time.time()
+
+    def on_run_end(self, directory: Path) -> None:
+        self.phase, self.directory, self.is_done = "", directory, True
 
     def bounds(self) -> tuple[tuple[str, float], tuple[str, float]]:
         """The lower and the upper bound of the curve, each with its name.
@@ -110,56 +138,6 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-class ProgressCallback(Callback):
-    """Keeps the view of a running training; another thread may draw it at any time."""
-
-    def __init__(self, total: int) -> None:
-        self._view = ProgressView(total, time.time())
-        self._lines_before: list[dict[str, float]] = []
-
-    @property
-    def view(self) -> ProgressView:
-        return self._view
-
-    @view.setter
-    def view(self, view: ProgressView) -> None:
-        self._view = view
-        self.on_view()
-
-    def on_view(self) -> None:
-        """The view has changed."""
-
-    def on_references(self, metric: str, random: float | None, optimal: float | None) -> None:
-        self.view = replace(self.view, metric=metric, random=random, optimal=optimal)
-        for line in self._lines_before:
-            self.view = self.view.with_metrics(int(line["games"]), line)
-        self.view = replace(self.view, begun=time.time(), first=self.view.games)
-
-    def on_resume(self, lines: list[dict[str, float]]) -> None:
-        self._lines_before = lines
-
-    def on_run_start(self, games: int, directory: Path) -> None:
-        self.view = replace(self.view, directory=directory)
-
-    def on_update(self, games: int, metrics: dict[str, float]) -> None:
-        self.view = replace(self.view, games=games)
-
-    def on_metrics(self, games: int, metrics: dict[str, float]) -> None:
-        self.view = self.view.with_metrics(games, metrics)
-
-    def on_phase(self, phase: str) -> None:
-        self.view = replace(self.view, phase=phase)
-
-    def on_checkpoint(self, games: int, is_best: bool) -> None:
-        if is_best:
-            self.view = replace(self.view, best=games)
-        else:
-            self.view = replace(self.view, saved=games, saved_at=time.time())
-
-    def on_run_end(self, directory: Path) -> None:
-        self.view = replace(self.view, phase="", directory=directory, is_done=True)
-
-
 class PlainProgress(Callback):
     """Prints a line at the first evaluation in each tenth of the games: the metrics since the last
     one."""
@@ -200,20 +178,3 @@ class PlainProgress(Callback):
         if greedy:
             parts.append("greedy " + " ".join(greedy))
         return ", ".join(parts)
-
-
-def view_of_run(directory: Path, games: int | None = None) -> ProgressView:
-    """The view of a finished run after this many games, or at its end, from its files."""
-    info, lines = read_info(directory), MetricsFollower(directory).new_lines()[1]
-    view = ProgressView(
-        total=int(lines[-1]["games"]) if lines else 1,
-        begun=0.0,
-        metric=info.figure,
-        random=info.results.get("random"),
-        optimal=info.results.get("optimal"),
-        phase="",
-    )
-    for line in lines:
-        if games is None or line["games"] <= games:
-            view = view.with_metrics(int(line["games"]), line)
-    return replace(view, begun=-view.latest.get("time/seconds", 0.0))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from rlgames.cli.live_view import blocks, can_draw, progress_bar
 from rlgames.cli.progress import clock_text
-from rlgames.cli.sweep_progress import JobView, PlainSweepProgress, SweepReader, SweepView
+from rlgames.cli.sweep_progress import JobProgress, PlainSweepProgress, SweepReader
 from rlgames.core.text import printable
 from rlgames.sweeps.sweep import Sweep
 
@@ -28,28 +29,38 @@ BAR_COLUMNS, CURVE_COLUMNS = 10, 16
 @contextmanager
 def sweep_view(sweep: Sweep) -> Iterator[None]:
     """Show the progress of a sweep in this context."""
-    console = Console()
-    if not can_draw(console):
-        with PlainSweepProgress(sweep).shown():
-            yield
-        return
-    reader = SweepReader(sweep)
-    with Live(RenderedSweep(reader.latest), console=console):
+    console, reader, end = Console(), SweepReader(sweep), threading.Event()
+    plain = None if can_draw(console) else PlainSweepProgress(sweep, reader)
+
+    def read() -> None:
+        reader.read()
+        if plain is not None:
+            plain.print_news()
+
+    def follow() -> None:
+        while not end.wait(reader.interval):
+            read()
+
+    thread = threading.Thread(target=follow, name="progress", daemon=True)
+    with nullcontext() if plain else Live(RenderedSweep(reader), console=console):
+        thread.start()
         try:
             yield
         finally:
-            reader.read()
+            end.set()
+            thread.join()
+            read()
 
 
 class RenderedSweep:
     """A sweep as it is rendered now: a line for each job and one for all of them."""
 
-    def __init__(self, view: Callable[[], SweepView]) -> None:
-        self.view = view
+    def __init__(self, reader: SweepReader) -> None:
+        self.reader = reader
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = options.max_width
-        view = self.view()
+        view = self.reader.progress
         table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), expand=False)
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
@@ -66,7 +77,7 @@ class RenderedSweep:
         yield Text(view.summary(), "bold", no_wrap=True, overflow="ellipsis")
 
 
-def shown_jobs(jobs: tuple[JobView, ...], rows: int) -> list[JobView]:
+def shown_jobs(jobs: Sequence[JobProgress], rows: int) -> list[JobProgress]:
     """At most this many jobs, in order: the running ones first, then failed ones, the next ones
     and the last ones that are done."""
     if len(jobs) <= rows:
@@ -79,12 +90,12 @@ def shown_jobs(jobs: tuple[JobView, ...], rows: int) -> list[JobView]:
     return sorted(chosen, key=lambda job: job.number)
 
 
-def _cells(job: JobView, width: int) -> list[Text]:
+def _cells(job: JobProgress, width: int) -> list[Text]:
     style = STATUS_STYLES.get(job.status, "")
     cells = [Text(str(job.number), "dim"), Text(printable(job.setting)), Text(job.status, style)]
     if width >= MIN_BAR_WIDTH:
         cells.append(progress_bar("", job.fraction, f"{job.fraction:4.0%}", BAR_COLUMNS + 4))
-    cells.append(Text(printable(job.figure), "bold"))
+    cells.append(Text(printable(job.headline), "bold"))
     if width >= MIN_CURVE_WIDTH:
         curve = blocks(job.run.heights(CURVE_COLUMNS), 1)[0] if job.run.curve else ""
         cells.append(Text(curve, "cyan"))

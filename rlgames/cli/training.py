@@ -34,9 +34,9 @@ def train_command(words: list[str]) -> int:
         return sweep_command([*config, *rest], launch, sweep_view)
     training = load_training(overrides)
     if launch.dry_run:
-        from rlgames.training.components import check_components
+        from rlgames.training.components import build_components
 
-        check_components(training.config)
+        build_components(training.config)  # which checks that they fit together
         print(to_yaml(training.config), end="")
         return 0
     return train_config(training.config, training.files, launch.exist_ok)

@@ -29,7 +29,7 @@ def config_text(
     else:
         composed = load(schema, words).composed
         node = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    with interpolation_errors():
+    with interpolation_errors("the config"):
         part = node if package in (None, "_global_") else OmegaConf.select(node, str(package))
         if part is None:
             raise ConfigError(f"no package is called {package!r} in the config")

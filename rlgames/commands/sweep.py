@@ -32,7 +32,7 @@ from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.names import located
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import MAX_BATCH_SIZE, Job, Sweep
-from rlgames.training.components import check_components
+from rlgames.training.components import build_components
 
 LAUNCHER_KEYS = ("hydra/launcher", "hydra.launcher.", MAX_BATCH_SIZE)
 MAX_NAME_BYTES = 255
@@ -83,7 +83,7 @@ def _job(number: int, words: list[str], fixed: list[str]) -> Job:
     """A job of a sweep, checked; fixed: words that all jobs have and that are not overrides."""
     composition = load(TrainConfig, [*fixed, *words], job=number)
     config = located(composition.config)
-    check_components(config)
+    build_components(config)  # which checks that they fit together
     directory = _subdirectory(composition.hydra_value("hydra.sweep.subdir"))
     return Job(words, to_plain(config), directory)
 

@@ -79,7 +79,7 @@ class Composition(Generic[C]):
             node = node[name]
         if node in (None, RUN_DIR, SWEEP_DIR, SWEEP_SUBDIR):
             return None
-        with hydra_state(), interpolation_errors(f"{key}: "):
+        with hydra_state(), interpolation_errors(key):
             HydraConfig.instance().cfg = self.composed  # type: ignore[assignment]
             value = OmegaConf.select(self.composed, key, throw_on_missing=True)
             is_node = OmegaConf.is_config(value)
@@ -228,7 +228,7 @@ def _plain(composed: DictConfig, schema: type) -> dict[str, Any]:
     """A composed config as plain values, its interpolations resolved. Raises ConfigError."""
     values = OmegaConf.to_container(composed, resolve=False)
     assert isinstance(values, dict)
-    with hydra_state(), interpolation_errors():
+    with hydra_state():
         HydraConfig.instance().cfg = composed  # type: ignore[assignment]
         return {
             str(name): _resolved(composed, schema, str(name), value)
@@ -251,9 +251,10 @@ def _resolved(composed: DictConfig, schema: type, key: str, value: Any) -> Any:
         ]
     if not isinstance(value, str) or "${" not in value:
         return value
-    result = OmegaConf.select(composed, key)
-    if OmegaConf.is_config(result):
-        return OmegaConf.to_container(result, resolve=True)
+    with interpolation_errors(f"{key}={value}"):
+        result = OmegaConf.select(composed, key)
+        if OmegaConf.is_config(result):
+            return OmegaConf.to_container(result, resolve=True)
     field = key_fields(schema).get(key)
     if isinstance(result, str) and not (field and field.metadata["is_text"]):
         with contextlib.suppress(ConfigError):
@@ -263,10 +264,12 @@ def _resolved(composed: DictConfig, schema: type, key: str, value: Any) -> Any:
 
 
 @contextmanager
-def interpolation_errors(prefix: str = "") -> Iterator[None]:
-    """A block whose errors about ${…} become a ConfigError, with a prefix before its line."""
+def interpolation_errors(key: str) -> Iterator[None]:
+    """A block that resolves the value of a key, whose errors about ${…} become a ConfigError."""
     try:
         yield
     except OmegaConfBaseException as error:
-        line = sanitized(str(error).partition("\n")[0])
-        raise ConfigError(prefix + line, "${…} refers to another key") from None
+        reason = sanitized(str(error).partition("\n")[0])
+        reason = reason.rpartition("raised while resolving interpolation: ")[2].strip('"')
+        hint = "use ${KEY}, or ${oc.env:NAME,DEFAULT} for a variable of the environment"
+        raise ConfigError(f"{key} cannot be resolved: {reason}", hint) from None

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import importlib
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from functools import cache
@@ -141,16 +142,14 @@ def variant(base: type[OptionConfig], name: str, help: str, **defaults: Any) -> 
     kinds = get_type_hints(base)
     defaults = {"name": name} | defaults
     keys = [(each, kinds[each], _field(value)) for each, value in defaults.items()]
-    class_name = f"{name.title().replace('_', '')}Config"
-    return dataclasses.make_dataclass(
-        class_name,
-        keys,
-        bases=(base,),
-        namespace={"__doc__": help},
-        frozen=True,
-        eq=False,
-        repr=False,
+    module = sys.modules[base.__module__]
+    class_name = f"{base.__name__}_{name}"
+    namespace = {"__doc__": help, "__module__": base.__module__}
+    config = dataclasses.make_dataclass(
+        class_name, keys, bases=(base,), namespace=namespace, frozen=True, eq=False, repr=False
     )
+    setattr(module, class_name, config)  # where pickle looks for it
+    return config
 
 
 @_cached
@@ -263,23 +262,17 @@ def values_in_words(schema: type, name: str) -> str:
         many = "a list of: " if text.startswith("a list") else ""
         return many + ", ".join(map(str, limits["of"])) + " or null" * (NoneType in members(kind))
     if "number" in text and math.isfinite(limits.get("high", math.inf)):
-        each = "each " if "list" in text else ""
-        text += f", {each}{_end(limits['low'])} to {_end(limits['high'])}"
+        text += f", {'each ' if 'list' in text else ''}{range_in_words(limits)}"
     return text
 
 
-def _end(end: float) -> str:
-    """One end of a range."""
-    if end == POSITIVE:
-        return "above 0"
-    return f"{end:,}" if isinstance(end, int) else f"{end:,.12g}"
-
-
 def range_in_words(limits: Mapping[str, Any]) -> str:
-    """The range of a number in a message."""
-    low, high = limits["low"], limits["high"]
-    lower = "more than 0" if low == POSITIVE else f"at least {low:g}"
-    return f"{lower} and at most {high if isinstance(high, int) else format(high, 'g')}"
+    """The range of a number."""
+    ends = (limits["low"], limits["high"])
+    low, high = (f"{end:,}" if isinstance(end, int) else f"{end:,.12g}" for end in ends)
+    if limits["low"] == POSITIVE:
+        low = "above 0"
+    return f"at least {low}" if high == "inf" else f"{low} to {high}"
 
 
 class WrongKind(Exception):

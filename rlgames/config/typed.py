@@ -137,9 +137,7 @@ def _check_range(key: str, value: Any, limits: Mapping[str, Any]) -> None:
         if limits["of"] and value not in limits["of"]:
             raise ConfigError(f"{key}={shown} is not a choice", nearest(shown, [*limits["of"]]))
         if isinstance(value, int | float) and not limits["low"] <= value <= limits["high"]:
-            raise ConfigError(
-                f"{key}={shown} is out of range", f"it should be {range_in_words(limits)}"
-            )
+            raise ConfigError(f"{key}={shown} is out of range", f"valid: {range_in_words(limits)}")
 
 
 def to_plain(config: Any) -> dict[str, Any]:

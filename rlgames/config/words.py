@@ -216,10 +216,9 @@ class Grammar:
         Raises ConfigError for a word that names no key or no option, or several values.
         """
         for word in words:
-            name, _, value = word.partition("=")
-            if self.is_range(word):
-                as_list = "" if "(" in value else f", or write a list as {name}=[{value}]"
-                raise ConfigError(f"{word} is a list of values", f"add -m to run a sweep{as_list}")
+            name = word.partition("=")[0]
+            if name in self.groups:
+                self._check_single(word, self.groups[name].is_list)
         for name, option in (preset.options | typed_values(words)).items():
             if name in self.groups:
                 self._check_option(name, option)
@@ -229,7 +228,16 @@ class Grammar:
             name = word.partition("=")[0]
             if name not in known:
                 raise self._unknown(name, [*known], chosen)
+            self._check_single(word, "a list" in known[name].kind)
         return chosen
+
+    def _check_single(self, word: str, takes_list: bool) -> None:
+        """Raises ConfigError for a word with several values."""
+        if self.is_range(word):
+            name, _, value = word.partition("=")
+            takes_list = takes_list and "(" not in value
+            as_list = f", or write a list as {name}=[{value}]" if takes_list else ""
+            raise ConfigError(f"{word} is a list of values", f"add -m to run a sweep{as_list}")
 
     def _unknown(self, name: str, known: list[str], chosen: dict[str, str]) -> ConfigError:
         game = chosen.get("game")
@@ -243,7 +251,7 @@ class Grammar:
                 return []
             prefix = "{}." if self.groups[name].is_list else ""
             return [
-                f"{name}={option}"
+                f"{name}={'PATH' if option == 'run' else option}"
                 for option, record in REGISTRY.get(self.groups[name].folder, {}).items()
                 if rest in {prefix.format(option) + each for each in key_fields(record.schema)}
             ]

@@ -9,10 +9,11 @@ import dataclasses
 import os
 from pathlib import Path
 
+from rlgames.config.files import OptionFiles
 from rlgames.config.folders import is_path
+from rlgames.config.keys import option_names
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.registry import REGISTRY
-from rlgames.config.schema import groups_of
+from rlgames.config.schema import Group, groups_of
 from rlgames.config.suggestions import option_synonym
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError, nearest, nearest_path
@@ -77,11 +78,8 @@ def find_run(name: str, is_training: bool = False) -> Path:
     path = run_path(name)
     if is_path(str(path)):
         return path
-    names = [
-        player
-        for player, option in REGISTRY["player"].items()
-        if player != "run" and (is_training or not option.training_only)
-    ]
+    group = Group("player", None, "", is_training=is_training)
+    names = [player for player in option_names(group, OptionFiles()) if player != "run"]
     synonym = option_synonym("player", name, names)
     hint = f"use {synonym}" if synonym else nearest_path(name, is_directory=True)
     error = f"no player is called {name!r}, and there is no run there"

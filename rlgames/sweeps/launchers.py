@@ -8,14 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from hydra import compose, initialize_config_dir, main
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep
-from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from rlgames.config.compose import COMPOSE_ERRORS, hydra_state
-from rlgames.config.files import conf_dir
+from rlgames.config.files import OptionFiles, conf_dir
 from rlgames.config.registry import LAUNCHERS
+from rlgames.config.suggestions import unknown_key
+from rlgames.config.training import TrainConfig
+from rlgames.config.words import Grammar, key_of, parse
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import sanitized
 from rlgames.sweeps.jobs import exit_with, this_process
@@ -26,20 +27,17 @@ def parse_range(word: str) -> tuple[str, dict[str, Any]]:
 
     Raises ConfigError for any other override.
     """
-    parser = OverridesParser.create()
-    try:
-        override = parser.parse_override(word)
-        name, value = override.key_or_group, override.value()
-        if isinstance(value, IntervalSweep):
-            low, high = value.start, value.end
-            if low is None or high is None or not low < high or ("log" in value.tags and low <= 0):
-                raise ValueError
-            return name, {"low": low, "high": high, "log": "log" in value.tags}
-        texts = list(override.sweep_string_iterator())
-    except (HydraException, ValueError):
-        text = f"{sanitized(word)} is not a range"
-        raise ConfigError(text, "as in lr=interval(0.001,0.01)") from None
-    return name, {"choices": [parser.parse_override(f"{name}={text}").value() for text in texts]}
+    grammar = Grammar(TrainConfig, OptionFiles(), is_sweep=True)
+    override = parse(grammar.for_parser(word))
+    name, value = key_of(word), override.value()
+    if isinstance(value, IntervalSweep):
+        low, high, is_log = value.start, value.end, "log" in value.tags
+        if low is not None and high is not None and low < high and (low > 0 or not is_log):
+            return name, {"low": low, "high": high, "log": is_log}
+    elif override.is_sweep_override():
+        choices = map(grammar.for_parser, grammar.choices(word))
+        return name, {"choices": [parse(choice).value() for choice in choices]}
+    raise ConfigError(f"{sanitized(word)} is not a range", "as in lr=interval(0.001,0.01)")
 
 
 def check_launcher(words: list[str]) -> None:
@@ -50,9 +48,16 @@ def check_launcher(words: list[str]) -> None:
             raise ConfigError(f"no launcher is called {name!r}", nearest(name, list(LAUNCHERS)))
     with hydra_state(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         try:
+            chosen = [word for word in words if word.startswith("hydra/launcher=")]
+            launcher = compose("job", chosen, return_hydra_config=True).hydra.launcher
+            known = [f"hydra.launcher.{key}" for key in launcher if str(key)[0] != "_"]
+            for key in map(key_of, words):
+                if key.startswith("hydra.launcher.") and not key.startswith((*known,)):
+                    hint = "" if known else "choose a launcher, as in hydra/launcher=joblib"
+                    raise unknown_key(key, known, hint)
             compose("job", words, return_hydra_config=True)
         except COMPOSE_ERRORS as error:
-            message = str(error).splitlines()[0]
+            message = f"{' '.join(words)}: {str(error).splitlines()[0]}"
             for name, extra in LAUNCHERS.items():
                 if f"hydra/launcher/{name}'" in message:
                     raise ConfigError(

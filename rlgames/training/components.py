@@ -64,11 +64,6 @@ class Components:
     evaluator: Evaluator
 
 
-def check_components(cfg: TrainConfig) -> None:
-    """Build everything once; raises ConfigError if the components do not fit together."""
-    build_components(cfg)
-
-
 def build_components(cfg: TrainConfig, checkpoint: Checkpoint | None = None) -> Components:
     """What a training is made of.
 

@@ -299,7 +299,7 @@ def test_a_window_averages_training_metrics_over_games(tmp_path, typed, drawn):
         (["curves=x.png", "band=sd", "aggregate=median"], "about the mean"),
         (["curves=x.png", "band=cy"], "did you mean ci?"),
         (["curves=x.png", "width=colum"], "did you mean column?"),
-        (["curves=x.png", "width=100"], "at least 1"),
+        (["curves=x.png", "width=100"], "valid: 1 to 40"),
         (["curves=x.png", "metric=[eval/turns,train/los]"], "did you mean train/loss?"),
         (["curves=x.png", "style=grey"], "did you mean gray?"),
     ],

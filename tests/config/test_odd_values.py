@@ -1,6 +1,7 @@
 """Odd values of every key: each is refused in one line, or arrives as it was typed."""
 
 import os
+import pickle
 import resource
 import time
 from collections.abc import Iterator
@@ -82,6 +83,13 @@ def every_key() -> list[Key]:
 
 
 EVERY_CASE = [(key, value) for key in every_key() for value in ODD_VALUES]
+
+
+def test_every_option_can_be_sent_to_another_process():
+    for options in REGISTRY.values():
+        for option in options.values():
+            config = option.schema()
+            assert pickle.loads(pickle.dumps(config)) == config
 
 
 @cache

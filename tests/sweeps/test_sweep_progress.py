@@ -3,14 +3,15 @@
 import json
 import platform
 import signal
+from types import SimpleNamespace
 
 import pytest
 from helpers import SMALL_SALVO, rendered
 from processes import fork_jobs, run, session
 
 from rlgames.cli import sweep_view
-from rlgames.cli.progress import ProgressView
-from rlgames.cli.sweep_progress import JobView, SweepReader, SweepView
+from rlgames.cli.progress import Progress
+from rlgames.cli.sweep_progress import JobProgress, SweepProgress, SweepReader
 from rlgames.cli.sweep_view import RenderedSweep, shown_jobs
 from rlgames.runs.files import MetricsFollower
 from rlgames.sweeps.sweep import Job, Sweep
@@ -20,11 +21,11 @@ WORDS += ["solve_seconds=0"]
 
 
 def job(number, status, games=50, curve=()):
-    run = ProgressView(100, 0.0, games=games, metric="turns", curve=curve)
-    return JobView(number, f"seed={number}", status, run)
+    run = Progress(100, 0.0, games=games, metric="turns", curve=curve)
+    return JobProgress(number, f"seed={number}", status, run)
 
 
-VIEW = SweepView(
+VIEW = SweepProgress(
     jobs=(
         job(0, "done", 100, curve=((50, 8.0), (100, 5.25))),
         job(1, "running", 40, curve=((20, 8.0), (40, 6.5))),
@@ -37,7 +38,9 @@ VIEW = SweepView(
 
 
 def drawn(view, width=80, **settings):
-    return rendered(RenderedSweep(lambda: view), width, color_system=None, **settings)
+    return rendered(
+        RenderedSweep(SimpleNamespace(progress=view)), width, color_system=None, **settings
+    )
 
 
 def test_a_line_for_each_job_and_one_for_all():
@@ -65,8 +68,8 @@ def test_a_low_terminal_shows_the_jobs_that_matter():
     jobs = [job(number, "done") for number in range(10)]
     jobs += [job(10, "failed"), job(11, "running"), job(12, "running")]
     jobs += [job(number, "waiting") for number in range(13, 20)]
-    assert [each.number for each in shown_jobs(tuple(jobs), 6)] == [9, 10, 11, 12, 13, 14]
-    text = drawn(SweepView(tuple(jobs), 20, 1.0, 1.0), height=10)
+    assert [each.number for each in shown_jobs(jobs, 6)] == [9, 10, 11, 12, 13, 14]
+    text = drawn(SweepProgress(jobs, 20, 1.0, 1.0), height=10)
     assert len(text.splitlines()) == 9
     assert "14 more jobs" in text
 
@@ -86,18 +89,17 @@ def test_files_are_read_line_by_line_and_again_once_replaced(tmp_path):
     assert follower.new_lines() == (True, [{"games": 1}])
 
 
-def test_a_sweep_is_looked_at_from_time_to_time_only(tmp_path):
-    now, sweep = 0.0, Sweep(tmp_path, [], [], [Job(["seed=0"], {"games": 10})])
-    reader = SweepReader(sweep, lambda: now)
+def test_a_sweep_is_read_from_the_files_of_its_jobs(tmp_path):
+    reader = SweepReader(Sweep(tmp_path, [], [], [Job(["seed=0"], {"games": 10})]))
+    assert reader.progress.jobs[0].status == "waiting"
     folder = tmp_path / "0"
     folder.mkdir()
     (folder / "run.json").write_text(
         '{"status": "done", "figure": "turns", "results": {"turns": 4}}'
     )
-    assert reader.latest().jobs[0].status == "waiting"
-    now = 1.5
-    view = reader.latest()
-    assert (view.jobs[0].status, view.jobs[0].figure, view.fraction) == ("done", "turns 4", 1.0)
+    reader.read()
+    (job,) = reader.progress.jobs
+    assert (job.status, job.headline, reader.progress.fraction) == ("done", "turns 4", 1.0)
 
 
 def test_a_refused_job_and_one_that_died_are_named(tmp_path):
@@ -107,7 +109,7 @@ def test_a_refused_job_and_one_that_died_are_named(tmp_path):
     (sweep.path(0) / "train.log").write_text("wrong\n")
     state = {"status": "running", "pid": 2**22 + 1, "host": platform.node()}
     (sweep.path(1) / "run.json").write_text(json.dumps(state))
-    assert [job.status for job in SweepReader(sweep).view.jobs] == ["failed", "died"]
+    assert [job.status for job in SweepReader(sweep).progress.jobs] == ["failed", "died"]
 
 
 def test_plain_lines_in_a_pipe(tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rlgames.cli.progress import ProgressView
+from rlgames.cli.progress import Progress
 from rlgames.config.compose import load_config
 from rlgames.config.options.search import HparamsConfig
 from rlgames.config.training import TrainConfig
@@ -72,10 +72,11 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
         runs.append(read_summary(path))
     assert min(runs, key=lambda run: run.rank).results[metric] == best
-    view = ProgressView(2, 0.0, metric=evaluator.goal_metric)
-    view = view.with_metrics(1, {f"eval/{view.metric}": 0.25})
-    (_, low), (_, high) = view.with_metrics(2, {f"eval/{view.metric}": 0.5}).bounds()
-    assert (high - low) * direction(evaluator.game.spec.goal, view.metric) > 0
+    progress = Progress(2, metric=evaluator.goal_metric)
+    progress.on_metrics(1, {f"eval/{progress.metric}": 0.25})
+    progress.on_metrics(2, {f"eval/{progress.metric}": 0.5})
+    (_, low), (_, high) = progress.bounds()
+    assert (high - low) * direction(evaluator.game.spec.goal, progress.metric) > 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
 from rlgames.runs.names import shipped_agent
-from rlgames.training.components import check_components
+from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
 
@@ -146,7 +146,7 @@ def test_every_learner_and_every_game_is_resumed():
 def test_no_other_learner_fits_a_game():
     for fits, _, name, words in every_pair():
         try:
-            check_components(load_config(TrainConfig, words))
+            build_components(load_config(TrainConfig, words))
         except ConfigError:
             assert not fits, name
         else:

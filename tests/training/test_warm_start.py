@@ -28,7 +28,7 @@ from rlgames.rollouts.trajectories import FinalStates
 from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.files import read_metrics
 from rlgames.sampling import Argmax
-from rlgames.training.components import build_components, check_components
+from rlgames.training.components import build_components
 from rlgames.training.demonstrations import Demonstrations
 
 
@@ -569,7 +569,7 @@ MISFITS = [
 def test_settings_that_do_not_fit_are_refused_before_training(words, message, things):
     words = [word.replace("@", str(things)) for word in words]
     with pytest.raises(ConfigError) as caught:
-        check_components(load(*words))
+        build_components(load(*words))
     line = f"{caught.value.error}; {caught.value.hint}"
     assert re.search(message, line), line
     assert "\n" not in line
