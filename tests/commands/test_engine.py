@@ -360,6 +360,7 @@ def column_vertex(action, state):
     return "ABCDEFG"[action] + str(7 - stones.count("."))
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(
     ("game", "rules", "names"),
     [

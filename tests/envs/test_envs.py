@@ -36,6 +36,7 @@ def played(envs, steps, seed=1):
         yield reward, terminated, seen
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
@@ -340,6 +341,7 @@ def test_a_game_for_one_has_one_seat():
         gymnasium.make("rlgames/Game-v0")
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(
     "keys", [{"game": "tictactoe"}, {"game": "salvo_duel", "board": 3, "ships": [2, 1]}]
 )
@@ -378,6 +380,7 @@ def test_pettingzoo_rewards_both_seats():
         env(game="connect4", opponent="random")
 
 
+@pytest.mark.others
 @pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True])
 def test_ppo_of_stable_baselines3_learns_salvo(masked):
