@@ -290,7 +290,7 @@ Written by `make strength` (scripts/strength.py) from [the figures](strength.jso
 evaluation or one ply, unless noted; games that selected nothing, or every layout. ± is a 95%
 interval over training seeds where there are three or more, and over games otherwise. Seconds are
 wall-clock time of one training run on two cores: with two threads for `2048_ntuple` and
-`2048_4x3_ntuple`, otherwise with one thread beside another run. SEED is 0 unless a table shows
+`2048_4x3_ntuple`, otherwise with one thread alongside another run. SEED is 0 unless a table shows
 several seeds."""
 
 SECONDS = """Seconds are training time; in the row of three plies, they are the time of its games.
@@ -316,7 +316,7 @@ scripts/connect4_exact.py RUN games=200`)."""
 
 FLEET = """Final networks, one evaluation per turn, three seeds with one shot and one with five.
 `density` shoots where most layouts that agree with all results have a ship, all of them counted.
-Where at most 10,000 are left, `density_rollout` takes the turn after which `density` needs the
+When at most 10,000 are left, `density_rollout` takes the turn after which `density` needs the
 fewest turns; with several shots, it also spreads them. Both and the networks play the same
 boards, `hunt_target` 2,000 others. The mean of random play is computed: on N cells with T ship
 cells, one shot at a time, it is T(N + 1) ÷ (T + 1). In the second table, means over the listed

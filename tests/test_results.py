@@ -136,8 +136,8 @@ def test_what_another_command_left_is_done_again(tmp_path, monkeypatch):
 
     def planned(board):
         train = Step("small/0", ("train", "game=tictactoe", f"board={board}", "games=1"))
-        play = ("eval", "{small/0}", "games=1", "opponent=random", "format=json")
-        other = ("eval", "game=tictactoe", "player=random", "games=1", "format=json")
+        play = ("eval", "{small/0}", "games=2", "opponent=random", "format=json")
+        other = ("eval", "game=tictactoe", "player=random", "games=2", "format=json")
         return [train, Step("small/0.played", play), Step("other", other)]
 
     assert steps.run_all(planned(3), tmp_path)

@@ -58,6 +58,7 @@ def test_gymnasium_check_env_passes(name, keys):
         check_env(env.unwrapped)
 
 
+@pytest.mark.others
 @pytest.mark.filterwarnings("ignore::UserWarning")  # boards are not pictures
 @pytest.mark.parametrize("keys", [{"board": 3, "ships": [2, 1]}, {"board": 2, "ships": [1]}])
 def test_stable_baselines3_check_env_passes(keys):
@@ -266,6 +267,7 @@ def test_a_copied_environment_plays_on_as_the_original(name, keys, vector, dupli
     assert seen.shape == results[0][0][0].shape
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("autoreset", [*AutoresetMode])
 def test_gymnasiums_own_vector_environments_take_the_games(mode, autoreset):
