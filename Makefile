@@ -18,11 +18,10 @@ conf: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Against other programs and published values: docs/checked.md.
 test-engines: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[engines]'
-	$(BIN)/python -m pytest tests/games/test_other_engines.py
-	$(BIN)/python -m pytest -m 'slow or not slow' tests/commands/test_engine.py
-	$(BIN)/python -m pytest -m slow tests/solvers/test_alphabeta.py -k another_solver
+	$(BIN)/python -m pytest -m others
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow

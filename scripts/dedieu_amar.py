@@ -329,7 +329,7 @@ def _search(figures: Figures) -> str:
 
 
 CLAIMS: list[tuple[str, str, Callable[[Figures], str]]] = [
-    ("a maximum score four times that of the random policy", "abstract", _times_random),
+    ("a maximum score four times the random policy's", "abstract", _times_random),
     ("the random network never reached 256", "section 3.4", _random_reaches_256),
     ("reached 1024 a significant number of times", "section 3.4", _reaches(1024)),
     ("never reached 2048", "section 3.4", _reaches(2048)),
@@ -381,8 +381,8 @@ def _learning_rule(figures: Figures) -> str:
 
 
 LEARNING_RULE = """The learning rule has two readings. Section 3.2.4 prints RMSProp with one running
-scalar per matrix, ‖dW‖², and cites Karpathy's *Pong from Pixels*, which divides each weight by a
-running mean of its own. The step size is 0.01 in both, falling to 0.001 here: the paper reduces it,
+scalar per matrix, ‖dW‖², and cites Karpathy's *Pong from Pixels*, which divides each weight by
+its own running mean. The step size is 0.01 in both, falling to 0.001 here: the paper reduces it,
 and does not say how."""
 
 MISPRINTS = """Misprints corrected here: the gradient of the log-probability is A − P, not

@@ -55,12 +55,12 @@ GROUPS = (
     Group(
         HIS,
         (
-            Change("ramesh_case5", "his settings", (), 0),
+            Change("ramesh_case5", "the article's settings", (), 0),
             Change(f"{REINFORCE}_conv", "a convolutional policy", ("policy=conv", "lr=0.02"), 50),
             *_state(REINFORCE, 32),
             Change(
                 f"{REINFORCE}_random_turn",
-                "his reward, minus what a whole random turn hits",
+                "the article's reward, minus what a whole random turn hits",
                 ("reward.minus=random_turn",),
                 28,
             ),
@@ -141,7 +141,7 @@ def difference(values: Sequence[float], control: Sequence[float]) -> str:
 def open_questions(figures: Figures) -> str:
     return "\n\n".join(
         (
-            "### His open questions, answered",
+            "### Ramesh's open questions, answered",
             INTRODUCTION,
             *(_changes(figures, group) for group in GROUPS),
             _larger(figures),
@@ -230,17 +230,17 @@ def _duel(figures: Figures) -> str:
 
 
 INTRODUCTION = """Turns of greedy play over every layout, three seeds each, on case 5 unless a row
-says otherwise. "Discussion" and "Introduction" of his report suggest all of these; it tries none.
-`rlgames train`, the words above the first column, those of the row and `seed=SEED` repeat a row;
+says otherwise. "Discussion" and "Introduction" of the report suggest all of these; it tries none.
+`rlgames train`, the words above the first column and in the row, and `seed=SEED` repeat a row;
 `rlgames eval RUN checkpoint=final games=all` measures the final network, `checkpoint=best` the
-selected checkpoint. Differences are those of final networks from the first row, with Welch's 95%
+selected checkpoint. Differences compare final networks with the first row, with Welch's 95%
 interval: fewer turns are negative, and an interval that contains 0 shows no difference. The
 ships' sizes are the same in every game, so only the planes that tell which are sunk can help; a
 sinking is announced by them, which the rules of the other rows do not do. The convolutional policy
-has a third of his learning rate: with 0.06, the weights of two of three seeds grow until the loss
-is no longer a finite number, which ends the run."""
+has a third of that learning rate: with 0.06, the weights of two of three seeds grow until the loss
+is not a finite number any more, which ends the run."""
 
-LARGER_TEXT = """He limited himself to two shots and to boards below 5×5, where 10,000 games took
-him about 30 minutes ("Appendix", 3). Three shots on 4×4 make 560 sets of cells, so `aim=auto` aims
+LARGER_TEXT = """Ramesh used at most two shots and to boards below 5×5, where 10,000 games took
+about 30 minutes ("Appendix", 3). Three shots on 4×4 make 560 sets of cells, so `aim=auto` aims
 cell by cell there and on 6×6. `density` shoots at the likeliest cells given all layouts that are
-left. Where the optimum is missing, `rlgames solve` cannot reach it."""
+left. If the optimum is missing, `rlgames solve` cannot reach it."""

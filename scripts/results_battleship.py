@@ -85,8 +85,8 @@ def landy(figures: Figures) -> str:
     head = (
         "figure",
         "reported",
-        "`landy`: a step per game, as the text",
-        "`landy_loop`: a step per move, as his loop",
+        "`landy`: a step per game, the article's text",
+        "`landy_loop`: a step per move, the article's program",
         "`landy_tuned`",
         "random",
         "optimum",
@@ -171,12 +171,11 @@ def ramesh(figures: Figures) -> str:
     return "\n\n".join(parts)
 
 
-RAMESH_SOURCE = """Source: the captions of the five plots under "Experimental Results". He
-measured his network when training was over, over 500 games; he does not say whether it then
-samples its shots, as in training, or takes the likeliest, so both are shown and neither is
-assumed to be his. `ramesh_caseN` has his settings, where a gradient step per game and a tanh
-layer as wide as the board has cells are assumed from Landy's article, whose network and training
-he says he took over."""
+RAMESH_SOURCE = """Source: the captions of the five plots under "Experimental Results". Ramesh
+measured the network when training was over, over 500 games. The article does not say whether it
+then samples its shots, as in training, or takes the likeliest, so both are shown. `ramesh_caseN`
+has the article's settings. A gradient step per game and a tanh layer as wide as the board has cells
+are assumed from Landy's article, from which Ramesh took network and training."""
 
 
 def _random_play() -> str:
@@ -205,7 +204,7 @@ def _random_play() -> str:
 
 
 RANDOM_PLAY = """A difference of more than 3 standard errors is hardly ever due to chance.
-Rounding to one decimal moves a figure by at most 1.4 of them, so his random player of cases 3 and
+Rounding to one decimal moves a figure by at most 1.4 of them, so the random player of cases 3 and
 4 does not play uniformly at random on uniformly random layouts: it is too slow in case 3 and too
 fast in case 4."""
 

@@ -58,7 +58,7 @@ def hickman(figures: Figures) -> str:
         "figure",
         "reported",
         "`hickman`: batches of 100 games",
-        "`hickman batch=1`: learns after every game, as he does",
+        "`hickman batch=1`: learns after every game, as in the article",
         "`hickman_tuned`",
         "random",
         "minimax",
@@ -70,13 +70,13 @@ def hickman(figures: Figures) -> str:
     )
 
 
-HICKMAN_TEXT = """Semicolons separate seeds. Sources: the time is his `microbenchmark` of 1,000
-games, in C++ called from R; the games drawn are his second plot, read off by eye, and his text
+HICKMAN_TEXT = """Semicolons separate seeds. Sources: the time is a `microbenchmark` of 1,000
+games, in C++ called from R; the games drawn are the second plot, read off by eye, and the article
 says that in the end all are drawn. With `batch=1` a game of some 7 moves makes about 1,480 calls
-to torch, nearly all on tensors of a few numbers, and their fixed cost is what it takes; his
+to torch, nearly all on tensors of a few numbers, whose fixed cost takes the time; the article's
 program has no such cost. In batches of 100 the same calls serve 100 games, and a board that
-several of them share is updated as if one game had followed another. He shuffles moves of equal
-value: greedy play is here uniform over them (`sampling.ties=random`), in games and in exact
+several of them share is updated as if one game had followed another. The article shuffles moves of
+equal value: greedy play is here uniform over them (`sampling.ties=random`), in games and in exact
 results, so no figure rests on the order of moves. Drawing against itself proves little: such a
 table, frozen, can lose to a best response. The games that are still learned from start with the
 final network."""

@@ -74,7 +74,7 @@ says otherwise.
   values are in parentheses; of one, there is only the value. "Every layout" is exact for a greedy
   policy.
 - **Seconds** are wall-clock time of one training run on one thread of two shared cores, with
-  other jobs beside it. Compare them with each other only.
+  other jobs alongside. Compare them with each other only.
 - **Reported** figures are the documents'. The text after each table says where in the document
   they are, and what it leaves open."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from record import RECORD, RecordedFigures, update
 from results import MISSING, Figures, mean, over, over_games, reached, rows
-from results_battleship import CASES
+from results_battleship import CASES, random_turns
 from results_curves import of_curves
 from results_targets import of_targets, value_losses
 from steps import ONE, SEEDS, Step
@@ -49,16 +49,25 @@ EXACT_PLIES = (("connect4_ntuple", 1), ("connect4_ntuple", 5), ("connect4", 1))
 
 @dataclass(frozen=True)
 class Fleet:
-    """The standard fleet by some rules. words: the rules; boards: how many are played.
-
-    seeds: those of the networks, if any.
+    """The standard fleet by some rules. rules: the words after `shots`; boards: how many are
+    played; players: those that are measured; seeds: those of the networks, if any.
     """
 
     title: str
-    words: tuple[str, ...]
+    shots: int
     boards: int
     players: tuple[str, ...]
     seeds: range = SEEDS
+    rules: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return f"shots={self.shots}", *self.rules
+
+    @property
+    def random_turns(self) -> str:
+        """The exact mean of random play."""
+        return f"{random_turns(FLEET_CELLS, FLEET_SHIP_CELLS, self.shots)[0]:.2f}"
 
     @property
     def games(self) -> tuple[str, str]:
@@ -70,15 +79,17 @@ class Fleet:
         return len(self.seeds) > 0
 
 
-PLAYERS = ("random", "hunt_target", "density", "density_rollout")
-COUNTING_PLAYERS = PLAYERS[2:]
+FLEET_CELLS, FLEET_SHIP_CELLS = 100, 17
+PLAYERS = ("hunt_target", "density", "density_rollout")
+COUNTING_PLAYERS = PLAYERS[1:]
 FLEETS = {
-    "fleet": Fleet("one shot", ("shots=1",), 10_000, PLAYERS[:3]),
-    "fleet_salvo": Fleet("five shots", ("shots=5",), 2_500, PLAYERS, ONE),
+    "fleet": Fleet("one shot", 1, 10_000, PLAYERS[:2]),
+    "fleet_salvo": Fleet("five shots", 5, 2_500, PLAYERS, ONE),
     "fleet_announced": Fleet(
-        "one shot, sinkings announced", ("shots=1", "show=[sunk]"), 2_500, ("density",), range(0)
+        "one shot, sinkings announced", 1, 2_500, ("density",), range(0), ("show=[sunk]",)
     ),
 }
+DUEL_OPPONENTS = ("random", "hunt_target", "density")
 LOOKAHEAD = ("fleet", "fleet_announced")
 """The rules by which both counting players are compared on the same boards."""
 
@@ -224,8 +235,9 @@ def of_fleet(figures: Figures) -> str:
         turns = [over_games([report] if report else [], "moves") for report in reports]
         network = over_games(figures.reports(name, "greedy"), "moves")
         took = mean(figures.seconds(name), 0)
-        body.append([fleet.title, network, *turns, f"{fleet.boards:,}", took])
-    head = ("5-4-3-3-2, turns", "network", *PLAYERS, "boards", "seconds")
+        columns = [network, fleet.random_turns, *turns]
+        body.append([fleet.title, *columns, f"{fleet.boards:,}", took])
+    head = ("5-4-3-3-2, turns", "network", "random, exact", *PLAYERS, "boards", "seconds")
     commands = figures.commands(*(name for name, fleet in FLEETS.items() if fleet.trained))
     parts = [rows(head, body), lookahead(figures), FLEET, commands]
     return "### The fleet on 10×10\n\n" + "\n\n".join(parts)
@@ -245,7 +257,7 @@ def lookahead(figures: Figures) -> str:
 def of_duel(figures: Figures) -> str:
     name = "salvo_duel_occupancy"
     body = []
-    for opponent in PLAYERS[:3]:
+    for opponent in DUEL_OPPONENTS:
         reports = figures.reports(name, opponent)
         seats = [
             mean([100 * report["seats"][seat]["win"]["rate"] for report in reports], 1)
@@ -278,7 +290,7 @@ Written by `make strength` (scripts/strength.py) from [the figures](strength.jso
 evaluation or one ply, unless noted; games that selected nothing, or every layout. ± is a 95%
 interval over training seeds where there are three or more, and over games otherwise. Seconds are
 wall-clock time of one training run on two cores: with two threads for `2048_ntuple` and
-`2048_4x3_ntuple`, otherwise with one thread beside another run. SEED is 0 unless a table shows
+`2048_4x3_ntuple`, otherwise with one thread alongside another run. SEED is 0 unless a table shows
 several seeds."""
 
 SECONDS = """Seconds are training time; in the row of three plies, they are the time of its games.
@@ -304,12 +316,12 @@ scripts/connect4_exact.py RUN games=200`)."""
 
 FLEET = """Final networks, one evaluation per turn, three seeds with one shot and one with five.
 `density` shoots where most layouts that agree with all results have a ship, all of them counted.
-Where at most 10,000 are left, `density_rollout` takes the turn after which `density` needs the
+When at most 10,000 are left, `density_rollout` takes the turn after which `density` needs the
 fewest turns; with several shots, it also spreads them. Both and the networks play the same
-boards, `random` and `hunt_target` 2,000 others. In the second table, means over the listed
-layouts take the place of the rest of each game, which is exact (`python
-scripts/lookahead_gain.py`). These rules are too large for `rlgames solve`, which gives no lower
-bound either."""
+boards, `hunt_target` 2,000 others. The mean of random play is computed: on N cells with T ship
+cells, one shot at a time, it is T(N + 1) ÷ (T + 1). In the second table, means over the listed
+layouts replace the rest of each game, which is exact (`python scripts/lookahead_gain.py`). These
+rules are too large for `rlgames solve`, which gives no lower bound either."""
 
 DUEL = """Final networks, three seeds, 2,000 games each; trained for {seconds} s from finished
 games. Exploitability is not computed for games with hidden fleets. An approximate best response,

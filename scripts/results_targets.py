@@ -211,4 +211,4 @@ def _of_battleship(figures: Figures) -> list[tuple[str, ...]]:
 
 TEXT = """What we set out to reach on two cores, and what others have published, most of them with
 more computing. The sections below say how each figure was measured; where a target is missed,
-[the log](log.md) has what was tried."""
+[the log](log.md) lists the attempts."""

@@ -1,7 +1,7 @@
-"""Makes the pictures of the README from real runs: docs/pictures/*.png.
+"""Makes the pictures of the README from one real run: docs/pictures/terminal.png, tensorboard.png.
 
-Beside rlgames it needs Chromium (Debian: apt-get install chromium), which it starts without a
-window. They are trained once, into --out, in some three minutes on two cores. Usage:
+It needs Chromium (Debian: apt-get install chromium), which it starts without a window. The run is
+trained once, into --out, in less than a minute. Usage:
 
     python scripts/screenshots.py [--out outputs/screenshots] [--only tensorboard ...]
 """
@@ -30,60 +30,42 @@ from rlgames.cli.progress import Progress
 from rlgames.runs.files import read_metrics, read_run
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-SWEEP = [
-    "game=connect4",
-    "games=20000",
-    "eval_every=1000",
-    "lr=0.0005,0.001,0.002",
-    "learner.epochs=1,2",
-]
+RUN = ["game=salvo", "board=4", "shots=2"]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
-PAGES = {
-    "tensorboard": ("images&tagFilter=position_&regexInput=%5E5_", 1400, 1130),
-    "scalars": ("custom_scalars", 1400, 480),
-}
-"""Of TensorBoard, by the name of the picture: its address, the width and the height in pixels."""
+PAGE = "images&tagFilter=position_"
+"""Of TensorBoard."""
 
 PATIENCE = 120.0
 """Seconds in which TensorBoard has read the runs."""
 
-COLOURS = 128
+COLORS = 128
 """Fewer than there are, so that the pictures stay small."""
 
 
-RUN = ["game=salvo", "board=4", "shots=2"]
-"""What the terminal shows, three quarters through."""
-
-
 def trained(out: Path) -> Path:
-    """The sweep that the pictures show, trained or gone on with where it is not done."""
-    sweep = out / "sweep"
-    begun = (sweep / "sweep.json").exists()
-    words = ["resume", str(sweep)] if begun else ["train", "-m", *SWEEP, f"out={sweep}"]
+    """The run that the pictures show, trained or resumed if it is not done."""
+    run = out / "run"
+    words = ["resume", str(run)] if run.exists() else ["train", *RUN, f"out={run}"]
     subprocess.run([sys.executable, "-m", "rlgames", *words], check=True)
-    return sweep
+    return run
 
 
-def tensorboard(out: Path, name: str) -> None:
-    """A page of TensorBoard, beside all jobs of the sweep."""
-    sweep = trained(out)
+def tensorboard(out: Path, path: Path) -> None:
+    """Positions of a game with the policy's move probabilities."""
     server = program.TensorBoard()
-    server.configure(argv=["tensorboard", "--logdir", str(sweep), "--port", "0"])
+    server.configure(argv=["tensorboard", "--logdir", str(trained(out)), "--port", "0"])
     url = server.launch()
-    _wait_for(f"{url}data/runs", len(json.loads((sweep / "sweep.json").read_text())["jobs"]))
-    page, width, height = PAGES[name]
-    photographed(f"{url}#{page}", PICTURES / f"{name}.png", width, height)
+    _wait_for(f"{url}data/runs", 1)
+    photographed(f"{url}#{PAGE}", path, 1400, 1130)
 
 
-def terminal(out: Path, name: str) -> None:
-    """The live view of a training."""
-    run, page = out / "run", out / f"{name}.svg"
-    if not run.exists():
-        subprocess.run([sys.executable, "-m", "rlgames", "train", *RUN, f"out={run}"], check=True)
+def terminal(out: Path, path: Path) -> None:
+    """The live view of the training, three quarters through."""
+    run, page = trained(out), out / "terminal.svg"
     lines, results = read_metrics(run / "metrics.jsonl"), read_run(run)["results"]
     progress = Progress(int(lines[-1]["games"]), begun=0.0, phase="", metric="turns")
     progress.random, progress.optimal = results["random"], results["optimal"]
@@ -93,14 +75,11 @@ def terminal(out: Path, name: str) -> None:
     console = Console(record=True, width=80, height=24, force_terminal=True, file=io.StringIO())
     console.print(RenderedView(progress, lambda: seconds))
     page.write_text(console.export_svg(title="rlgames train"), encoding="utf-8")
-    photographed(page.resolve().as_uri(), PICTURES / f"{name}.png", 994, 330)
+    photographed(page.resolve().as_uri(), path, 994, 330)
 
 
-DRAWN: dict[str, Callable[[Path, str], None]] = {
-    "terminal": terminal,
-    **dict.fromkeys(PAGES, tensorboard),
-}
-"""Every picture by its name, and what makes it: called with --out and the name."""
+DRAWN: dict[str, Callable[[Path, Path], None]] = {"terminal": terminal, "tensorboard": tensorboard}
+"""Every picture by its name, and what makes it: called with --out and the path."""
 
 
 def _wait_for(url: str, count: int) -> None:
@@ -138,7 +117,7 @@ def photographed(url: str, path: Path, width: int, height: int) -> None:
             timeout=PATIENCE,
         )
         with Image.open(drawn) as page:
-            page.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+            page.convert("RGB").quantize(COLORS).save(path, optimize=True)
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 
@@ -148,7 +127,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=DRAWN, default=list(DRAWN))
     words = parser.parse_args()
     for name in words.only:
-        DRAWN[name](words.out, name)
+        DRAWN[name](words.out, PICTURES / f"{name}.png")
 
 
 if __name__ == "__main__":

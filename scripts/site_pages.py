@@ -22,7 +22,10 @@ PAGES = {
         *("engine", "other-tools", "metrics"),
     ],
     "Extend": ["adding-a-game", "architecture"],
-    "Results": ["results", "log", "statistics", "benchmarks", "benchmarks_gpu", "reliability"],
+    "Results": [
+        *("results", "checked", "log", "statistics", "benchmarks", "benchmarks_gpu"),
+        "reliability",
+    ],
 }
 """The sections of the site and their pages; pages that no section has follow in Use."""
 

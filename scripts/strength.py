@@ -16,6 +16,7 @@ from reproduce import solve_cases
 from results_strength import (
     BEGUN,
     COUNTING_PLAYERS,
+    DUEL_OPPONENTS,
     EXACT_PLIES,
     FLEETS,
     LOOKAHEAD,
@@ -32,7 +33,6 @@ from steps import ONE, SEEDS, Step, main, measure, train
 FIVE = range(5)
 WEIGHTS = {"ramesh_case5_rollout": 140.0, "ramesh_case2_finetuned": 60.0}
 FLEET = ("game=salvo", "board=10", "ships=[5,4,3,3,2]", "solve_seconds=0", "seed=1", "format=json")
-DUEL_OPPONENTS = ("random", "hunt_target", "density")
 NTUPLE_CONNECT4 = ("experiment=connect4_ntuple", "games=2000000")
 ALPHAZERO_CONNECT4 = (
     *("experiment=connect4_alphazero", "games=200000", "learner.optimizer=fused_adam"),

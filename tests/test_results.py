@@ -16,6 +16,7 @@ from rlgames.commands.configs import EvalConfig
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
+from rlgames.games.salvos import expected_random_turns
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "scripts"))
@@ -30,6 +31,7 @@ import steps  # noqa: E402
 import strength  # noqa: E402
 from results import Figures, mean  # noqa: E402
 from results_battleship import CASES, RULES, first_below, last_window, random_turns  # noqa: E402
+from results_strength import FLEETS  # noqa: E402
 from steps import Step  # noqa: E402
 
 STEPS = [*reproduce.battleship(), *reproduce.lines(), *dedieu_amar.steps()]
@@ -76,6 +78,12 @@ def test_random_play_differs_from_his_in_cases_three_and_four():
         average, deviation = random_turns(*RULES[case])
         errors[case] = round((float(reported) - average) / (deviation / 500**0.5), 1)
     assert errors == {1: 1.0, 2: -1.5, 3: 3.7, 4: -6.1, 5: -2.3}
+
+
+def test_random_play_on_the_standard_fleet_is_computed():
+    assert FLEETS["fleet"].random_turns == f"{17 * 101 / 18:.2f}" == "95.39"
+    for fleet in FLEETS.values():
+        assert fleet.random_turns == f"{expected_random_turns(100, 17, fleet.shots):.2f}"
 
 
 def test_a_training_continues_where_it_was_interrupted(tmp_path):
@@ -128,8 +136,8 @@ def test_what_another_command_left_is_done_again(tmp_path, monkeypatch):
 
     def planned(board):
         train = Step("small/0", ("train", "game=tictactoe", f"board={board}", "games=1"))
-        play = ("eval", "{small/0}", "games=1", "opponent=random", "format=json")
-        other = ("eval", "game=tictactoe", "player=random", "games=1", "format=json")
+        play = ("eval", "{small/0}", "games=2", "opponent=random", "format=json")
+        other = ("eval", "game=tictactoe", "player=random", "games=2", "format=json")
         return [train, Step("small/0.played", play), Step("other", other)]
 
     assert steps.run_all(planned(3), tmp_path)

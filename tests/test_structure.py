@@ -168,14 +168,31 @@ def test_generated_files_are_current(monkeypatch):
     assert not stale, "run make conf"
 
 
-def test_every_promise_names_a_test_that_there_is():
-    tests = {path.name: path.read_text() for path in Path(__file__).parent.rglob("test_*.py")}
-    text = (PACKAGE.parent / "docs" / "reliability.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)(?:\[\w+\])?`", text)
-    assert len(named) > 60
+TESTS = {path.name: path.read_text() for path in Path(__file__).parent.rglob("test_*.py")}
+
+
+def named_tests(page):
+    """The file, if there is one, and the name of each test on a page."""
+    text = (PACKAGE.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"`(?:(test_\w+\.py)::)?(test_\w+)(?:\[\w+\])?`", text)
+
+
+@pytest.mark.parametrize(("page", "at_least"), [("reliability", 60), ("checked", 20)])
+def test_every_promise_names_a_test_that_there_is(page, at_least):
+    named = named_tests(page)
+    assert len(named) > at_least
     for file, name in named:
-        places = [tests[file]] if file else tests.values()
+        places = [TESTS[file]] if file else TESTS.values()
         assert any(f"def {name}(" in place for place in places), f"{file}::{name}"
+
+
+def test_every_comparison_with_others_is_on_its_page():
+    marked = set(re.findall(r"def (test_\w+)", TESTS["test_other_engines.py"]))
+    for text in TESTS.values():
+        for test in re.split(r"\n\n\n", text):
+            if "@pytest.mark.others\n" in test:
+                marked |= set(re.findall(r"^def (test_\w+)", test, re.M))
+    assert marked <= {name for _, name in named_tests("checked")}
 
 
 OPTIONS = [option.schema for options in REGISTRY.values() for option in options.values()]

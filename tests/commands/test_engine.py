@@ -360,6 +360,7 @@ def column_vertex(action, state):
     return "ABCDEFG"[action] + str(7 - stones.count("."))
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(
     ("game", "rules", "names"),
     [
@@ -417,6 +418,7 @@ def has_five(stones, cell):
     return False
 
 
+@pytest.mark.others
 @pytest.mark.slow
 def test_a_go_library_reads_a_hundred_games_on_15_x_15(tmp_path):
     """The controller knows cells only as sgfmill reads and writes vertices, and holds the rules:

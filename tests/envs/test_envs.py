@@ -36,6 +36,7 @@ def played(envs, steps, seed=1):
         yield reward, terminated, seen
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
@@ -57,6 +58,7 @@ def test_gymnasium_check_env_passes(name, keys):
         check_env(env.unwrapped)
 
 
+@pytest.mark.others
 @pytest.mark.filterwarnings("ignore::UserWarning")  # boards are not pictures
 @pytest.mark.parametrize("keys", [{"board": 3, "ships": [2, 1]}, {"board": 2, "ships": [1]}])
 def test_stable_baselines3_check_env_passes(keys):
@@ -265,6 +267,7 @@ def test_a_copied_environment_plays_on_as_the_original(name, keys, vector, dupli
     assert seen.shape == results[0][0][0].shape
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("autoreset", [*AutoresetMode])
 def test_gymnasiums_own_vector_environments_take_the_games(mode, autoreset):
@@ -340,6 +343,7 @@ def test_a_game_for_one_has_one_seat():
         gymnasium.make("rlgames/Game-v0")
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(
     "keys", [{"game": "tictactoe"}, {"game": "salvo_duel", "board": 3, "ships": [2, 1]}]
 )
@@ -378,6 +382,7 @@ def test_pettingzoo_rewards_both_seats():
         env(game="connect4", opponent="random")
 
 
+@pytest.mark.others
 @pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True])
 def test_ppo_of_stable_baselines3_learns_salvo(masked):

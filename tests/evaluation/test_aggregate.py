@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlgames.core.intervals import power_of_t_test, student_t
+from rlgames.core.intervals import power_of_t_test, student_t, wilson_interval
 from rlgames.evaluation.aggregate import (
     aggregate,
     difference_of_means,
@@ -14,6 +14,7 @@ from rlgames.evaluation.aggregate import (
     seeds_needed,
 )
 
+INSTALL = "scipy is not installed: pip install -c constraints.txt '.[engines]'"
 SEEDS = np.array([3.0, 1.0, 2.0, 9.0, 4.0])
 
 
@@ -58,6 +59,7 @@ def test_the_probability_of_improvement_counts_equal_scores_by_half():
     assert mirrored == pytest.approx(tuple(1 - end for end in better.interval[::-1]), abs=1e-9)
 
 
+@pytest.mark.others
 def test_a_welch_interval():
     """The example of Student's sleep data, as R's t.test gives it."""
     first = np.array([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0])
@@ -67,6 +69,7 @@ def test_a_welch_interval():
     assert difference.interval == pytest.approx((-3.3654832, 0.2054832), abs=1e-3)
 
 
+@pytest.mark.others
 def test_seeds_for_a_difference_are_those_of_the_textbook():
     """Cohen 1988: standardized differences of 0.2, 0.5, 0.8 and 1 need 394, 64, 26 and 17."""
     unit = np.array([-1.0, 1.0]) / 2**0.5
@@ -77,6 +80,25 @@ def test_seeds_for_a_difference_are_those_of_the_textbook():
     assert seeds_needed(0.0, [unit], [unit], 0.8) is None
     assert seeds_needed(1e-9, [unit], [unit], 0.8) is None
     assert seeds_needed(1.0, [unit], [np.array([1.0])], 0.8) is None
+
+
+@pytest.mark.others
+def test_statistics_are_those_of_scipy():
+    stats = pytest.importorskip("scipy.stats", reason=INSTALL)
+    draw = np.random.default_rng(0)
+    for count in (4, 5, 8, 13, 40):
+        first, second = draw.normal(size=count), draw.normal(0.5, 2, size=count + 3)
+        assert interquartile_mean(first) == pytest.approx(stats.trim_mean(first, 0.25))
+        interval = stats.ttest_1samp(first, 0).confidence_interval()
+        assert aggregate([first])["mean"].interval == pytest.approx(tuple(interval), abs=1e-6)
+        interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+        difference = difference_of_means([first], [second])
+        assert difference.interval == pytest.approx(tuple(interval), abs=1e-3)
+        better = stats.mannwhitneyu(first, second).statistic / (len(first) * len(second))
+        assert probability_of_improvement([first], [second]).value == pytest.approx(better)
+        won = count // 3
+        interval = stats.binomtest(won, count).proportion_ci(method="wilson")
+        assert wilson_interval(won, count) == pytest.approx(tuple(interval), abs=1e-4)
 
 
 def test_a_profile_is_the_fraction_of_runs_that_reach_each_level():

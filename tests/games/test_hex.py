@@ -21,6 +21,7 @@ def some_positions(game):
     return moves.state[torch.arange(0, len(moves), 7)]
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("size", [2, 3, slow(4)])
 def test_the_published_openings_win(size):
     game = Hex(size, False)

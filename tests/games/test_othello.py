@@ -32,6 +32,7 @@ def some_positions(game):
     return moves.state[torch.arange(0, len(moves), 9)]
 
 
+@pytest.mark.others
 def test_the_second_seat_wins_4x4_by_eight_discs():
     """As published: 3 to 11 discs with the best play (Feinstein 1993 solved 6x6 as 16 to 20)."""
     optimum = find_optimum(Othello(4), seconds=60)

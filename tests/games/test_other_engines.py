@@ -1,9 +1,4 @@
-"""The batched games against other engines, where those are installed.
-
-    pip install open_spiel==2.0.2 pgx==2.6.0 jax==0.10.2
-
-Every test skips when its engine is missing; none of them is a dependency of the project.
-"""
+"""The batched games against other engines, if those are installed; `make test-engines` does."""
 
 import random
 
@@ -17,6 +12,7 @@ from rlgames.games.hex import Hex
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.games.othello import Othello
 
+pytestmark = pytest.mark.others
 INSTALL = "the other engines are not installed: pip install -c constraints.txt '.[engines]'"
 UP, RIGHT, DOWN, LEFT = range(4)
 FOURS = 0.1

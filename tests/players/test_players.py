@@ -263,6 +263,7 @@ def test_results_of_random_tic_tac_toe_match_theory():
     assert abs(found.outcome_rate("draw").rate - 8 / 63) < 4 * math.sqrt(0.127 * 0.873 / 40_000)
 
 
+@pytest.mark.others
 def test_wilson_intervals():
     """Newcombe 1998, table I, and the ends."""
     assert Rate(81, 263).interval == pytest.approx((0.2553, 0.3662), abs=1e-4)

@@ -1,7 +1,9 @@
 """Gumbel root selection: the visits that were planned, the policy of the paper, better moves."""
 
 import json
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers import make_small_game, rng
@@ -23,6 +25,7 @@ from rlgames.search.self_play import SearchSelfPlay
 from rlgames.search.settings import MctsSettings
 from rlgames.training.components import build_components
 
+INSTALL = "mctx is not installed: pip install -c constraints.txt '.[engines]'"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 
@@ -77,9 +80,21 @@ PUBLISHED = {
 """Examples of mctx: the actions considered and the simulations; the visits considered."""
 
 
+@pytest.mark.others
 @pytest.mark.parametrize(("numbers", "expected"), PUBLISHED.items())
 def test_considered_visits_are_those_of_mctx(numbers, expected):
     assert list(considered_visits(*numbers)) == expected
+
+
+@pytest.mark.others
+def test_every_table_of_considered_visits_is_that_of_mctx():
+    pytest.importorskip("mctx", reason=INSTALL)
+    from mctx._src.seq_halving import get_sequence_of_considered_visits
+
+    for num_considered in range(1, 33):
+        for simulations in range(1, 130):
+            expected = get_sequence_of_considered_visits(num_considered, simulations)
+            assert tuple(considered_visits(num_considered, simulations)) == expected
 
 
 def test_considered_visits_are_those_of_sequential_halving():
@@ -170,6 +185,57 @@ def test_the_policy_is_that_of_the_paper():
     low, high = completed[legal].min(), completed[legal].max()
     sigma = (50 + visits.max()) * 0.1 * (completed - low) / (high - low)
     assert torch.allclose(result.policy, (logits + sigma).softmax(1), atol=1e-4)
+
+
+@pytest.mark.others
+@pytest.mark.slow
+@pytest.mark.parametrize("simulations", [4, 16, 32])
+def test_policies_are_those_of_mctx(simulations):
+    """gumbel_muzero_policy with the same network, in Connect 4 on columns too high to fill: mctx
+    counts illegal actions in the range of q."""
+    jax = pytest.importorskip("jax", reason=INSTALL)
+    mctx = pytest.importorskip("mctx", reason=INSTALL)
+    game = KInARow(11, 5, 4, gravity=True)
+    words = {"num_parallel": 1, "leaf": "value", "gumbel_scale": 0}
+    search = by_gumbel(game, simulations=simulations, **words)
+    known: list[Any] = []
+    state = live_states(game, 5)
+
+    def numbered(states):
+        known.extend(states[row : row + 1] for row in range(len(states)))
+        return np.arange(len(known) - len(states), len(known), dtype=np.int32)
+
+    def network(states):
+        scores, value = search.player.policy.scores(game, states)
+        logits = scores.log_softmax(1).detach().numpy()
+        return logits, (value.clamp(-1, 1) * ~states.done).detach().numpy()
+
+    def step(number, action):
+        before, action = [known[n] for n in number.tolist()], torch.tensor(action.tolist())
+        before = type(state).cat(before)
+        assert (game.legal_action_mask(before).all(1) | before.done).all()
+        after = game.apply_action(before, action)
+        reward = after.score.gather(1, before.current_seat[:, None])[:, 0] * ~before.done
+        discount = torch.where(after.done, 0.0, -1.0)
+        return *network(after), reward.float().numpy(), discount.numpy(), numbered(after)
+
+    rows, floats = len(state), jax.numpy.float32
+    shapes = [jax.ShapeDtypeStruct(shape, floats) for shape in ((rows, 5), *[(rows,)] * 3)]
+    shapes.append(jax.ShapeDtypeStruct((rows,), jax.numpy.int32))
+
+    def recurrent(_, key, action, number):
+        logits, value, reward, discount, after = jax.pure_callback(step, shapes, number, action)
+        return mctx.RecurrentFnOutput(reward, discount, logits, value), after
+
+    logits, value = map(jax.numpy.asarray, network(state))
+    root = mctx.RootFnOutput(logits, value, jax.numpy.asarray(numbered(state)))
+    key = jax.random.PRNGKey(0)
+    theirs = mctx.gumbel_muzero_policy((), key, root, recurrent, simulations, gumbel_scale=0.0)
+    found = search.search(state, rng())
+    visits = np.asarray(theirs.search_tree.summary().visit_counts)
+    assert found.visits.tolist() == visits.tolist()
+    assert found.action.tolist() == theirs.action.tolist()
+    assert found.policy.numpy() == pytest.approx(np.asarray(theirs.action_weights), abs=1e-5)
 
 
 def winning_moves(state):

@@ -261,6 +261,7 @@ def labeled_positions():
     return [(played(moves), outcomes) for _, _, moves, outcomes, _ in lines]
 
 
+@pytest.mark.others
 @pytest.mark.parametrize("stones", quick([24, 12, 8], 24))
 def test_positions_have_the_outcomes_of_their_labels(stones):
     search = AlphaBeta(6, 7, 4)
@@ -275,6 +276,7 @@ def test_positions_have_the_outcomes_of_their_labels(stones):
         assert best != "=" or result.columns == columns
 
 
+@pytest.mark.others
 @pytest.mark.slow
 def test_scores_are_those_of_another_solver():
     bitbully = pytest.importorskip("bitbully")

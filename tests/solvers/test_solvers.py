@@ -18,6 +18,7 @@ from rlgames.solvers.exploitability import exact_results, exploitability
 from rlgames.solvers.graph import Graph
 from rlgames.solvers.optimum import find_optimum
 
+INSTALL = "open_spiel is not installed: pip install -c constraints.txt '.[engines]'"
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 
 
@@ -35,6 +36,7 @@ def shares(solution):
     )
 
 
+@pytest.mark.others
 def test_connect_four_has_the_known_numbers_of_positions():
     game = KInARow(6, 7, 4, gravity=True)
     state, counts = game.initial(1, rng()), []
@@ -50,6 +52,7 @@ def test_connect_four_has_the_known_numbers_of_positions():
     assert counts == [1, 7, 49, 238, 1120, 4263, 16422, 54859]
 
 
+@pytest.mark.others
 def test_tic_tac_toe_has_255168_games_and_5478_boards():
     game, state = TICTACTOE, TICTACTOE.initial(1, rng())
     ways, games, boards = torch.ones(1, dtype=torch.int64), 0, 0
@@ -94,6 +97,36 @@ def test_exploitability_is_what_a_best_response_gains(graph):
     value, seats = exploitability(graph, Random(TICTACTOE).probabilities)
     assert seats == pytest.approx([(881 - 7) / 945, 191 / 192])
     assert value == pytest.approx(sum(seats) / 2)
+
+
+@pytest.mark.others
+@pytest.mark.parametrize("seed", range(5))
+def test_exploitability_is_that_of_open_spiel(graph, seed):
+    """Of a policy with its own random probabilities in each of the 5,478 positions."""
+    pyspiel = pytest.importorskip("pyspiel", reason=INSTALL)
+    from open_spiel.python import policy
+    from open_spiel.python.algorithms.exploitability import exploitability as theirs
+
+    def weights(cells):
+        """Between 0.1 and 1.1 for each action; cells: 0 empty, 1 the first seat's, 2 the other's"""
+        place = sum(cell * 3**number for number, cell in enumerate(cells))
+        return np.random.default_rng([seed, place]).uniform(0.1, 1.1, 9)
+
+    def ours(state):
+        cells = TICTACTOE.cells(state).flatten(1).tolist()
+        each = torch.tensor(np.array([weights(row) for row in cells]))
+        each *= TICTACTOE.legal_action_mask(state)
+        return each / each.sum(1, keepdim=True)
+
+    def by_text(state):
+        text = "".join(str(state).split())
+        each = weights([".xo".index(letter) for letter in text])
+        legal = state.legal_actions()
+        return [(action, each[action] / each[legal].sum()) for action in legal]
+
+    game = pyspiel.load_game("tic_tac_toe")
+    expected = theirs(game, policy.tabular_policy_from_callable(game, by_text))
+    assert exploitability(graph, ours)[0] == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
