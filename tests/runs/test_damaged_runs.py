@@ -21,7 +21,7 @@ from rlgames.cli.report import print_report
 from rlgames.cli.sweep_progress import SweepReader
 from rlgames.commands.configs import ReportConfig
 from rlgames.commands.publish import _has_evaluations
-from rlgames.commands.report import make_report, report_records
+from rlgames.commands.report import make_report
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
@@ -230,12 +230,12 @@ def check_reports(runs, before, with_figures):
     assert before.keys() <= {path for games in agents for paths in games for path in paths}
     for form in ("table", "markdown", "latex", "csv"):
         assert printed(result, form)
-    records = report_records(report_on(runs, "by=run", "sort=-seconds").report)
+    records = report_on(runs, "by=run", "sort=-seconds").report.records
     assert len(records) == len(sound) + len(damaged)
     if with_figures:
         for words in (["metric=[train/turns]", "by=run"], ["compare=config"]):
             report_on(runs, f"curves={runs.parent}/figure.svg", *words)
-        report_on(runs, "compare=config", f"profile={runs.parent}/profile.csv")
+        report_on(runs, "compare=config", f"profile={runs.parent}/profile.svg")
     return damaged.get(victim, "")
 
 
