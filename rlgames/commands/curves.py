@@ -129,7 +129,9 @@ class _Drawing:
         if self.options.window is not None:
             window = f"window={self.options.window}"
             raise ConfigError(f"{window} is longer than every run", "use a shorter window")
-        raise ConfigError(f"no run has values of {', '.join(metrics)}", "choose another metric=")
+        logged = f" and {X_AXES[self.options.x][0]}" if self.options.x != "games" else ""
+        text = f"no run has values of {', '.join(metrics)}{logged}"
+        raise ConfigError(text, f"choose another metric={' or x=games' if logged else ''}")
 
     def _panel(
         self, title: str, metric: str, sources: Sequence[Source], games: Sequence[str]
