@@ -196,6 +196,13 @@ def test_better_is_what_the_run_is_judged_by(tmp_path, typed):
     assert json.loads(reported(typed, "b", "format=json"))["rows"][0]["gap_to_optimal"] == 0.5
 
 
+def test_a_gap_that_rounds_to_zero_has_no_sign(tmp_path, typed):
+    write(tmp_path / "runs/0", turns=(3.999999,))
+    told = reported(typed, "runs")
+    assert "0.00%" in told
+    assert "-0.00%" not in told
+
+
 def test_different_games_are_not_compared(tmp_path, typed):
     write(tmp_path / "all/salvo/x", turns=(9.0,))
     write(tmp_path / "all/small/x", turns=(3.0,), game=GAME | {"board": 3})

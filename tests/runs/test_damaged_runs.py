@@ -248,7 +248,7 @@ def check_other_readers(path):
     refused(check_new_run, path)
     sweep = Sweep(path.parent, [], [], [])
     sweep.jobs = [Job([], {"games": 8}, path.name)]
-    (job,) = SweepReader(sweep).view.jobs
+    (job,) = SweepReader(sweep).progress.jobs
     assert job.status in (*STATUSES, "waiting", "damaged", "died")
     assert sweep.status(0) in ("done", "unfinished", "not started")
     assert (sweep.status(0) == "done") == (status == "done")
@@ -296,7 +296,7 @@ def check_sweep(directory):
     """Every reader of a sweep takes what is there or ends with one line."""
     listed_settings(directory / "victim", manifest()["search"]["base"])
     if (sweep := refused(Sweep.read, directory)) is not None:
-        assert len(SweepReader(sweep).view.jobs) == len(sweep.jobs)
+        assert len(SweepReader(sweep).progress.jobs) == len(sweep.jobs)
         assert len(sweep.unfinished) == len(sweep.jobs)
         assert sweep.resume_command().startswith("rlgames resume")
 
