@@ -90,7 +90,7 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     Returns a pandas.DataFrame, or a list of dicts where pandas is not installed. With compare= it
     returns the fields that format=json prints.
     """
-    from rlgames.commands.report import report_command, report_records
+    from rlgames.commands.report import report_command
 
     if isinstance(directories, str | Path):
         directories = [directories]
@@ -98,7 +98,7 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
     result = report_command(names, _checked(overrides))
     if result.comparison is not None:
         return result.as_dict()
-    records = report_records(result.report)
+    records = result.report.records
     try:
         from pandas import DataFrame
     except ImportError:

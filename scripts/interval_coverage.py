@@ -28,11 +28,11 @@ from rlgames.evaluation.aggregate import (
     STATISTICS,
     bootstrapped,
     difference_of_means,
+    mean_of_runs,
     probability_of_improvement,
 )
 from rlgames.evaluation.elo import elo_intervals, elo_ratings
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
-from rlgames.runs.summary import SeedMean
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "statistics.md"
 
@@ -304,9 +304,7 @@ def _seed_mean(draw: Callable[..., Floats], many: Floats, count: int) -> Experim
     truth = float(many.mean())
 
     def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
-        mean = SeedMean.of(draw(rng, count).tolist())
-        half = mean.half
-        yield truth, None if half is None else (mean.mean - half, mean.mean + half)
+        yield truth, mean_of_runs([draw(rng, count)]).interval
 
     return experiment
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from rlgames.evaluation.aggregate import mean_of_runs
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.summary import SeedMean
 
 MISSING = "–"
 
@@ -87,7 +89,7 @@ def mean(values: Sequence[float], digits: int = 2) -> str:
         return f"{shown} ({min(values):,.{digits}f}, {max(values):,.{digits}f})"
     if max(values) - min(values) < 1e-9:
         return f"{shown} ({len(values)} equal)"
-    return f"{shown} ± {SeedMean.of(values).half:,.{digits}f}"
+    return f"{shown} ± {mean_of_runs([np.array(values)]).half:,.{digits}f}"
 
 
 def rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -216,7 +216,6 @@ WRITERS = {
     "rlgames/runs/checkpoint.py": "safetensors writes a temporary file, which storage.py publishes",
     "rlgames/runs/directory.py": "creates and removes directories of runs",
     "rlgames/rollouts/records.py": "games are appended to a file that the user names",
-    "rlgames/commands/profiles.py": "tables in files that the user names",
     "rlgames/drawing/figures.py": "figures in files that the user names",
     "rlgames/commands/board_pictures.py": "pictures in files that the user names",
     "rlgames/cli/main.py": "a closed stream becomes the null device",

@@ -167,7 +167,7 @@ def _figure_rows(report: dict[str, Any], goal: str) -> Rows:
     rows = _reference_rows(reference["random"], report["player"], value, reference["optimal"])
     spread = f"{figure['median']:g}, {figure['min']:g}, {figure['max']:g}"
     if reference["gap_to_optimal"] is not None:
-        rows.append((GAP, f"{reference['gap_to_optimal']:.2%}"))
+        rows.append((GAP, f"{reference['gap_to_optimal']:z.2%}"))
     rows.append(("median, min, max", spread))
     for field, name in (("trained_on", "training layouts"), ("held_out", "held-out layouts")):
         if field in report:

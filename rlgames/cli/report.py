@@ -11,10 +11,11 @@ from contextlib import redirect_stdout, suppress
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 
-from rlgames.cli.report_tables import PRINTERS, fitted_table, print_table
+from rlgames.cli.report_tables import columns, print_comparison, print_report_as, title
+from rlgames.cli.text_tables import fitted_table
 from rlgames.commands.report import ReportResult
+from rlgames.commands.report_rows import Report
 from rlgames.core.text import printable
-from rlgames.runs.summary import Report
 
 REFRESH_SECONDS = 2.0
 
@@ -28,11 +29,15 @@ def print_report(result: ReportResult) -> None:
     if result.follow is not None:
         follow_report(result)
     elif result.comparison is not None:
-        from rlgames.cli.comparison_tables import print_comparison
-
         print_comparison(result.comparison, result.format)
     else:
-        PRINTERS[result.format](result.report)
+        print_report_as(result.report, result.format)
+    if result.comparison is not None and result.format == "table":
+        every = [*result.report.runs, *result.report.damaged]
+        if left_out := sum(not run.results for run in every):
+            print(
+                f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
+            )
     if result.profile and result.format == "table":
         print(f"performance profiles: {printable(result.profile)}")
     if result.curves and result.format == "table":
@@ -54,7 +59,7 @@ def follow_report(result: ReportResult) -> None:
             for report in _reports(result):
                 text = io.StringIO()
                 with redirect_stdout(text):
-                    print_table(report)
+                    print_report_as(report, "table")
                 if text.getvalue() != shown:
                     shown = text.getvalue()
                     print(shown, flush=True)
@@ -79,4 +84,4 @@ class _RenderedReport:
         self.report = report
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield fitted_table(self.report, console)
+        yield fitted_table(title(self.report), columns(self.report), console)

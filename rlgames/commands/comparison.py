@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from rlgames.commands.report_rows import Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import direction, goal_of
-from rlgames.core.text import json_text, printable
 from rlgames.evaluation.aggregate import (
     Floats,
     Scores,
@@ -24,8 +23,8 @@ from rlgames.evaluation.aggregate import (
     probability_of_improvement,
     seeds_needed,
 )
-from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, follows_from_option
-from rlgames.runs.summary import Row, RunSummary, as_text
+from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
+from rlgames.runs.index import RunSummary
 
 NORMALIZED = "normalized score"
 """The figure that is 0 for random play and 1 for the optimum."""
@@ -34,11 +33,8 @@ DEFAULT_POWER = 0.8
 
 PROFILE_LEVELS = np.linspace(0.0, 1.0, 101)
 
-CHECKPOINTS: dict[str, Callable[[RunSummary], dict[str, float]]] = {
-    BEST_IN_WORDS: lambda run: run.results,
-    FINAL_IN_WORDS: lambda run: run.final_results,
-}
-"""The results of each checkpoint that a run evaluates at its end."""
+CHECKPOINTS = {BEST_IN_WORDS: "", FINAL_IN_WORDS: FINAL_PREFIX}
+"""Before the names of the results of each checkpoint that a run evaluates at its end."""
 
 
 @dataclass(frozen=True)
@@ -176,35 +172,26 @@ def group_agents(runs: list[RunSummary], name: str) -> list[Agent]:
         keys = [key for key in names if key in run.settings] if name == "config" else [name]
         agent = {key: run.settings.get(key) for key in keys}
         groups.setdefault(as_text(agent), []).append(run)
-    each = [group[0].settings for group in groups.values()]
-    differing = [
-        key
-        for key in names
-        if len({as_text(settings.get(key)) for settings in each}) > 1
-        and not follows_from_option(key, each)
-    ]
+    shown = differing([group[0].settings for group in groups.values()])
+    shown = [key for key in shown if key in names] if name == "config" else [name]
     agents = []
     for group in groups.values():
-        shown = differing if name == "config" else [name]
         settings = {key: group[0].settings.get(key) for key in shown}
-        label = " ".join(f"{key}={json_text(value)}" for key, value in settings.items())
+        label = in_words(settings) or "all runs"
         by_game: dict[str, list[RunSummary]] = {}
         for run in group:
             by_game.setdefault(run.game, []).append(run)
-        label = printable(label.replace('"', "")) or "all runs"
         games = {game: Row(members) for game, members in by_game.items()}
-        for row in games.values():
-            _check_only_seeds_differ(row.runs, label)
+        for members in by_game.values():
+            for key in differing([run.settings for run in members]):
+                if key != "seed":
+                    text = (
+                        f"the runs of {label} differ in {key}, so they are not seeds of one agent"
+                    )
+                    hint = f"compare=config or compare={key}, or name fewer directories"
+                    raise ConfigError(text, hint)
         agents.append(Agent(label, settings, games))
     return agents
-
-
-def _check_only_seeds_differ(runs: list[RunSummary], label: str) -> None:
-    """Raises ConfigError for runs of one agent and game that differ in another setting."""
-    for key in dict.fromkeys(key for run in runs for key in run.settings if key != "seed"):
-        if len({as_text(run.settings.get(key)) for run in runs}) > 1:
-            text = f"the runs of {label} differ in {key}, so they are not seeds of one agent"
-            raise ConfigError(text, f"compare=config or compare={key}, or name fewer directories")
 
 
 def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
@@ -217,11 +204,8 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
         for game in games
     }
     samples = []
-    for checkpoint, results_of in CHECKPOINTS.items():
-        scores = []
-        for agent in agents:
-            each = [_values(agent.games[game], results_of) for game in games]
-            scores.append(each)
+    for checkpoint, prefix in CHECKPOINTS.items():
+        scores = [[_values(agent.games[game], prefix) for game in games] for agent in agents]
         if any(not len(values) for each in scores for values in each):
             continue
         if len(games) == 1:
@@ -246,14 +230,9 @@ def _samples(agents: list[Agent], games: list[str]) -> list[Sample]:
     return samples
 
 
-def _values(row: Row, results_of: Callable[[RunSummary], dict[str, float]]) -> Floats:
-    """The figure of each seed; a repeated seed counts once, by its mean."""
-    figure = row.first.figure
-    by_seed = [
-        [results_of(run)[figure] for run in seed if figure in results_of(run)]
-        for seed in row.by_seed
-    ]
-    return np.array([float(np.mean(values)) for values in by_seed if values])
+def _values(row: Row, prefix: str) -> Floats:
+    """The figure of each seed."""
+    return row.values.get(prefix + row.first.figure, np.empty(0))
 
 
 def random_and_optimum(runs: list[RunSummary]) -> tuple[float, float] | None:
@@ -310,9 +289,7 @@ def _plain(entry: dict[str, Any]) -> dict[str, Any]:
 
 def game_in_words(game: str) -> str:
     """A game with its rules as one types them; game: its settings as JSON."""
-    rules = json.loads(game)
-    words = [f"{name}={json_text(value)}" for name, value in rules.items() if name != "name"]
-    return printable(" ".join([str(rules.get("name")), *words]).replace('"', ""))
+    return in_words(json.loads(game))
 
 
 def game_titles(games: list[str]) -> dict[str, str]:
@@ -320,10 +297,6 @@ def game_titles(games: list[str]) -> dict[str, str]:
     rules = {game: json.loads(game) for game in games}
     titles = {}
     for game, own in rules.items():
-        alike = [each for each in rules.values() if each.get("name") == own.get("name")]
-        words = [str(own.get("name"))]
-        for key, value in own.items():
-            if any(each.get(key) != value for each in alike):
-                words.append(f"{key}={json_text(value)}")
-        titles[game] = printable(" ".join(words).replace('"', ""))
+        shown = differing([each for each in rules.values() if each["name"] == own["name"]])
+        titles[game] = in_words({key: own[key] for key in own if key in ("name", *shown)})
     return titles

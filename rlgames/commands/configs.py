@@ -166,7 +166,7 @@ class ReportConfig(FormatConfig):
         None, help="statistics of agents; the setting that distinguishes them, or config"
     )
     profile: str | None = key(
-        None, is_path=True, help="PNG, SVG, PDF, CSV or JSON file for performance profiles"
+        None, is_path=True, help="PNG, SVG or PDF file for performance profiles"
     )
     power: float | None = key(
         None, 0.05, 0.999, help="power of the test that compare= plans; null: 0.8"

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlgames.commands.comparison import game_titles, group_agents, random_and_optimum
+from rlgames.commands.report_rows import Report, Row, in_words
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.metrics import axis_label
-from rlgames.core.text import json_text, printable
+from rlgames.core.text import printable
 from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.aggregate import normalized
 from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
-from rlgames.runs.summary import Report, Row, RunSummary
+from rlgames.runs.index import RunSummary
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's figure between random play (0) and the optimum (1)."""
@@ -128,7 +129,9 @@ class _Drawing:
         if self.options.window is not None:
             window = f"window={self.options.window}"
             raise ConfigError(f"{window} is longer than every run", "use a shorter window")
-        raise ConfigError(f"no run has values of {', '.join(metrics)}", "choose another metric=")
+        logged = f" and {X_AXES[self.options.x][0]}" if self.options.x != "games" else ""
+        text = f"no run has values of {', '.join(metrics)}{logged}"
+        raise ConfigError(text, f"choose another metric={' or x=games' if logged else ''}")
 
     def _panel(
         self, title: str, metric: str, sources: Sequence[Source], games: Sequence[str]
@@ -240,9 +243,7 @@ def _y_label(metric: str) -> str:
 
 def _label(row: Row, keys: Sequence[str]) -> str:
     """The settings that distinguish a row; if there are none, where its runs are."""
-    settings = row.first.settings
-    words = [f"{key}={json_text(settings[key])}" for key in keys if key in settings]
+    words = in_words({key: row.settings[key] for key in keys if key in row.settings})
     folders = {run.path.parent if len(row.runs) > 1 else run.path for run in row.runs}
-    place = folders.pop() if len(folders) == 1 else row.first.path
-    name = printable(" ".join(words).replace('"', "") or str(place))
+    name = words or printable(str(folders.pop() if len(folders) == 1 else row.first.path))
     return name if len(name) <= 90 else name[:89] + "…"

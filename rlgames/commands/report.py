@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlgames.commands.configs import ReportConfig
+from rlgames.commands.report_rows import REFERENCES, Report, Row, sort_key
 from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.files import follows_from_option
-from rlgames.runs.index import find_runs, read_summary
-from rlgames.runs.summary import FINAL_PREFIX, Report, Row, RunSummary, as_text
+from rlgames.runs.files import FINAL_PREFIX, as_text, differing
+from rlgames.runs.index import RunSummary, find_runs, read_summary
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
-
-REFERENCES = ("random", "optimal", "held_out_optimal")
-"""Results that are references for the figures of a run."""
 
 COMPARISON_KEYS = ("profile", "power", "difference")
 """Keys that say more about compare=."""
@@ -28,12 +25,6 @@ COMPARISON_KEYS = ("profile", "power", "difference")
 CURVE_KEYS = ("metric", "window", "x", "aggregate", "band", "references")
 FIGURE_KEYS = ("width", "style")
 """Keys that say how learning curves, and all figures, are drawn."""
-
-COLUMNS = (
-    *("status", "runs", "random", "optimal", "held_out_optimal"),
-    *("gap", "final/gap", "seconds", "run"),
-)
-"""The columns of a report after its keys and its figures."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +63,11 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
     every = [read_summary(path, cfg.curves is not None) for path in find_runs(directories)]
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
-    keys = _differing(runs, cfg.by)
+    keys = differing([run.settings for run in runs])
+    keys = [key for key in keys if key != "seed" or cfg.by == "run"]
     figures = _figures(runs)
-    shown = _sorted([*rows, *(Row([run]) for run in damaged)], cfg.sort, keys, figures)
+    every_row = [*rows, *(Row([run]) for run in damaged)]
+    shown = _sorted(every_row, cfg.sort, keys, figures)
     report = Report(runs, damaged, shown, keys, figures, _best(rows))
     _check_figure_keys(cfg)
     if cfg.curves is not None:
@@ -113,11 +106,7 @@ def _check_figure_keys(cfg: ReportConfig) -> None:
     if unused and cfg.curves is None:
         raise ConfigError(f"{unused[0]}= is for learning curves", "add curves=FILE.png")
     unused = [name for name in FIGURE_KEYS if getattr(cfg, name) is not None]
-    if not unused or cfg.curves is not None:
-        return
-    from rlgames.commands.profiles import TABLES
-
-    if cfg.profile is None or cfg.profile.lower().endswith(TABLES):
+    if unused and cfg.curves is None and cfg.profile is None:
         raise ConfigError(f"{unused[0]}= is for figures", "add curves=FILE.png")
 
 
@@ -127,41 +116,33 @@ def _rows(runs: list[RunSummary], by: str) -> list[Row]:
     for run in runs:
         alike = {name: value for name, value in run.settings.items() if name != "seed"}
         groups.setdefault(str(run.path) if by == "run" else as_text(alike), []).append(run)
-    return [Row(sorted(group, key=lambda run: run.rank)) for group in groups.values()]
-
-
-def _differing(runs: list[RunSummary], by: str) -> list[str]:
-    """The settings with two or more values among the runs that have them, without those that follow
-    from others."""
-    known = [run.settings for run in runs]
-    values: dict[str, set[str]] = {}
-    for settings in known:
-        for name, value in settings.items():
-            values.setdefault(name, set()).add(as_text(value))
-    names = [name for name, texts in values.items() if len(texts) > 1]
     return [
-        name
-        for name in names
-        if (name != "seed" or by == "run") and not follows_from_option(name, known)
+        Row(sorted(group, key=lambda run: sort_key(run, run.results))) for group in groups.values()
     ]
 
 
 def _figures(runs: list[RunSummary]) -> list[str]:
-    """The figures that runs are judged by, then the others whose values differ."""
+    """The figures that runs are judged by, then the others whose values differ. Those of the first
+    are shown of both checkpoints, side by side."""
+    known = [{**run.results, **run.so_far} for run in runs]
     first = dict.fromkeys(
-        run.best_by for run in runs if run.best_by in {**run.results, **run.best_so_far}
+        run.best_by for run, has in zip(runs, known, strict=True) if run.best_by in has
     )
     values: dict[str, set[float]] = {}
     for run in runs:
         for name, value in run.results.items():
             values.setdefault(name, set()).add(value)
-    others = [name for name in values if name not in first and name not in REFERENCES]
     few = sum(bool(run.results) for run in runs) < 2
-    shown = [*first, *(name for name in others if few or len(values[name]) > 1)]
-    # The figures that runs are judged by are shown of both checkpoints, side by side.
-    judged = {name for run in runs for name in (run.figure, run.best_by)}
-    final = {name for run in runs for name in {**run.final_results, **run.latest} if name in judged}
-    return [each for name in shown for each in (name, FINAL_PREFIX + name)[: 1 + (name in final)]]
+    others = [
+        name
+        for name, different in values.items()
+        if name not in (*first, *REFERENCES) and not name.startswith(FINAL_PREFIX)
+        if few or len(different) > 1
+    ]
+    judged = {FINAL_PREFIX + name for run in runs for name in (run.figure, run.best_by)}
+    final = {name for has in known for name in has if name in judged}
+    pairs = [(name, FINAL_PREFIX + name) for name in (*first, *others)]
+    return [name for pair in pairs for name in pair if name in pair[:1] or name in final]
 
 
 def _best(rows: list[Row]) -> list[RunSummary]:
@@ -175,43 +156,19 @@ def _best(rows: list[Row]) -> list[RunSummary]:
 
 def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> list[Row]:
     """Sorted rows; rows: the best first. Raises ConfigError for an unknown column."""
+    name = sort.removeprefix("-")
     if sort == "best":
         return rows
-    name = sort.removeprefix("-")
-    names = [*keys, *figures, *COLUMNS]
-    if name not in names:
-        raise ConfigError(f"sort={sort} is not a column", nearest(name, ["best", *names]))
-    values = {id(row): cell(row, name) for row in rows}
-    known = [row for row in rows if values[id(row)] is not None]
+    records = [row.record(keys, figures) for row in rows]
+    if name not in records[0]:
+        raise ConfigError(f"sort={sort} is not a column", nearest(name, ["best", *records[0]]))
+    values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
 
     def key(row: Row) -> tuple[bool, float, str]:
-        value = values[id(row)]
-        number = finite_or_none(value)
-        return number is None, number or 0.0, "" if number is not None else as_text(value)
+        number = finite_or_none(values[id(row)])
+        text = "" if number is not None else as_text(values[id(row)])
+        return number is None, number or 0.0, text
 
+    known = [row for row in rows if values[id(row)] is not None]
     known.sort(key=key, reverse=sort.startswith("-"))
     return known + [row for row in rows if values[id(row)] is None]
-
-
-def cell(row: Row, name: str) -> Any:
-    """The value of a row in a column, None for none; the mean of a figure."""
-    getters: dict[str, Callable[[], Any]] = {
-        "status": lambda: row.status,
-        "runs": lambda: len(row.runs),
-        "gap": lambda: row.gap,
-        "final/gap": lambda: row.final_gap,
-        "seconds": lambda: row.seconds,
-        "run": lambda: str(row.first.path),
-    }
-    if name in getters:
-        return getters[name]()
-    mean = row.mean_of(name)
-    if mean is not None:
-        return mean.mean
-    return row.first.settings[name] if name in row.first.settings else row.so_far(name)
-
-
-def report_records(report: Report) -> list[dict[str, Any]]:
-    """The rows of a report by column: settings, figures and the columns that follow them."""
-    names = [*report.keys, *report.figures, *COLUMNS]
-    return [{name: cell(row, name) for name in names} for row in report.rows]

@@ -111,10 +111,10 @@ def is_installed() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def check_figure(key: str, path: Path, formats: Sequence[str] = FORMATS) -> None:
+def check_figure(key: str, path: Path) -> None:
     """Raises ConfigError for a file of another format, and where matplotlib is missing."""
-    if path.suffix.lower() not in formats:
-        names = f"{', '.join(formats[:-1])} or {formats[-1]}"
+    if path.suffix.lower() not in FORMATS:
+        names = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise ConfigError(f"{key}={path} is not a picture", f"it should end in {names}")
     if not is_installed():
         raise ConfigError(f"{key}= needs matplotlib", INSTALL)

@@ -45,6 +45,11 @@ class Statistic:
     value: float
     interval: Interval | None
 
+    @property
+    def half(self) -> float | None:
+        """Half the width of the interval."""
+        return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "value": self.value,

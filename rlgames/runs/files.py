@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlgames.config.schema import groups_of
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text
 from rlgames.core.untrusted import checked_int, parse_json
 from rlgames.runs import storage
 
 BEST_IN_WORDS, FINAL_IN_WORDS = "best (selected)", "final"
 """The names, in tables and reports, of the checkpoint that evaluations during training selected and
 of the network at the end of training."""
+
+FINAL_PREFIX = "final/"
+"""Before the name of a metric: that of the final network, not of the best checkpoint."""
 
 MAX_FILE_BYTES = 1 << 20
 """Longer run.json and config.yaml are not read."""
@@ -125,16 +128,30 @@ def flatten(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def follows_from_option(name: str, settings: Iterable[dict[str, Any]]) -> bool:
-    """Whether the options chosen in its group, which differ, tell this setting in all these runs.
+def differing(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """The settings with two or more values among the runs that have them, without those that the
+    options chosen in their groups tell: of runs with learner=ppo and learner=reinforce,
+    learner.lr_end if it has one value in each."""
+    values: dict[str, set[str]] = {}
+    for settings in runs:
+        for name, value in settings.items():
+            values.setdefault(name, set()).add(as_text(value))
+    return [name for name in values if len(values[name]) > 1 and not _follows(name, runs)]
 
-    Of runs with learner=ppo and learner=reinforce, learner.lr_end does if it has one value in each.
-    """
+
+def _follows(name: str, runs: Iterable[dict[str, Any]]) -> bool:
+    """Whether the options chosen in its group, which differ, tell a setting in all these runs."""
     group, _, key = name.partition(".")
     values: dict[str, set[str]] = {}
-    for each in settings if key else ():
-        values.setdefault(json_text(each.get(group)), set()).add(json_text(each.get(name)))
+    for settings in runs if key else ():
+        option = as_text(settings.get(group))
+        values.setdefault(option, set()).add(as_text(settings.get(name)))
     return len(values) > 1 and all(len(texts) == 1 for texts in values.values())
+
+
+def as_text(value: Any) -> str:
+    """A value as text, equal for equal values."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:

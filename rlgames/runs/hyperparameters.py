@@ -9,10 +9,9 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import as_typed, defaults, groups_of, key_fields
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
-from rlgames.core.text import json_text
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
-from rlgames.runs.files import flatten, follows_from_option
+from rlgames.runs.files import differing, flatten
 
 MANIFEST, MAX_MANIFEST_BYTES = "sweep.json", 1 << 26
 """The file in the directory of a sweep that lists its jobs; longer ones are not read."""
@@ -70,6 +69,4 @@ def _swept(directory: Path) -> list[str]:
         return []  # a file of something else
     if is_search:
         return list(dict.fromkeys(word.partition("=")[0] for word in words))
-    names = dict.fromkeys(name for job in jobs for name in job)
-    values = {name: {json_text(job.get(name)) for job in jobs} for name in names}
-    return [name for name in names if len(values[name]) > 1 and not follows_from_option(name, jobs)]
+    return differing(jobs)

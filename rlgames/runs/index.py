@@ -5,15 +5,40 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.files import flatten
+from rlgames.runs.files import FINAL_PREFIX, as_text, flatten
 from rlgames.runs.run_info import DamagedRun, RunInfo, parse_info, read_config, read_log
-from rlgames.runs.summary import RunSummary
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary(RunInfo):
+    """A run by its files.
+
+    status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
+    then known. settings: the flattened config. log: the lines of metrics.jsonl, empty if they were
+    not read. so_far: the results of a run that is not done, by evaluations during training: the
+    best one by best_by and, as final/NAME, the last.
+    """
+
+    path: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    log: list[dict[str, float]] = field(default_factory=list)
+    so_far: dict[str, float] = field(default_factory=dict)
+    damage: str = ""
+
+    @cached_property
+    def game(self) -> str:
+        """The game with its rules, as text: metrics of different games cannot be compared."""
+        return as_text(self.config.get("game"))
 
 
 def find_runs(directories: list[str]) -> list[Path]:
@@ -82,7 +107,6 @@ def read_summary(path: Path, with_log: bool = False) -> RunSummary:
         log = read_log(path) if with_log or info.status != "done" else []
     except DamagedRun as error:
         return RunSummary(path=path, status="damaged", damage=str(error))
-    best, latest = _evaluations(log, info) if info.status != "done" else ({}, {})
     seconds = (finite_or_none(line.get("time/seconds")) for line in reversed(log))
     so_far = {
         "status": "died" if info.is_process_gone else info.status,
@@ -95,15 +119,12 @@ def read_summary(path: Path, with_log: bool = False) -> RunSummary:
         config=config,
         settings=flatten(config),
         log=log,
-        best_so_far=best,
-        latest=latest,
+        so_far=_evaluations(log, info) if info.status != "done" else {},
     )
 
 
-def _evaluations(
-    log: Sequence[dict[str, float]], info: RunInfo
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The best evaluation of a run that is not done, by best_by, and the last one."""
+def _evaluations(log: Sequence[dict[str, float]], info: RunInfo) -> dict[str, float]:
+    """The best evaluation of a run that is not done, by best_by, and as final/NAME the last."""
     by = info.best_by
     sign = direction(goal_of(info.figure), by)
     best: dict[str, float] = {}
@@ -114,4 +135,4 @@ def _evaluations(
         latest = metrics or latest
         if by in metrics and sign * (metrics[by] - best.get(by, -sign * inf)) > 0:
             best = metrics
-    return best, latest
+    return best | {FINAL_PREFIX + name: value for name, value in latest.items()}

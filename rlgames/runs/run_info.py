@@ -24,7 +24,7 @@ from rlgames.core.untrusted import (
     sanitized,
 )
 from rlgames.runs import storage
-from rlgames.runs.files import MAX_FILE_BYTES, MAX_LINE_LENGTH, load_run, parse_line
+from rlgames.runs.files import FINAL_PREFIX, MAX_FILE_BYTES, MAX_LINE_LENGTH, load_run, parse_line
 
 STATUSES = ("running", "interrupted", "failed", "done")
 """The values of status in run.json."""
@@ -42,16 +42,15 @@ class RunInfo:
 
     status: one of STATUSES; "waiting" without a file; "damaged", with nothing else, for an invalid
     one. figure: the metric of the game; best_by: the one that selects the best checkpoint. results:
-    of this checkpoint, evaluated at the end; final_results: of the final network. Both are empty
-    unless the run is done. best_games: played before the best checkpoint was saved. games, seconds:
-    so far. The others say how the run was started.
+    of this checkpoint, evaluated at the end, and of the final network, as final/NAME; empty unless
+    the run is done. best_games: played before the best checkpoint was saved. games, seconds: so
+    far. The others say how the run was started.
     """
 
     status: str
     figure: str = ""
     best_by: str = ""
     results: dict[str, float] = field(default_factory=dict)
-    final_results: dict[str, float] = field(default_factory=dict)
     best_games: int | None = None
     games: int = 0
     seconds: float | None = None
@@ -98,8 +97,12 @@ def parse_info(directory: Path) -> RunInfo:
                     raise ValueError(f"{name}: {error}") from None
         if values.get("status") not in STATUSES:
             raise ValueError(f"status is none of {', '.join(STATUSES)}")
-        if values["status"] != "done":
-            values |= {"results": {}, "final_results": {}, "best_games": None}
+        final = values.pop("final_results", {})
+        if values["status"] == "done":
+            final = {FINAL_PREFIX + name: value for name, value in final.items()}
+            values["results"] = values.get("results", {}) | final
+        else:
+            values |= {"results": {}, "best_games": None}
         return RunInfo(**values)
 
 

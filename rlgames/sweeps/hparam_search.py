@@ -28,6 +28,7 @@ from rlgames.core.untrusted import sanitized
 from rlgames.factory.agents import load_agent, trained_config
 from rlgames.factory.components import build_device
 from rlgames.rollouts.holdout import split_layouts
+from rlgames.runs.files import FINAL_PREFIX
 from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers
 from rlgames.sweeps.sweep import Job, Sweep
@@ -238,9 +239,9 @@ class Search:
                 continue
             checkpoint, name = split_objective(self.objective)
             info = read_info(self.sweep.path(trial.number))
-            results = info.results if checkpoint == "best" else info.final_results
-            if name in results:
-                self.study.tell(trial.number, results[name])
+            name = name if checkpoint == "best" else FINAL_PREFIX + name
+            if name in info.results:
+                self.study.tell(trial.number, info.results[name])
             else:
                 self.study.tell(trial.number, state=state.FAIL)
         return unfinished

@@ -88,7 +88,10 @@ def test_one_game_is_also_compared_in_its_own_figure(runs, typed):
 
 
 def test_every_format_shows_the_statistics(runs, typed):
+    write_run(runs / "odd", "small", "ppo", 3, 0.9)
+    (runs / "odd" / "run.json").write_text("{")
     table = compared(typed, "runs", "compare=learner")
+    assert "left out, because they are not done or damaged: 1 of 13 runs" in table
     assert "0.9200 (" in table
     assert "seeds for power 0.8" in table
     markdown = compared(typed, "runs", "compare=learner", "format=markdown")
@@ -96,21 +99,23 @@ def test_every_format_shows_the_statistics(runs, typed):
     rows = list(
         csv.DictReader(io.StringIO(compared(typed, "runs", "compare=learner", "format=csv")))
     )
-    row = entry(rows, agent="learner=ppo", statistic="iqm", checkpoint="best (selected)")
-    assert float(row["value"]) == pytest.approx(0.92)
-    assert float(row["low"]) < 0.92 < float(row["high"])
+    row = entry(rows, agent="learner=ppo", other="", checkpoint="best (selected)")
+    assert float(row["iqm"]) == pytest.approx(0.92)
+    assert float(row["iqm low"]) < 0.92 < float(row["iqm high"])
+    row = entry(rows, agent="learner=ppo", other="learner=reinforce", checkpoint="final")
+    assert float(row["difference low"]) < float(row["difference"])
 
 
-def test_profiles_are_written_as_a_picture_or_numbers(runs, typed, tmp_path):
-    for name in ("profile.png", "profile.svg", "profile.csv", "profile.json"):
+def test_profiles_are_written_as_a_picture(runs, typed, tmp_path):
+    for name in ("profile.png", "profile.svg"):
         shown = compared(typed, "runs", "compare=learner", f"profile={name}")
         assert f"performance profiles: {name}" in shown
     with Image.open(tmp_path / "profile.png") as picture:
         assert picture.format == "PNG"
     assert (tmp_path / "profile.svg").read_text().startswith("<?xml")
-    rows = list(csv.DictReader((tmp_path / "profile.csv").open()))
-    assert float(rows[-10]["learner=ppo, best (selected)"]) == pytest.approx(2 / 3)
-    assert json.loads((tmp_path / "profile.json").read_text())["levels"][-1] == 1
+    profiles = json.loads(compared(typed, "runs", "compare=learner", "format=json"))["profiles"]
+    assert profiles["fractions"]["learner=ppo, best (selected)"][-10] == pytest.approx(2 / 3)
+    assert profiles["levels"][-1] == 1
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
@@ -122,7 +127,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
         (["profile=a.png"], "compare"),
         (["compare=learner"], "differ in lr"),
         (["compare=config", "profile=a.gif"], "png"),
-        (["compare=learner", "profile=a.csv", "width=column"], "width= is for figures"),
+        (["compare=learner", "width=column"], "width= is for figures"),
     ):
         done = typed("report", "runs", *words)
         assert done.returncode == 2

@@ -313,7 +313,10 @@ def test_axes_and_scores_that_are_not_known_are_refused(tmp_path, typed):
     path = tmp_path / "runs" / "old" / "metrics.jsonl"
     path.write_text('{"games": 100, "eval/turns": 5.0}\n')
     said = typed("report", "runs", "curves=x.png", "x=moves")
-    assert "x=moves needs time/moves, which a run did not log" in said.stderr
+    assert "no run has values of eval/turns and time/moves" in said.stderr
+    write(tmp_path / "runs" / "new", SALVO, (5.0, 4.0), lr=0.2)
+    assert typed("report", "runs", "curves=x.png", "x=moves").returncode == 0
+    (tmp_path / "runs" / "new" / "run.json").unlink()
     run = json.loads((tmp_path / "runs" / "old" / "run.json").read_text())
     del run["results"]["optimal"]
     (tmp_path / "runs" / "old" / "run.json").write_text(json.dumps(run))

@@ -89,17 +89,16 @@ def by_hand(directory):
 def test_the_numbers_are_those_of_the_files(sweep, typed):
     found = json.loads(reported(typed, "sweep", "format=json"))
     assert {"path", "status", "config", "results"} <= set(found["runs"][0])
-    assert found["checkpoints"] == {"results": "best (selected)", "final_results": "final"}
-    assert found["runs"][0]["final_results"] == {"turns": 6.0}
+    assert found["runs"][0]["results"] == {"turns": 5.0, "optimal": 4.0, "final/turns": 6.0}
     assert found["runs"][0]["best_games"] == 300
     assert [run["path"] for run in found["runs"]] == [f"sweep/{job}" for job in range(6)]
     for row, (mean, half, n) in zip(found["rows"], by_hand(sweep), strict=True):
         turns = row["results"]["turns"]
-        assert (turns["mean"], turns["n"]) == (pytest.approx(mean, abs=1e-12), n)
+        assert (turns["value"], turns["seeds"]) == (pytest.approx(mean, abs=1e-12), n)
         low, high = turns["ci95"]
         assert (low, high) == (pytest.approx(mean - half, 1e-4), pytest.approx(mean + half, 1e-4))
         assert row["gap_to_optimal"] == pytest.approx((mean - 4) / 4, abs=1e-12)
-        assert row["final_results"]["turns"]["mean"] == pytest.approx(mean + 1, abs=1e-12)
+        assert row["results"]["final/turns"]["value"] == pytest.approx(mean + 1, abs=1e-12)
         assert row["final_gap_to_optimal"] == pytest.approx((mean - 3) / 4, abs=1e-12)
     assert [row["config"] for row in found["rows"]] == [{"lr": 0.2}, {"lr": 0.1}]
     assert found["best"] == ["sweep/3"]
@@ -136,10 +135,10 @@ def test_every_format_says_the_same(sweep, typed):
     assert [cell.replace("$\\pm$", "±").replace("\\%", "%") for cell in row] == cells
     assert told[-1] == "% best run: rlgames eval sweep/3"
     rows = list(csv.DictReader(io.StringIO(reported(typed, "sweep", "format=csv"))))
-    assert float(rows[0]["turns best (selected)"]) == mean
-    assert float(rows[0]["turns final"]) == mean + 1
-    assert float(rows[0]["turns best (selected) high"]) == pytest.approx(mean + half, 1e-4)
-    assert float(rows[0]["turns final high"]) == pytest.approx(mean + 1 + half, 1e-4)
+    assert float(rows[0]["turns"]) == mean
+    assert float(rows[0]["final/turns"]) == mean + 1
+    assert float(rows[0]["turns high"]) == pytest.approx(mean + half, 1e-4)
+    assert float(rows[0]["final/turns high"]) == pytest.approx(mean + 1 + half, 1e-4)
     assert (rows[0]["lr"], rows[1]["run"]) == ("0.2", "sweep/0")
 
 
@@ -170,12 +169,12 @@ def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typ
         "turns final",
     }
     whole = reported(typed, "sweep", "format=csv").splitlines()[0].split(",")
-    assert {"learner", "lr", "win best (selected)"} <= {*whole}
+    assert {"learner", "lr", "win"} <= {*whole}
 
 
 def test_rows_of_single_runs_and_their_order(sweep, typed):
     found = json.loads(reported(typed, "sweep", "by=run", "format=json"))
-    turns = [row["results"]["turns"]["mean"] for row in found["rows"]]
+    turns = [row["results"]["turns"]["value"] for row in found["rows"]]
     assert turns == sorted(turns)
     assert found["rows"][0]["config"] == {"seed": 0, "lr": 0.2}
     assert found["rows"][0]["results"]["turns"]["ci95"] is None
@@ -195,6 +194,13 @@ def test_better_is_what_the_run_is_judged_by(tmp_path, typed):
     for folder in "ab":
         assert json.loads(reported(typed, folder, "format=json"))["best"] == [f"{folder}/1"]
     assert json.loads(reported(typed, "b", "format=json"))["rows"][0]["gap_to_optimal"] == 0.5
+
+
+def test_a_gap_that_rounds_to_zero_has_no_sign(tmp_path, typed):
+    write(tmp_path / "runs/0", turns=(3.999999,))
+    told = reported(typed, "runs")
+    assert "0.00%" in told
+    assert "-0.00%" not in told
 
 
 def test_different_games_are_not_compared(tmp_path, typed):
@@ -268,7 +274,7 @@ def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed
     write(tmp_path / "runs/b", "failed", turns=(7.0,), lr=0.2)
     write(tmp_path / "runs/c", turns=(4.0,), lr=0.3)
     rows = {row["lr"]: row for row in csv.DictReader(reported_lines(typed, "runs", "format=csv"))}
-    best, final = (f"turns {name}" for name in ("best (selected)", "final"))
+    best, final = "turns", "final/turns"
     assert [rows["0.1"][name] for name in (best, final)] == ["5.0", "5.5"]
     assert [rows["0.2"][name] for name in (best, final)] == ["7.0", "7.0"]
     assert [rows["0.3"][name] for name in (best, final)] == ["4.0", "5.0"]
@@ -279,8 +285,7 @@ def test_runs_that_are_not_done_are_filled_in_from_their_metrics(tmp_path, typed
     found = json.loads(reported(typed, "runs", "format=json"))
     assert found["best"] == ["runs/c"]
     assert found["runs"][0]["results"] == {}
-    assert found["runs"][0]["best_so_far"] == {"turns": 5.0}
-    assert found["runs"][0]["latest"] == {"turns": 5.5}
+    assert found["runs"][0]["so_far"] == {"turns": 5.0, "final/turns": 5.5}
 
 
 def reported_lines(typed, *words):
@@ -291,7 +296,7 @@ def test_seeds_that_are_done_are_not_mixed_with_others(tmp_path, typed):
     write(tmp_path / "runs/0", turns=(4.0,), seed=0)
     write(tmp_path / "runs/1", "interrupted", turns=(6.0,), seed=1)
     row = json.loads(reported(typed, "runs", "format=json"))["rows"][0]
-    assert row["results"]["turns"]["mean"] == 4.0
+    assert row["results"]["turns"]["value"] == 4.0
     assert "*" not in reported(typed, "runs").splitlines()[-2]
 
 
@@ -466,9 +471,9 @@ def test_real_runs(tmp_path):
         assert hparams == {"_hparams_/session_start_info", "_hparams_/session_end_info"}
         assert "custom_scalars__config__" in events.Tags()["tensors"]
     turns = row.results["turns"]
-    assert turns.mean == pytest.approx(statistics.mean(finals))
+    assert turns.value == pytest.approx(statistics.mean(finals))
     assert turns.half == pytest.approx(T[1] * abs(finals[0] - finals[1]) / 2, 1e-4)
-    assert row.gap == pytest.approx(turns.mean / (31 / 12) - 1)
+    assert row.gap() == pytest.approx(turns.value / (31 / 12) - 1)
 
 
 def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):

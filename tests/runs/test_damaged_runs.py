@@ -21,7 +21,7 @@ from rlgames.cli.report import print_report
 from rlgames.cli.sweep_progress import SweepReader
 from rlgames.commands.configs import ReportConfig
 from rlgames.commands.publish import _has_evaluations
-from rlgames.commands.report import make_report, report_records
+from rlgames.commands.report import make_report
 from rlgames.config.compose import load_config
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import to_plain
@@ -230,12 +230,12 @@ def check_reports(runs, before, with_figures):
     assert before.keys() <= {path for games in agents for paths in games for path in paths}
     for form in ("table", "markdown", "latex", "csv"):
         assert printed(result, form)
-    records = report_records(report_on(runs, "by=run", "sort=-seconds").report)
+    records = report_on(runs, "by=run", "sort=-seconds").report.records
     assert len(records) == len(sound) + len(damaged)
     if with_figures:
         for words in (["metric=[train/turns]", "by=run"], ["compare=config"]):
             report_on(runs, f"curves={runs.parent}/figure.svg", *words)
-        report_on(runs, "compare=config", f"profile={runs.parent}/profile.csv")
+        report_on(runs, "compare=config", f"profile={runs.parent}/profile.svg")
     return damaged.get(victim, "")
 
 
@@ -248,7 +248,7 @@ def check_other_readers(path):
     refused(check_new_run, path)
     sweep = Sweep(path.parent, [], [], [])
     sweep.jobs = [Job([], {"games": 8}, path.name)]
-    (job,) = SweepReader(sweep).view.jobs
+    (job,) = SweepReader(sweep).progress.jobs
     assert job.status in (*STATUSES, "waiting", "damaged", "died")
     assert sweep.status(0) in ("done", "unfinished", "not started")
     assert (sweep.status(0) == "done") == (status == "done")
@@ -296,7 +296,7 @@ def check_sweep(directory):
     """Every reader of a sweep takes what is there or ends with one line."""
     listed_settings(directory / "victim", manifest()["search"]["base"])
     if (sweep := refused(Sweep.read, directory)) is not None:
-        assert len(SweepReader(sweep).view.jobs) == len(sweep.jobs)
+        assert len(SweepReader(sweep).progress.jobs) == len(sweep.jobs)
         assert len(sweep.unfinished) == len(sweep.jobs)
         assert sweep.resume_command().startswith("rlgames resume")
 

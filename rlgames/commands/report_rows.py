@@ -1,0 +1,179 @@
+"""Compares runs: those that differ only in their seeds form one row, with means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from rlgames.core.metrics import direction, gap_to_optimum, goal_of
+from rlgames.core.text import json_text, printable
+from rlgames.core.untrusted import finite_or_none
+from rlgames.evaluation.aggregate import Floats, Statistic, mean_of_runs
+from rlgames.runs.files import FINAL_PREFIX, as_text
+from rlgames.runs.index import RunSummary
+
+REFERENCES = ("random", "optimal", "held_out_optimal")
+"""Results that are references for the figures of a run."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Runs that differ only in their seeds, the best first."""
+
+    runs: list[RunSummary]
+
+    @property
+    def first(self) -> RunSummary:
+        return self.runs[0]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the best run."""
+        return self.first.settings
+
+    @property
+    def by_seed(self) -> list[list[RunSummary]]:
+        """The runs of each seed; a repeated run adds nothing to a mean over seeds."""
+        seeds: dict[str, list[RunSummary]] = {}
+        for run in self.runs:
+            seeds.setdefault(as_text(run.settings.get("seed")), []).append(run)
+        return list(seeds.values())
+
+    @cached_property
+    def values(self) -> dict[str, Floats]:
+        """Each result, [N], of the seeds that have it."""
+        names = dict.fromkeys(name for run in self.runs for name in run.results)
+        by_seed = {
+            name: [[run.results[name] for run in seed if name in run.results] for seed in seeds]
+            for name, seeds in dict.fromkeys(names, self.by_seed).items()
+        }
+        return {name: np.array([fmean(v) for v in seeds if v]) for name, seeds in by_seed.items()}
+
+    @cached_property
+    def results(self) -> dict[str, Statistic]:
+        """The mean of each result over the seeds that have it."""
+        return {name: mean_of_runs([values]) for name, values in self.values.items()}
+
+    def so_far(self, name: str) -> float | None:
+        """The mean of a result over the runs while none of them is done; None once one is."""
+        known = [run.so_far[name] for run in self.runs if name in run.so_far]
+        return fmean(known) if known and name not in self.results else None
+
+    def gap(self, prefix: str = "") -> float | None:
+        """How much worse than the optimum the best checkpoint is, as a fraction of the optimum.
+
+        prefix: FINAL_PREFIX: the same of the final network.
+        """
+        mean, optimum = (self.results.get(name) for name in (prefix + self.first.figure, "optimal"))
+        if mean is None or optimum is None:
+            return None
+        return gap_to_optimum(goal_of(self.first.figure), mean.value, optimum.value)
+
+    @property
+    def seconds(self) -> float | None:
+        """The mean time of a run."""
+        known = [run.seconds for run in self.runs if run.seconds is not None]
+        return fmean(known) if known else None
+
+    @property
+    def status(self) -> str:
+        names = [run.status for run in self.runs]
+        if len(names) == 1:
+            run, games = self.first, finite_or_none(self.first.settings.get("games"))
+            fraction = f" at {min(run.games / games, 1):.0%}" if games and games > 0 else ""
+            return names[0] if names[0] in ("done", "damaged") else names[0] + fraction
+        kinds = sorted(set(names))
+        return kinds[0] if len(kinds) == 1 else ", ".join(f"{names.count(k)} {k}" for k in kinds)
+
+    @property
+    def rank(self) -> tuple[bool, float, float]:
+        return sort_key(self.first, {name: mean.value for name, mean in self.results.items()})
+
+    def record(self, keys: Sequence[str], figures: Sequence[str]) -> dict[str, Any]:
+        """The values by the names of columns; an interval takes two of them. None: unknown."""
+        record = {key: self.settings.get(key) for key in keys}
+        record |= {"status": self.status, "runs": len(self.runs)}
+        for name in figures:
+            mean = self.results.get(name)
+            record[name] = self.so_far(name) if mean is None else mean.value
+            ends = None if mean is None else mean.interval
+            record[f"{name} low"], record[f"{name} high"] = ends or (None, None)
+        for name in REFERENCES:
+            record[name] = self.results[name].value if name in self.results else None
+        record |= {"gap": self.gap(), "final/gap": self.gap(FINAL_PREFIX)}
+        return record | {"seconds": self.seconds, "run": str(self.first.path)}
+
+    @property
+    def order(self) -> tuple[bool, str, tuple[bool, float, float]]:
+        """A sort key: by game, then the best first; damaged runs come last."""
+        return bool(self.first.damage), self.first.game, self.rank
+
+
+@dataclass(frozen=True)
+class Report:
+    """A comparison of runs.
+
+    runs: without the damaged ones. rows: damaged runs have a row each, at the end. keys: the
+    settings that differ between runs. figures: the results that are shown, those that select
+    checkpoints first. best: the best run of each game.
+    """
+
+    runs: list[RunSummary]
+    damaged: list[RunSummary]
+    rows: list[Row]
+    keys: list[str]
+    figures: list[str]
+    best: list[RunSummary]
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows by the names of columns."""
+        return [row.record(self.keys, self.figures) for row in self.rows]
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `format=json` prints."""
+        names = ("status", "config", "results", "so_far", "best_games", "games", "seconds")
+        return {
+            "runs": [
+                {"path": str(run.path)} | {name: getattr(run, name) for name in names}
+                for run in self.runs
+            ],
+            "damaged": [{"path": str(run.path), "reason": run.damage} for run in self.damaged],
+            "rows": [
+                {
+                    "config": {key: row.first.settings.get(key) for key in self.keys},
+                    "runs": [str(run.path) for run in row.runs],
+                    "status": row.status,
+                    "results": {
+                        name: mean.as_dict() | {"seeds": len(row.values[name])}
+                        for name, mean in row.results.items()
+                    },
+                    "gap_to_optimal": row.gap(),
+                    "final_gap_to_optimal": row.gap(FINAL_PREFIX),
+                    "seconds": row.seconds,
+                }
+                for row in self.rows
+            ],
+            "best": [str(run.path) for run in self.best],
+        }
+
+
+def sort_key(run: RunSummary, results: dict[str, float]) -> tuple[bool, float, float]:
+    """A key by which the best sorts first, by the run's best_by and then by points; runs without a
+    metric that ranks them come last."""
+    sign = direction(goal_of(run.figure), run.best_by)
+    if run.best_by not in results or not sign:
+        return True, 0.0, 0.0
+    return False, -sign * results[run.best_by], -results.get("points", 0.0)
+
+
+def in_words(settings: Mapping[str, Any]) -> str:
+    """Settings as one types them, without a name for the option of a game."""
+    words = [f"{key}={json_text(value)}" for key, value in settings.items() if key != "name"]
+    first = [json_text(settings["name"])] if "name" in settings else []
+    return printable(" ".join([*first, *words]).replace('"', ""))
