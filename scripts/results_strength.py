@@ -18,10 +18,8 @@ NAMES_2048 = {
     "2048": "the default, n-tuple network, one ply",
     "2048_ntuple": "n-tuple network, 80,000 games, one ply",
     "2048_long": "the same, 400,000 games, one ply",
-    "2048_ntuple_logits": "n-tuple policy by actor-critic, one evaluation",
-    "2048_dagger": "n-tuple policy cloned from the one of 400,000 games, one evaluation",
 }
-"""All but the last one learn from rewards alone."""
+"""All learn from rewards alone."""
 
 SMALL_2048 = {
     "2048_3x3_finetuned": ("3×3", "5,468.49"),

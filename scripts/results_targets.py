@@ -66,18 +66,6 @@ def _of_2048(figures: Figures) -> list[tuple[str, ...]]:
             "49,710",
             f"50,724.26 (optimum, {SOLVED_4X3})",
         ),
-        (
-            "2048, a policy, one evaluation, 30 minutes at most: score; 2048",
-            share("2048_ntuple_logits", 2048),
-            "30,000; 60%",
-            "about 27,500 (MaskablePPO, 30 M steps)",
-        ),
-        (
-            "a policy cloned from the n-tuples",
-            score("2048_dagger"),
-            "60,000",
-            f"215,802 ({CLONED}, from a stronger player)",
-        ),
     ]
 
 

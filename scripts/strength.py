@@ -40,10 +40,8 @@ ALPHAZERO_CONNECT4 = (
 SEARCH = ("search.simulations=400", "search.leaf=value")
 SHORT_2048 = ("experiment=2048_ntuple", "games=80000", "eval_every=10000")
 LONG_2048 = ("experiment=2048_ntuple", "games=400000")
-LOGITS_2048 = ("experiment=2048_ntuple_logits", "games=100000")
 OF_4X3 = ("experiment=2048_4x3_ntuple", "games=100000")
 EVERY_3X3 = "policy.table_size=32000000"  # room for every board
-TEACHER_OF_2048 = "teacher={2048_long/SEED}"
 
 
 def final_networks(run: str, suffix: str = "") -> list[str]:
@@ -63,8 +61,6 @@ def tiles() -> list[Step]:
         *train("2048", "game=2048", weight=90, seeds=ONE),
         *train("2048_ntuple", *SHORT_2048, weight=200, threads=2),
         *train("2048_long", *LONG_2048, weight=1500, seeds=ONE, threads=2),
-        *train("2048_ntuple_logits", *LOGITS_2048, weight=270, seeds=ONE),
-        *train("2048_dagger", "experiment=2048_dagger", TEACHER_OF_2048, weight=390, seeds=ONE),
         *train("2048_3x3_ntuple", "experiment=2048_3x3_ntuple", EVERY_3X3, weight=60, seeds=ONE),
         *begun("2048_3x3_finetuned", "games=240000", EVERY_3X3, weight=800, seeds=ONE),
         *train("2048_4x3_ntuple", *OF_4X3, weight=40, seeds=ONE, threads=2),

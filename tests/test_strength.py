@@ -118,7 +118,6 @@ def test_the_whole_fleet_is_found_sooner_than_by_hunting(name, most, tmp_path):
     ("name", "score", "reached"),
     [
         ("2048_ntuple", 150_000, 0.97),
-        ("2048_ntuple_logits", 60_000, 0.85),
         ("2048_td_lambda", 22_000, 0.5),
     ],
 )

@@ -84,12 +84,12 @@ threads (a sweep runs jobs in parallel with hydra/launcher=joblib): num_workers 
 """A key here, how it differs in parentheses, and names for the same or a similar thing."""
 
 OPTION_SYNONYMS = """
-learner=ppo: ppo2 appo ppo_clip actor_critic a3c a2c_ppo advantage_actor_critic
+learner=ppo: ppo2 appo ppo_clip actor_critic a2c a3c advantage_actor_critic
 learner=reinforce: pg vpg policy_gradient
 learner=dqn: ddqn double_dqn q_learning qlearning
 learner=td: td0 tabular temporal_difference
 learner=alphazero: az expert_iteration exit
-learner=behavior_cloning: bc cloning imitation behaviour_cloning
+learner=behavior_cloning: bc dagger cloning imitation behaviour_cloning
 policy=mlp: mlp_policy fc fcnet dense
 policy=conv: cnn cnn_policy convnet resnet
 policy=table: tabular lookup

@@ -66,9 +66,7 @@ class TrainConfig(RunConfig):
     eval_opponent: OptionConfig = group(
         "random", "player in the other seat in evaluations", "player"
     )
-    teacher: OptionConfig | None = group(
-        None, "player that behavior_cloning and dagger imitate", "player"
-    )
+    teacher: OptionConfig | None = group(None, "player that behavior_cloning imitates", "player")
     search: OptionConfig | None = group(None, "search before each move")
     logger: dict[str, OptionConfig] = group(
         "tensorboard", "where metrics and pictures go, as in [tensorboard,wandb]", is_list=True

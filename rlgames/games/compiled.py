@@ -46,6 +46,12 @@ class CompiledRules(ABC, Generic[S]):
         """Positions from int64 [B, W] and the fields that every state has."""
 
 
+def copied_fields(state: State) -> dict[str, Tensor]:
+    """Copies of the fields that every state has, as unpack takes them."""
+    names = ("done", "current_seat", "turn", "score")
+    return {name: getattr(state, name).clone() for name in names}
+
+
 def pack_cells(cells: Tensor) -> Tensor:
     """Sets of cells, bool [B, N], as int64 [B, ceil(N / 64)]: bit c % 64 of word c // 64."""
     words = -(-cells.shape[1] // WORD)

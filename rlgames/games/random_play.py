@@ -6,11 +6,11 @@ Letters in shapes: G games.
 from __future__ import annotations
 
 import math
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from rlgames.games.compiled import CompiledRules
+from rlgames.games.compiled import CompiledRules, copied_fields
 from rlgames.games.game import Game
 from rlgames.games.state import State
 
@@ -46,10 +46,7 @@ class CompiledRandomPlay(Generic[S]):
         num_observed = size if observe else 0
         if len(self.observations) != num_observed:
             self.observations = np.zeros((num_observed, self._observation_size), np.float32)
-        fields: dict[str, Any] = {
-            name: getattr(state, name).clone() for name in ("done", "current_seat", "turn", "score")
-        }
-        words = self._compiled.pack(state)
+        words, fields = self._compiled.pack(state), copied_fields(state)
         arrays = {name: tensor.numpy() for name, tensor in fields.items()}
         games = Games(**arrays, positions=words.numpy())
         max_plies = MAX_PLIES if plies is None else plies

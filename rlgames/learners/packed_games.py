@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import torch
 
+from rlgames.games.compiled import copied_fields
 from rlgames.games.game import State
-from rlgames.games.game_2048 import Game2048State
-from rlgames.policies.packed_ntuple import Array, PackedBoards
+from rlgames.games.game_2048 import Compiled2048, Game2048State
+from rlgames.policies.packed_ntuple import Array
 from rlgames.rollouts.play import GamePool
 from rlgames.rollouts.trajectories import FinalStates
 
@@ -40,7 +40,7 @@ def learn_packed_games(
     num_moves_of: Callable[[R], int],
     pool: GamePool,
     plies: int | None,
-    packed: PackedBoards,
+    compiled: Compiled2048,
     threads: int,
 ) -> tuple[FinalStates, list[R]]:
     """Have a kernel play and learn from up to `plies` moves of each game of a pool of 2048.
@@ -53,16 +53,11 @@ def learn_packed_games(
 
     def play(state: State) -> tuple[State, int]:
         assert isinstance(state, Game2048State)
-        boards, score = packed.pack(state.tiles), state.score[:, 0].numpy().copy()
-        turn, done = state.turn.numpy().copy(), state.done.numpy().copy()
-        results.extend(learn_in_threads(learn, (boards, score, turn, done), seeds))
-        last_state = replace(
-            state,
-            done=torch.from_numpy(done),
-            turn=torch.from_numpy(turn),
-            score=torch.from_numpy(score)[:, None],
-            tiles=packed.unpack(boards),
-        )
+        words, fields = compiled.pack(state), copied_fields(state)
+        score, turn, done = (fields[name].numpy() for name in ("score", "turn", "done"))
+        columns = words.numpy().view(np.uint64)[:, 0], score[:, 0], turn, done
+        results.extend(learn_in_threads(learn, columns, seeds))
+        last_state = compiled.unpack(words, fields)
         return last_state, sum(num_moves_of(result) for result in results)
 
     return pool.play_window(play, plies), results

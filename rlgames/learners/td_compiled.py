@@ -85,13 +85,13 @@ class CompiledTd:
 
         packed = self._packed = self._packed or PackedNtuple(self.game, self.policy, self.stride)
         settings = self._settings(packed, plies, lr, progress)
-        shared = (self._table, packed.network, packed.rows, settings)
+        shared = (self._table, packed.network, packed.compiled.rules.rows, settings)
 
         def learn(*part_and_seed: Any) -> tuple[int, float]:
             return learn_games(*shared, *part_and_seed)
 
         final_states, results = learn_packed_games(
-            learn, itemgetter(0), pool, plies, packed, self.threads
+            learn, itemgetter(0), pool, plies, packed.compiled, self.threads
         )
         total_error = sum(error for _, error in results)
         if not math.isfinite(total_error):
@@ -103,8 +103,8 @@ class CompiledTd:
 
         max_plies = self.game.spec.max_plies
         return Settings(
-            cells=packed.cells,
-            fours=packed.fours,
+            cells=packed.compiled.rules.cells,
+            fours=packed.compiled.rules.fours,
             epsilon=np.uint64(round(self.epsilon.at(progress) * 2**32)),
             plies=max_plies if plies is None else min(plies, max_plies),
             lr=np.float32(lr),

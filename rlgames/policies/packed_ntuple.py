@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game
-from rlgames.games.game_2048 import Game2048
+from rlgames.games.game_2048 import Compiled2048, Game2048
 from rlgames.policies.ntuple import Ntuple
-from rlgames.policies.ntuple_logits import NtupleLogits
 from rlgames.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ ON_CPU = "kernels run on the CPU, with device=cpu"
 
 def reason_not_packed(game: Game[Any], policy: Policy) -> str:
     """Why kernels cannot read this policy, as part of a sentence; "" if they can."""
-    if not isinstance(game, Game2048) or not isinstance(policy, Ntuple | NtupleLogits):
+    if not isinstance(game, Game2048) or not isinstance(policy, Ntuple):
         return "it needs policy=ntuple"
     if type(game) is not Game2048:
         return f"it knows the rules of 2048, not those of {game.spec.name}"
@@ -38,87 +37,31 @@ def reason_not_packed(game: Game[Any], policy: Policy) -> str:
         return f"a board of {game.rows}x{game.columns} is larger than 4x4"
     if policy.num_cell_values > MAX_CELL_VALUES:
         return f"policy.num_cell_values={policy.num_cell_values} is more than {MAX_CELL_VALUES}"
-    if isinstance(policy, Ntuple) and len(policy.met):
+    if len(policy.met):
         return "policy.table_size= hashes some of the tuples"
     if next(policy.buffers()).device.type != "cpu":
         return ON_CPU
     return ""
 
 
-class PackedBoards:
-    """Boards of 2048 as numbers of 64 bits.
-
-    rows: see kernels/game_2048.py. cells: the lowest bit of each cell.
-    """
-
-    def __init__(self, game: Game[Any]) -> None:
-        from rlgames.kernels.game_2048 import slide_table
-
-        assert isinstance(game, Game2048)
-        self.game, self.rows = game, slide_table(game.rows, game.columns)
-        self._shifts = np.array(
-            [_position(game, cell) for cell in range(game.num_cells)], np.uint64
-        )
-        self.cells = np.uint64(sum(1 << int(shift) for shift in self._shifts))
-
-    @property
-    def fours(self) -> np.uint64:
-        """The probability of a 4 in units of 2^-32."""
-        return np.uint64(round(self.game.fours * 2**32))
-
-    def pack(self, tiles: Tensor) -> Array:
-        """Uint64 [B] from tiles, uint8 [B, N]; exponents above 15 become 15."""
-        exponents = tiles.clamp(max=15).numpy().astype(np.uint64)
-        boards: Array = np.bitwise_or.reduce(exponents << self._shifts, axis=1)
-        return boards
-
-    def unpack(self, boards: Array) -> Tensor:
-        """Tiles, uint8 [B, N], from uint64 [B]."""
-        return torch.from_numpy(
-            ((boards[:, None] >> self._shifts) & np.uint64(15)).astype(np.uint8)
-        )
-
-
-class PackedNtuple(PackedBoards):
+class PackedNtuple:
     """A policy and its game for which reason_not_packed is "".
 
-    stride: numbers per value, 1 for policy.values alone. network: see kernels/ntuple_values.py.
+    compiled: the rules of the game. stride: numbers per value, 1 for policy.values alone. network:
+    see kernels/ntuple_values.py.
     """
 
     def __init__(self, game: Game[Any], policy: Policy, stride: int) -> None:
         from rlgames.kernels.ntuple_values import CompiledNetwork
 
-        super().__init__(game)
+        assert isinstance(game, Game2048)
         assert isinstance(policy, Ntuple)
-        self.policy, self.stride = policy, stride
-        lookups = [_views_by_lookup(self.game, cells) for cells in policy.tuples]
+        self.game, self.policy, self.stride = game, policy, stride
+        self.compiled = Compiled2048(game)
+        lookups = [_views_by_lookup(game, cells) for cells in policy.tuples]
         stages = tuple(policy.stage_exponents)
-        network = _network(self.game, policy, stride, lookups, stages)
+        network = _network(game, policy, stride, lookups, stages)
         self.network = CompiledNetwork(network)
-
-
-class PackedLogits(PackedBoards):
-    """An n-tuple policy whose game and number of cell values fit (reason_not_packed).
-
-    stride: numbers per entry. network: see kernels/ntuple_values.py; each different view is a
-    lookup.
-    symmetries: the number of the game's symmetry that each view shows. permutations: uint64 [views,
-    4], the action in a view of each action of the board.
-    """
-
-    def __init__(self, game: Game[Any], policy: NtupleLogits, stride: int) -> None:
-        from rlgames.kernels.ntuple_values import CompiledNetwork
-
-        super().__init__(game)
-        views = [view.reshape(-1).tolist() for view in _views(self.game)]
-        # On a board of one row or column, half of them show what the others do.
-        numbers = [number for number, view in enumerate(views) if view not in views[:number]]
-        lookups = [[[number] for number in numbers]] * len(policy.tuples)
-        self.network = CompiledNetwork(_network(self.game, policy, stride, lookups))
-        symmetries = game.symmetries().tolist()
-        self.symmetries = [symmetries.index(views[number]) for number in numbers]
-        inverse_actions = game.action_symmetries().argsort(1)
-        self.permutations: Array = inverse_actions[self.symmetries].numpy().astype(np.uint64)
 
 
 def _position(game: Game2048, cell: int) -> int:
@@ -128,7 +71,7 @@ def _position(game: Game2048, cell: int) -> int:
 
 def _network(
     game: Game2048,
-    policy: Ntuple | NtupleLogits,
+    policy: Ntuple,
     stride: int,
     lookups: Sequence[list[list[int]]],
     stages: tuple[int, ...] = (),

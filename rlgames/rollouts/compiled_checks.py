@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.games.compiled import CompiledRules
+from rlgames.games.compiled import CompiledRules, copied_fields
 from rlgames.games.game import Game, State, find_compiled_rules
 from rlgames.rollouts.random_walk import rng
 
@@ -53,8 +53,7 @@ def _check_positions(game: Game[Any], compiled: CompiledRules[Any], state: State
     expected, observed = game.observe(state).flatten(1), torch.from_numpy(observations)
     assert bool(observed[:, size:].isnan().all()), "observe writes more than an observation"
     assert observed[:, :size].equal(expected), "compiled rules observe something else"
-    fields = {name: getattr(state, name) for name in ("done", "current_seat", "turn", "score")}
-    for name, column in vars(compiled.unpack(words, fields)).items():
+    for name, column in vars(compiled.unpack(words, copied_fields(state))).items():
         assert column.equal(getattr(state, name)), f"unpack changes {name} of a packed position"
 
 

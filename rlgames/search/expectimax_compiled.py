@@ -45,10 +45,10 @@ class CompiledExpectimax:
         stride = values.stride(0)  # training may keep statistics beside the values
         if self._packed is None or self._packed.stride != stride:
             self._packed = PackedNtuple(self.game, self.policy, stride)
-        packed = self._packed
+        packed, rules = self._packed, self._packed.compiled.rules
         table = values.as_strided(((len(values) - 1) * stride + 1,), (1,)).numpy()
         settings = SearchSettings(
-            cells=packed.cells,
+            cells=rules.cells,
             fours=packed.game.fours,
             discount=float(self.discount),
             scale=float(self.policy.score_scale),
@@ -56,6 +56,6 @@ class CompiledExpectimax:
         )
         size = max(1, plies - 1) * int(TABLE_SIZE)
         memory = np.zeros(size, np.uint64), np.empty(size, np.float64)
-        boards = packed.pack(state.tiles)
-        shared = (table, packed.network, packed.rows, settings)
+        boards = packed.compiled.pack(state).numpy().view(np.uint64)[:, 0]
+        shared = (table, packed.network, rules.rows, settings)
         return torch.from_numpy(search(boards, np.uint64(plies), *shared, *memory))

@@ -217,11 +217,6 @@ def _teachers(training: Training) -> Iterator[Conflict]:
         "learner=behavior_cloning needs a teacher to learn from, or a record",
         "add teacher=NAME, teacher=RUN, or demonstrations=FILE without demos_per_batch=",
     )
-    yield (
-        learner.has_teacher and not clones and teacher is None,
-        f"learner={name} needs a teacher to learn from",
-        "add teacher=RUN",
-    )
 
 
 def _processes(training: Training) -> Iterator[Conflict]:

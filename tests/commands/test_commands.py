@@ -16,9 +16,7 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.schema import groups_of
 from rlgames.config.training import TrainConfig
-from rlgames.config.words import quoted
 from rlgames.core.errors import ConfigError
-from rlgames.runs.names import shipped_agent
 from rlgames.sweeps import jobs
 
 SMALL = [
@@ -185,18 +183,11 @@ def test_bad_checkpoints_are_refused_in_one_line(rlgames, tmp_path):
     assert set(failed) == {"error", "hint"}
 
 
-NTUPLE_TEACHER = f"teacher={quoted(str(shipped_agent('2048')))}"
 FITTING = {
     "reward=outcome": ["game=tictactoe"],
     "reward=hickman": ["game=tictactoe"],
     "policy=table": ["game=tictactoe", "learner=td"],
     "policy=ntuple": ["game=2048", "board=2", "learner=td"],
-    "policy=ntuple_logits": ["game=2048", "board=2", "learner=a2c"],
-    "learner=a2c": ["game=2048", "board=2", "policy=ntuple_logits"],
-    "learner=dagger": [
-        *("game=2048", "policy=ntuple_logits", "policy.num_cell_values=6"),
-        *("sampling=argmax", NTUPLE_TEACHER),
-    ],
     "learner=td_lambda": ["game=2048", "board=3", "sampling=argmax"],
     "policy=embedding": ["game=tictactoe"],
     "learner=td": ["game=tictactoe", "policy=table"],
@@ -237,8 +228,6 @@ def every_file():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("words", one_in(3, every_file()), ids=lambda words: words[0])
 def test_every_file_of_every_group_trains(words, device, tmp_path):
-    if device != "cpu" and "policy=ntuple_logits" in words:
-        pytest.skip("its learners are kernels, which run on the CPU")
     small = ["games=20", "batch=10", "eval_games=5", "solve_seconds=0", f"device={device}"]
     run = package.train([*words, *small, f"out={tmp_path}/run"])
     assert json.loads((run / "run.json").read_text())["status"] == "done"
@@ -257,14 +246,11 @@ def test_every_file_of_every_group_trains(words, device, tmp_path):
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_experiment_runs_two_updates(name, device, tmp_path):
     cfg = load_config(TrainConfig, [f"experiment={name}"])
-    if device != "cpu" and cfg.policy.name == "ntuple_logits":
-        pytest.skip("its learners are kernels, which run on the CPU")
     batch = min(cfg.batch, 16)
     words = [f"experiment={name}", f"batch={batch}", f"games={2 * batch}"]
     words += ["eval_games=5", "solve_seconds=0", f"device={device}"]
     words += ["teacher=corner"] if cfg.learner.name == "behavior_cloning" else []
-    words += [NTUPLE_TEACHER] if cfg.learner.name == "dagger" else []
-    if cfg.policy.name in ("ntuple", "ntuple_logits"):
+    if cfg.policy.name == "ntuple":
         words += ["policy.num_cell_values=6"]  # small tables
     elif cfg.game.name == "2048":
         words += ["board=3"]  # short games

@@ -61,7 +61,7 @@ def config(combination: Combination) -> TrainConfig:
     game, *names = combination
     groups = dict(zip(GROUPS[1:], names, strict=True))
     nodes = {group: option(group, name) for group, name in groups.items() if name != "none"}
-    if groups["learner"] in ("behavior_cloning", "dagger"):
+    if groups["learner"] == "behavior_cloning":
         nodes["teacher"] = option("player", "random")
     return dataclasses.replace(base(game), **nodes)
 

@@ -40,8 +40,6 @@ RUNS = {
     ],
     "behavior_cloning": ["game=tictactoe", *NETWORK, "demonstrations={record}", "clone_epochs=1"],
     "occupancy": [*SEA, *NETWORK],
-    "a2c": [*TILES, "policy=ntuple_logits", *TUPLES],
-    "dagger": [*TILES, "policy=ntuple_logits", *TUPLES, "sampling=argmax", "teacher={teacher}"],
     "alphazero": [
         *("game=tictactoe", *NETWORK, "search=mcts", "search.simulations=2", "search.leaf=value"),
         *("learner.buffer_size=50", "reward=outcome"),

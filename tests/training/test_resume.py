@@ -19,7 +19,6 @@ from rlgames.learners.reinforce import Reinforce
 from rlgames.rewards import Reward
 from rlgames.runs.checkpoint import FORMAT, Checkpoint
 from rlgames.runs.files import read_metrics, read_run
-from rlgames.runs.names import shipped_agent
 from rlgames.training.components import build_components
 from rlgames.training.loop import TrainingLoop
 from rlgames.training.run import Run, resume, train
@@ -38,7 +37,6 @@ GAMES = {
     "breakthrough": ["rows=3", "columns=3", "home_rows=1", "reward=outcome"],
     "2048": ["board=2", "columns=2", "target=32"],
 }
-AGENT_OF_2048 = shipped_agent("2048")
 """An n-tuple network for 4×4."""
 
 NETWORK = ["policy=mlp", "policy.layers=[8]"]
@@ -71,18 +69,6 @@ LEARNERS = {
             ],
             ["tictactoe", "connect4", "gomoku", "2048"],
         ),
-    ],
-    "a2c": [
-        (["policy=ntuple_logits", "reward=score", "window=4", "restart_fraction=0.5"], ["2048"])
-    ],
-    "dagger": [
-        (
-            [
-                *["policy=ntuple_logits", "policy.tuples=[[0,1,2]]", "sampling=argmax"],
-                *["window=4", "board=4", "columns=4", f"teacher={AGENT_OF_2048}"],
-            ],
-            ["2048"],
-        )
     ],
     "td_lambda": [([*NETWORK, "reward=score", "sampling=argmax", "window=4"], ["2048"])],
     "adp": [(["policy=linear", "reward=score", "sampling=epsilon_greedy"], ["2048"])],

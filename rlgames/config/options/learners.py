@@ -170,28 +170,6 @@ class BehaviorCloningConfig(GradientConfig):
 
 
 @schema
-class A2cConfig(EntropyConfig):
-    """compiled advantage actor-critic, for policy=ntuple_logits"""
-
-    name: str = "a2c"
-    value_lr: float = key(1.0, 0, 100, help="learning rate of the value, before temporal coherence")
-    gae_lambda: float = key(0.5, 0, 1, help="GAE λ; 1: the full return")
-    entropy_coef: float = 0.01
-    threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
-
-
-@schema
-class DaggerConfig(LearnerConfig):
-    """plays, and imitates an n-tuple teacher= there, for policy=ntuple_logits"""
-
-    name: str = "dagger"
-    temperature: float = key(
-        0.0, 0, 1e9, help="softmax temperature of the teacher's scores; 0: its best action"
-    )
-    threads: int = key(1, 1, 256, help="threads that learn; more than 1: not repeatable")
-
-
-@schema
 class OccupancyConfig(GradientConfig):
     """predicts hidden cells from what finished games reveal"""
 
@@ -207,7 +185,6 @@ class OccupancyConfig(GradientConfig):
 LEARNERS = {
     "reinforce": Option(ReinforceConfig, "rlgames.learners.reinforce:Reinforce"),
     "ppo": Option(PpoConfig, "rlgames.learners.ppo:Ppo"),
-    "a2c": Option(A2cConfig, "rlgames.learners.a2c:A2c"),
     "td": Option(TdConfig, "rlgames.learners.td:Td"),
     "td_lambda": Option(TdLambdaConfig, "rlgames.learners.td_lambda:TdLambda"),
     "adp": Option(AdpConfig, "rlgames.learners.adp:Adp"),
@@ -215,7 +192,6 @@ LEARNERS = {
     "behavior_cloning": Option(
         BehaviorCloningConfig, "rlgames.learners.behavior_cloning:BehaviorCloning"
     ),
-    "dagger": Option(DaggerConfig, "rlgames.learners.dagger:Dagger"),
     "occupancy": Option(OccupancyConfig, "rlgames.learners.occupancy:Occupancy"),
     "alphazero": Option(AlphaZeroConfig, "rlgames.learners.alphazero:AlphaZero"),
 }

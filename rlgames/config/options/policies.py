@@ -122,17 +122,6 @@ class NtupleConfig(OptionConfig):
 
 
 @schema
-class NtupleLogitsConfig(OptionConfig):
-    """sums of logits over n-tuples of cells of 2048; for learner=a2c and dagger"""
-
-    name: str = "ntuple_logits"
-    tuples: list[list[int]] | None = key(
-        None, 0, 63, help="lists of cell indices; null: 2x3 blocks and 4+2 rows"
-    )
-    num_cell_values: int = key(14, 2, 66, help="distinct tiles; larger ones count as the last")
-
-
-@schema
 class LinearConfig(OptionConfig):
     """linear value of 2048 board features; for learner=adp"""
 
@@ -159,6 +148,5 @@ POLICIES = {
     "staged": Option(StagedConfig, "rlgames.policies.staged:Staged"),
     "table": Option(TableConfig, "rlgames.policies.table:Table"),
     "ntuple": Option(NtupleConfig, "rlgames.policies.ntuple:Ntuple"),
-    "ntuple_logits": Option(NtupleLogitsConfig, "rlgames.policies.ntuple_logits:NtupleLogits"),
     "linear": Option(LinearConfig, "rlgames.policies.linear:LinearValue"),
 }
