@@ -107,7 +107,10 @@ def report(directories: str | Path | list[str | Path], overrides: list[str] | No
 
 
 def _checked(overrides: list[str] | None) -> list[str]:
-    """Overrides as a list. Raises TypeError for anything but a list of texts."""
+    """Overrides as a list, whose plugins are imported. Raises TypeError for anything but a list of
+    texts."""
+    from rlgames.config.plugins import import_plugins
+
     example = "as in ['game=salvo', 'games=1000']"
     if isinstance(overrides, str):
         raise TypeError(f"overrides is the text {overrides!r}; pass a list of texts, {example}")
@@ -116,7 +119,9 @@ def _checked(overrides: list[str] | None) -> list[str]:
         if not isinstance(word, str):
             kind = type(word).__name__
             raise TypeError(f"overrides contains {word!r}, a {kind}; write texts, {example}")
-    return [word.removeprefix("++") for word in words]
+    words = [word.removeprefix("++") for word in words]
+    import_plugins(words)
+    return words
 
 
 def export_onnx(run: str | Path, path: str | Path | None = None) -> Path:

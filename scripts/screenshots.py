@@ -27,7 +27,8 @@ from tensorboard import program
 
 from rlgames.cli.live_view import RenderedView
 from rlgames.cli.progress import Progress
-from rlgames.runs.files import read_metrics, read_run
+from rlgames.runs.files import read_metrics
+from rlgames.runs.run_info import read_info
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 RUN = ["game=salvo", "board=4", "shots=2"]
@@ -66,7 +67,7 @@ def tensorboard(out: Path, path: Path) -> None:
 def terminal(out: Path, path: Path) -> None:
     """The live view of the training, three quarters through."""
     run, page = trained(out), out / "terminal.svg"
-    lines, results = read_metrics(run / "metrics.jsonl"), read_run(run)["results"]
+    lines, results = read_metrics(run / "metrics.jsonl"), read_info(run).results
     progress = Progress(int(lines[-1]["games"]), begun=0.0, phase="", metric="turns")
     progress.random, progress.optimal = results["random"], results["optimal"]
     for line in lines[: len(lines) * 3 // 4]:

@@ -24,6 +24,7 @@ from rlgames.config.keys import (
     schema_keys,
     typed_values,
     used_preset,
+    without_replaced,
 )
 from rlgames.config.registry import LAUNCHERS, REGISTRY
 from rlgames.config.schema import as_typed, names_of
@@ -90,13 +91,10 @@ class Page:
             if name not in command_groups(self.schema) and option:
                 keys = option_keys(name, group, option, self.files)
                 known |= {key.name: key for key in keys}
-        for key, value in (preset.settings if words else {}).items():
-            owner = key.rpartition(".")[0]
-            # An option that replaces the preset's has its own values.
-            has_own = owner in self.groups and chosen.get(owner) != preset.options.get(
-                owner, self.groups[owner].default
-            )
-            if key in known and not has_own and value != known[key].default:
+        if not words:
+            return known
+        for key, value in without_replaced(preset, self.schema, chosen).settings.items():
+            if key in known and value != known[key].default:
                 about = f"{known[key].help} (set by experiment={preset.options['experiment']})"
                 known[key] = replace(known[key], default=value, help=about)
         return known

@@ -127,10 +127,10 @@ def run(name: str, words: list[str]) -> int:
         return int(command.load_function()(words))
     flags = parse_flags(command, words)
     words = flags.words
+    import_plugins(words)
     if flags.help:
         from rlgames.cli.help import command_help
 
-        import_plugins(words)
         print(command_help(command, words))
         return 0
     from rlgames.cli.words import arguments

@@ -17,7 +17,6 @@ from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import option_names
-from rlgames.config.plugins import import_plugins
 from rlgames.config.schema import OptionConfig, groups_of
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
@@ -137,7 +136,6 @@ def competitors(
     A word that ends in +mcts is the player before the plus sign, with that search. Keys of the
     searches hold for each of them. The config is that of the first search, if there is one.
     """
-    import_plugins(overrides)
     folders = split_folders(overrides)[0]
     files = OptionFiles(folders)
     names = {*option_names(groups_of(EvalConfig)["player"], files)} - {"run"}

@@ -35,7 +35,6 @@ def load_resumable(
         )
     if not os.path.lexists(run / "run.json") and (newest := newest_run(run)) is not None:
         raise ConfigError(f"{run} is not the directory of a run", f"its newest run is {newest}")
-    plugins.import_plugins(overrides)
     lock = lock_directory(run) if distributed.rank() == 0 else None
     try:
         return *_resumable(run, overrides), lock

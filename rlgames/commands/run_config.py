@@ -13,7 +13,6 @@ from rlgames.commands.configs import PlayerConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
 from rlgames.config.options.players import RunPlayerConfig
-from rlgames.config.plugins import import_plugins
 from rlgames.config.schema import OptionConfig, as_typed, groups_of, names_of
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import checked_value
@@ -34,7 +33,6 @@ C = TypeVar("C")
 
 def config_for_run(schema: type[C], run: Path | None, words: list[str]) -> C:
     """A command's config; raises ConfigError for what differs from a run's training."""
-    import_plugins(words)  # which the run may need
     if run is None:
         return _config_without_run(schema, words)
     trained = trained_config(run)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from rlgames.commands.run_config import config_for_run
 from rlgames.config.compose import interpolation_errors, load
 from rlgames.config.typed import to_plain
 from rlgames.core.errors import ConfigError
@@ -25,6 +24,8 @@ def config_text(
         ConfigError: for bad input, and for a package that the config does not have.
     """
     if run is not None:
+        from rlgames.commands.run_config import config_for_run  # which imports torch
+
         node = OmegaConf.create(to_plain(config_for_run(schema, run, words)))
     else:
         composed = load(schema, words).composed

@@ -14,7 +14,6 @@ from rlgames.config.compose import Composition, load, load_config, split
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import typed_values
-from rlgames.config.plugins import import_plugins
 from rlgames.config.schema import as_typed, names_of
 from rlgames.config.training import LaunchConfig, SweepConfig, TrainConfig
 from rlgames.config.typed import to_plain
@@ -47,7 +46,6 @@ def sweep_command(words: list[str], launch: LaunchConfig, watch: Watch) -> int:
 
     Raises ConfigError before anything is written, and Interrupted.
     """
-    import_plugins(words)
     folders, _ = split_folders(words)
     sweep_words, own, rest = _split(words)
     cfg = load_config(SweepConfig, sweep_words)
@@ -183,7 +181,6 @@ def resume_sweep(directory: Path, words: list[str], watch: Watch) -> int:
 
     Raises ConfigError and Interrupted.
     """
-    import_plugins(words)
     launch, words = split(LaunchConfig, words)
     sweep_words, own, rest = _split(words)
     trials = [word for word in sweep_words if word.startswith("hparams_search.trials=")]

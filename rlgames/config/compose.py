@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rlgames.config.files import OptionFiles, Preset, merge, read_config
 from rlgames.config.folders import split_folders
-from rlgames.config.keys import typed_values, used_preset
+from rlgames.config.keys import typed_values, used_preset, without_replaced
 from rlgames.config.plugins import import_plugins
 from rlgames.config.schema import Group, groups_of, initial_values, key_fields, listed_options
 from rlgames.config.training import LaunchConfig, TrainConfig
@@ -127,7 +127,7 @@ def load(
     chosen = grammar.check(typed_words, preset)
     for name, option in chosen.items():
         files.check(grammar.groups[name].folder, option)
-    primary = _primary(grammar, typed_words, preset, chosen)
+    primary = _primary(grammar, preset, chosen)
     composed = _compose(primary, [*grammar.for_hydra(typed_words), *own])
     own_job = {"override_dirname": ",".join(sorted(typed_words))}
     numbered = {} if job is None else {"num": job, "id": str(job)}
@@ -175,20 +175,10 @@ def hydra_state() -> Iterator[None]:
             VersionBase.instance().version_base, store.repo = version, stored
 
 
-def _primary(
-    grammar: Grammar, words: list[str], preset: Preset, chosen: dict[str, str]
-) -> dict[str, Any]:
-    """The primary config: the chosen options and the other keys, with what a preset sets.
-
-    An option that replaces the preset's has its own values.
-    """
-    typed_options, config, replaced = typed_values(words), dict[str, Any](), set[str]()
+def _primary(grammar: Grammar, preset: Preset, chosen: dict[str, str]) -> dict[str, Any]:
+    """The primary config: the chosen options and the other keys, with what a preset sets."""
+    config: dict[str, Any] = {}
     for name, group in groups_of(grammar.schema).items():
-        usual = preset.options.get(name, group.default)
-        # A preset that names no game is for the one that is typed.
-        is_of_any = name == "game" and name not in preset.options
-        if typed_options.get(name, usual) != usual and not is_of_any:
-            replaced.add(name)
         option = chosen.get(name)
         if option is not None and group.is_list:
             options = listed_options(option)
@@ -196,8 +186,7 @@ def _primary(
         elif option is not None:
             config[name] = _option(grammar.files, group, option)
     config |= initial_values(grammar.schema)
-    values = {name: value for name, value in preset.values.items() if name not in replaced}
-    return merge(config, values)
+    return merge(config, without_replaced(preset, grammar.schema, chosen).values)
 
 
 def _option(files: OptionFiles, group: Group, name: str) -> dict[str, Any]:

@@ -164,7 +164,8 @@ class OptionFiles:
         for name, option in _options([item]).items():
             group = groups.get(name)
             if group is None:
-                raise ConfigError(f"{path}: {unknown_key(name, [*groups])}", "name a group")
+                error = unknown_key(name, [*groups])
+                raise ConfigError(f"{path}: {error.error}", error.hint)
             known = self.names(group.folder)
             for each in listed_options(option) if group.is_list else [option]:
                 if each != "null" and each not in known:
@@ -181,6 +182,10 @@ def read_config(path: Path, typed: Mapping[str, str]) -> Preset:
     """
     values, items = _split_defaults(_bounded_mapping(path))
     options = _options(items)
+    for item in items:
+        if not isinstance(item, dict) and item != "_self_":
+            hint = "config=FILE holds all that it sets; put it into an experiment of --config-dir"
+            raise ConfigError(f"{path} extends {sanitized(item, 100)}", hint)
     for name in ("experiment", "out"):
         values.pop(name, None)
     for name in values:
@@ -234,6 +239,8 @@ def _check(path: Path, folder: str) -> None:
         raise ConfigError(f"{path}{line} is not YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {sanitized(error)}") from None
+    if node is not None and not isinstance(node, yaml.MappingNode):
+        raise ConfigError(f"{path} holds no keys", "it should hold key: value lines")
     check_values(path, node)
     values, items = _split_defaults(_mapping(path))
     if folder == "experiment":
@@ -249,6 +256,8 @@ def _check(path: Path, folder: str) -> None:
             if name in groups_of(TrainConfig) and isinstance(value, str):
                 hint = f"add `- override /{name}: {value}` below `defaults:`"
                 raise ConfigError(f"{path}: `{name}: {value}` does not choose an option", hint)
+    elif (package := re.search(r"^# *@package +(\S+)", text, re.M)) and package[1] != folder:
+        raise ConfigError(f"{path} is a {folder}, and not of `{package[0]}`", "omit that line")
     names = [key for item in items if isinstance(item, dict) for key in item]
     names = [re.sub(r"^(override +)?/?", "", name) for name in names]
     sly = [f"{name}" for name in names if name.startswith("hydra/")]
@@ -288,6 +297,11 @@ def check_values(path: Path, node: yaml.Node | None) -> None:
                 line = key.start_mark.line + 1
                 raise ConfigError(f"{path}, line {line}: {key.value} is set twice", "omit one")
             names.add(str(key.value))
+            if key.value == "defaults" and not isinstance(value, yaml.SequenceNode):
+                line = key.start_mark.line + 1
+                raise ConfigError(
+                    f"{path}, line {line}: defaults: is not a list", "as in defaults: [tictactoe]"
+                )
             check_values(path, key)
             check_values(path, value)
 

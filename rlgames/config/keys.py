@@ -147,6 +147,18 @@ def chosen_options(schema: type, words: Sequence[str], preset: Preset) -> dict[s
     }
 
 
+def without_replaced(preset: Preset, schema: type, chosen: dict[str, str]) -> Preset:
+    """A preset without what it sets for options that others replace: they have their own values."""
+    values = dict(preset.values)
+    for name, group in groups_of(schema).items():
+        usual = preset.options.get(name, group.default)
+        # A preset that names no game is for any.
+        is_of_any = name == "game" and name not in preset.options
+        if chosen.get(name, "null") != (usual or "null") and not is_of_any:
+            values.pop(name, None)
+    return Preset(preset.options, values)
+
+
 def known_keys(
     schema: type, chosen: dict[str, str], files: OptionFiles
 ) -> Iterator[tuple[str, Key]]:

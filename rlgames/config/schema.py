@@ -105,13 +105,31 @@ def group(default: str | None, help: str, folder: str = "", **flags: bool) -> An
     return field(default=None, metadata=metadata)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Config:
-    """The base of all schemas: configs are equal and printed by their values.
+@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=True)
+def schema(config: type[C]) -> type[C]:
+    """Make a subclass of Config a dataclass."""
+    return dataclass(init=False, eq=False, repr=False)(config)
 
-    These methods stand here once: dataclass() would compile them for each schema, and every command
-    would start about 18 ms later.
+
+@schema
+class Config:
+    """The base of all schemas: frozen, and equal and printed by their values.
+
+    These methods stand here once: dataclass() would compile them for each schema, which would take
+    longer than all else that --help does.
     """
+
+    def __init__(self, **values: Any) -> None:
+        for item in dataclasses.fields(self):
+            value = values.pop(item.name) if item.name in values else default_of(item)
+            if value is MISSING:
+                raise TypeError(f"{type(self).__name__} needs {item.name}=")
+            vars(self)[item.name] = value
+        if values:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise dataclasses.FrozenInstanceError(f"{name} cannot be set")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -122,12 +140,6 @@ class Config:
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({values})"
-
-
-@dataclass_transform(frozen_default=True, eq_default=False)
-def schema(config: type[C]) -> type[C]:
-    """Make a subclass of Config a frozen dataclass."""
-    return dataclass(frozen=True, eq=False, repr=False)(config)
 
 
 @schema
@@ -142,13 +154,16 @@ def variant(base: type[OptionConfig], name: str, help: str, **defaults: Any) -> 
     kinds = get_type_hints(base)
     defaults = {"name": name} | defaults
     keys = [(each, kinds[each], _field(value)) for each, value in defaults.items()]
-    module = sys.modules[base.__module__]
-    class_name = f"{base.__name__}_{name}"
-    namespace = {"__doc__": help, "__module__": base.__module__}
-    config = dataclasses.make_dataclass(
-        class_name, keys, bases=(base,), namespace=namespace, frozen=True, eq=False, repr=False
-    )
-    setattr(module, class_name, config)  # where pickle looks for it
+    config = make_schema(f"{base.__name__}_{name}", keys, base)
+    config.__doc__ = help
+    return config
+
+
+def make_schema(name: str, keys: list[tuple[str, Any, Any]], base: type[C]) -> type[C]:
+    """A subclass of a schema with further keys: their names, types and fields."""
+    config = dataclasses.make_dataclass(name, keys, bases=(base,), init=False, eq=False, repr=False)
+    config.__module__ = base.__module__
+    setattr(sys.modules[base.__module__], name, config)  # where pickle looks for it
     return config
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import field
 from typing import Any
 
@@ -16,6 +15,7 @@ from rlgames.config.schema import (
     key,
     key_fields,
     kind_of,
+    make_schema,
     schema,
 )
 from rlgames.core.metrics import HEADLINES
@@ -183,9 +183,7 @@ def _resume_schema() -> type:
     engine = group(None, "where the games are played; null: unchanged")
     about = "the same player at another path; null: unchanged"
     moved = [(name, Any, group(None, about, "player")) for name in MOVABLE_PLAYERS]
-    return dataclasses.make_dataclass(
-        "ResumeConfig", [("engine", Any, engine), *moved, *keys], frozen=True
-    )
+    return make_schema("ResumeConfig", [("engine", Any, engine), *moved, *keys], Config)
 
 
 ResumeConfig = _resume_schema()

@@ -64,8 +64,11 @@ def _group(name: str, group: Group, node: Any) -> Any:
             if config.name != option:
                 raise ConfigError(f"{name}.{option}.name={config.name} is another option")
         return options
-    prefix = "" if name == "game" else f"{name}."
-    return None if node is None else typed_option(name, group, node, prefix)
+    if node is None:
+        if not group.is_nullable:
+            raise ConfigError(f"{name} cannot be null", f"add {name}=NAME")
+        return None
+    return typed_option(name, group, node, "" if name == "game" else f"{name}.")
 
 
 def typed_option(name: str, group: Group, node: Any, prefix: str) -> Any:
@@ -177,9 +180,6 @@ def from_plain(values: dict[str, Any]) -> TrainConfig:
     for name, value in values.items():
         if "${" in json_text(value):
             raise ConfigError(f"the checkpoint's {name} holds an interpolation, which is an error")
-    for name, group in groups_of(TrainConfig).items():
-        if values.get(name) is None and not group.is_nullable:
-            raise ConfigError(f"the checkpoint's config has no {name}")
     try:
         return typed(TrainConfig, values)
     except UnknownOption as error:

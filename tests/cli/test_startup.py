@@ -45,6 +45,16 @@ def test_a_mistyped_word_is_answered_without_torch():
     assert printed(code) == ["2 False"]
 
 
+def test_a_config_is_shown_without_torch():
+    code = (
+        "import sys; from rlgames.cli import main as cli\n"
+        "sys.argv = ['rlgames', 'train', '--cfg', 'job', '-p', 'lr']\n"
+        "try: cli.main()\n"
+        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    assert printed(code) == ["0.002", "0 False"]
+
+
 DESCENT = """
 import sys
 import torch

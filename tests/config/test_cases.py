@@ -92,6 +92,11 @@ PACKAGE = "# @package _global_\n"
         (f"{PACKAGE}game: {{bord: 5}}\n", "did you mean board?"),
         (f"{PACKAGE}defaults: [base]\n", "base.yaml does not begin"),
         (f"{PACKAGE}defaults: [{{override /game: slavo}}]\n", "mine.yaml: no game is called"),
+        (f"{PACKAGE}defaults: [{{override /gaem: salvo}}]\n", "did you mean game?"),
+        (f"{PACKAGE}defaults: [tictacto]\n", "did you mean tictactoe?"),
+        (f"{PACKAGE}defaults: tictactoe\n", "line 2: defaults: is not a list"),
+        (f"{PACKAGE}- 1\n", "mine.yaml holds no keys"),
+        (f"{PACKAGE}reward:\n", "reward cannot be null"),
         (f"{PACKAGE}game: salvo\n", "`- override /game: salvo` below `defaults:`"),
     ],
 )
@@ -112,6 +117,19 @@ def test_nothing_in_an_experiment_is_ignored(text, reason, typed):
 def test_nothing_in_a_config_file_is_ignored(text, typed):
     write("mine.yaml", f"defaults:\n- override game: tictactoe\n{text}\n")
     check_refused(typed("train", "config=mine.yaml", "reward=outcome"))
+
+
+def test_an_option_file_sets_only_keys_of_its_option(typed):
+    for line, reason in (
+        ("# @package _global_", "mine.yaml is a learner, and not of `# @package _global_`"),
+        ("defaults: [/policy/mlp]", "no learner is called '/policy/mlp'"),
+        ("lr: 3", "no key is called 'learner.lr' here"),
+    ):
+        write("own/learner/mine.yaml", f"{line}\nname: ppo\n")
+        check_refused(typed("train", "--config-dir=own", "learner=mine"), reason)
+    write("own/learner/mine.yaml", "# @package learner\ndefaults: [ppo]\nepochs: 7\n")
+    config = dry(typed, "--config-dir=own", "game=tictactoe", "learner=mine", "learner.epochs=8")
+    assert (config["learner"]["name"], config["learner"]["epochs"]) == ("ppo", 8)
 
 
 def test_the_number_of_a_job_is_a_value_of_any_key(typed, monkeypatch):

@@ -298,6 +298,7 @@ def test_a_run_trains_from_a_runs_config_to_the_same_result(run, tmp_path):
             ("game: {name: slavo}", "did you mean salvo?"),
             ("game: {name: salvo}\nlrr: 1", "did you mean lr?"),
             ("- 1", "is not a config"),
+            ("defaults: [tictactoe]", "theirs.yaml extends tictactoe"),
             ("a: [", "is not a config"),
         ],
     ),

@@ -5,7 +5,7 @@ import pickle
 import resource
 import time
 from collections.abc import Iterator
-from dataclasses import Field, dataclass
+from dataclasses import Field, FrozenInstanceError, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -83,6 +83,16 @@ def every_key() -> list[Key]:
 
 
 EVERY_CASE = [(key, value) for key in every_key() for value in ODD_VALUES]
+
+
+def test_a_config_is_frozen_and_has_only_its_keys():
+    config = LaunchConfig(dry_run=True)
+    with pytest.raises(FrozenInstanceError):
+        config.dry_run = False  # type: ignore[misc]
+    with pytest.raises(TypeError, match="LaunchConfig has no dryrun"):
+        LaunchConfig(dryrun=True)  # type: ignore[call-arg]
+    assert replace(config, exist_ok=True) == LaunchConfig(dry_run=True, exist_ok=True) != config
+    assert LaunchConfig() == LaunchConfig(config=None)
 
 
 def test_every_option_can_be_sent_to_another_process():
