@@ -7,6 +7,8 @@ final position.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -80,17 +82,20 @@ def append(
     file cannot be written.
     """
     check_writable(path, game, rules)
-    lines = []
-    if not path.exists() or not path.stat().st_size:
-        lines.append(json.dumps({"rlgames_record": FORMAT, "game": rules}))
-    else:
-        _repair_last_line(path)
-    game, state = on_cpu(game), final.state.to("cpu")
-    moves = _moves_by_game(game, players, trajectories.to("cpu"))
-    for row, score in enumerate(state.score.tolist()):
-        line = {"score": score, "final": game.render(state, row), "moves": moves[row]}
-        lines.append(json.dumps(line))
+    cpu_game, state = on_cpu(game), final.state.to("cpu")
+    moves = _moves_by_game(cpu_game, players, trajectories.to("cpu"))
+    lines = [
+        json.dumps({"score": score, "final": cpu_game.render(state, row), "moves": moves[row]})
+        for row, score in enumerate(state.score.tolist())
+    ]
     with open(path, "a", encoding="utf-8") as file:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)  # other processes may append to it
+        if path.stat().st_size:
+            _check_header(path, rules)
+            _repair_last_line(path)
+        else:
+            lines.insert(0, json.dumps({"rlgames_record": FORMAT, "game": rules}))
         file.write("\n".join(lines) + "\n")
 
 

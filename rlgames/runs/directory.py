@@ -31,6 +31,13 @@ FILES = (
 FOLDERS = ("checkpoints", "pictures", ".hydra")
 """The files and folders of a run or a sweep that are written in place or read."""
 
+LEFTOVERS = (
+    *(f"{name}*{storage.TEMPORARY}" for name in (*NEW_FILES, *SWEEP_FILES)),
+    *(f"{folder}/*{storage.TEMPORARY}" for folder in FOLDERS),
+    "checkpoints/.tmp*",  # of safetensors
+)
+"""Temporary files that only the owner of the lock writes."""
+
 MAX_ATTEMPTS = 100
 LOCK_POLL_SECONDS = 0.05
 MAX_PID_DIGITS = 20
@@ -224,8 +231,8 @@ def lock_directory(
             with contextlib.suppress(OSError):  # on a full disk the owner has no name
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), str(os.getpid()).encode())
-            for name in (*NEW_FILES, *SWEEP_FILES, *(f"{folder}/" for folder in FOLDERS)):
-                storage.remove_leftovers(directory, f"{name}*")
+            for pattern in LEFTOVERS:
+                storage.remove_leftovers(directory, pattern)
             lock = DirectoryLock(directory, file, created)
             stack.pop_all()
             return lock

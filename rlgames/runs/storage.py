@@ -141,8 +141,8 @@ def temporary_name(name: str) -> str:
 
 
 def remove_leftovers(directory: Path, pattern: str) -> None:
-    """Remove the temporary files of processes that died while they wrote files of this pattern."""
-    for path in directory.glob(f"{pattern}{TEMPORARY}"):
+    """Remove the temporary files, of this pattern, of processes that died while they wrote."""
+    for path in directory.glob(pattern):
         if path.is_file() or path.is_symlink():
             remove_file(directory, path.relative_to(directory).as_posix())
 

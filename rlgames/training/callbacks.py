@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,15 +56,11 @@ class CallbackList(Callback):
     def __init__(self, callbacks: Sequence[Callback] = ()) -> None:
         self.callbacks = list(callbacks)
 
-
-def _call_each(hook: str) -> Callable[..., None]:
-    def call(self: CallbackList, *args: Any, **options: Any) -> None:
+    def _call_each(self, hook: str, *args: Any, **options: Any) -> None:
         for callback in self.callbacks:
             getattr(callback, hook)(*args, **options)
-
-    return call
 
 
 for _hook in vars(Callback):
     if _hook.startswith("on_"):
-        setattr(CallbackList, _hook, _call_each(_hook))
+        setattr(CallbackList, _hook, partialmethod(CallbackList._call_each, _hook))

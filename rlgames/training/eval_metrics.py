@@ -41,10 +41,6 @@ class EvaluationResult:
     opponent_statistics: dict[str, float] = field(default_factory=dict)
 
 
-def _always(subject: Evaluated) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class EvalMetric:
     """A number that each evaluation logs as eval/NAME.
@@ -55,34 +51,14 @@ class EvalMetric:
 
     name: str
     compute: Callable[[Evaluated, EvaluationResult], float]
-    is_measured: Callable[[Evaluated], bool] = _always
+    is_measured: Callable[[Evaluated], bool] = lambda subject: True
 
     def applies(self, subject: Evaluated) -> bool:
         return has_metric(subject.game.spec.goal, self.name) and self.is_measured(subject)
 
 
-def _points(subject: Evaluated, result: EvaluationResult) -> float:
-    return result.evaluation.points
-
-
-def _share(name: str) -> Callable[[Evaluated, EvaluationResult], float]:
-    return lambda subject, result: result.evaluation.outcome_rate(name).rate
-
-
-def _turns(subject: Evaluated, result: EvaluationResult) -> float:
-    return result.evaluation.turns.mean
-
-
-def _score(subject: Evaluated, result: EvaluationResult) -> float:
-    return result.evaluation.score.mean
-
-
-def _grid_sum(subject: Evaluated, result: EvaluationResult) -> float:
-    return result.evaluation.measures["grid_sum"].mean
-
-
-def _has_grid_sum(subject: Evaluated) -> bool:
-    return "grid_sum" in subject.game.measures(subject.game.example_state())
+def _share(name: str) -> EvalMetric:
+    return EvalMetric(name, lambda subject, result: result.evaluation.outcome_rate(name).rate)
 
 
 def _held_out_turns(subject: Evaluated, result: EvaluationResult) -> float:
@@ -90,27 +66,21 @@ def _held_out_turns(subject: Evaluated, result: EvaluationResult) -> float:
     return result.held_out.turns.mean
 
 
-def _holds_layouts_out(subject: Evaluated) -> bool:
-    return subject.split is not None
-
-
 def _exploitability(subject: Evaluated, result: EvaluationResult) -> float:
     assert subject.graph is not None
     return exploitability(subject.graph, subject.greedy.probabilities)[0]
 
 
-def _has_graph(subject: Evaluated) -> bool:
-    return subject.graph is not None
-
-
 EVAL_METRICS = (
-    EvalMetric("points", _points),
-    EvalMetric("win", _share("win")),
-    EvalMetric("draw", _share("draw")),
-    EvalMetric("loss", _share("loss")),
-    EvalMetric("turns", _turns),
-    EvalMetric("score", _score),
-    EvalMetric("grid_sum", _grid_sum, _has_grid_sum),
-    EvalMetric("held_out_turns", _held_out_turns, _holds_layouts_out),
-    EvalMetric("exploitability", _exploitability, _has_graph),
+    EvalMetric("points", lambda subject, result: result.evaluation.points),
+    *map(_share, ("win", "draw", "loss")),
+    EvalMetric("turns", lambda subject, result: result.evaluation.turns.mean),
+    EvalMetric("score", lambda subject, result: result.evaluation.score.mean),
+    EvalMetric(
+        "grid_sum",
+        lambda subject, result: result.evaluation.measures["grid_sum"].mean,
+        lambda subject: "grid_sum" in subject.game.measures(subject.game.example_state()),
+    ),
+    EvalMetric("held_out_turns", _held_out_turns, lambda subject: subject.split is not None),
+    EvalMetric("exploitability", _exploitability, lambda subject: subject.graph is not None),
 )

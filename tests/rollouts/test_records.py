@@ -1,6 +1,7 @@
 """Recorded games: what is written is read back, and damage is reported."""
 
 import json
+import multiprocessing
 import os
 import random
 
@@ -33,6 +34,23 @@ def undamaged(tmp_path_factory):
 
 def read(path, *words):
     return records.read(path, *make_game_and_rules(*(words or [f"game={DAMAGED}"])))
+
+
+def test_several_processes_may_append_to_a_record_at_once(tmp_path):
+    """For example evaluations of several runs with the same record=."""
+    path, count, times = tmp_path / "games", 200, 5
+
+    def write():
+        for seed in range(times):
+            record(path, f"game={DAMAGED}", games=count, seed=seed)
+
+    writers = [multiprocessing.get_context("fork").Process(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert read(path).trajectories.num_games == 4 * times * count
 
 
 def reads_or_names(path, lines, number):

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partialmethod
 from inspect import isfunction
 from operator import methodcaller
 from pathlib import Path
@@ -154,7 +155,7 @@ class Loggers(Logger):
             self._guard(name, methodcaller("start", replace(run, run_id=run_ids.get(name))))
 
     def close(self, status: str) -> None:
-        _call_each("close")(self, status)
+        self._call_each("close", status)
         self._loggers.clear()
 
     def abandon(self) -> None:
@@ -162,6 +163,10 @@ class Loggers(Logger):
         for logger in self._loggers.values():
             with contextlib.suppress(Exception):
                 logger.abandon()
+
+    def _call_each(self, method: str, *args: Any, **options: Any) -> None:
+        for name in [*self._loggers]:
+            self._guard(name, methodcaller(method, *args, **options))
 
     def _guard(self, name: str, call: Callable[[Logger], None]) -> None:
         if self._interrupts.is_forced:
@@ -177,17 +182,9 @@ class Loggers(Logger):
             logger.abandon()
 
 
-def _call_each(method: str) -> Callable[..., None]:
-    def call(self: Loggers, *args: Any, **options: Any) -> None:
-        for name in [*self._loggers]:
-            self._guard(name, methodcaller(method, *args, **options))
-
-    return call
-
-
 for _method, _value in vars(Logger).items():
     if isfunction(_value) and _method not in vars(Loggers):
-        setattr(Loggers, _method, _call_each(_method))
+        setattr(Loggers, _method, partialmethod(Loggers._call_each, _method))
 
 
 class _Failed(Logger):
