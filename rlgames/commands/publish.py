@@ -23,6 +23,7 @@ from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.index import read_summary
+from rlgames.runs.names import run_name
 from rlgames.runs.run_info import read_info
 
 CARD, CONFIG, CURVE, ANIMATION = "README.md", "config.yaml", "learning_curve.png", "game.gif"
@@ -112,8 +113,21 @@ def _is_published(folder: Path) -> bool:
 
 
 def _shared_config(config: dict[str, Any]) -> dict[str, Any]:
-    """The config of a run without what concerns its author only: its directory and its loggers."""
-    return {name: value for name, value in config.items() if name != "logger"} | {"out": None}
+    """The config of a run without what concerns its author only: its directory, its loggers and
+    where the files and the runs are that it was trained with."""
+    shared = {name: value for name, value in config.items() if name != "logger"} | {"out": None}
+    for name, value in shared.items():
+        if isinstance(value, dict) and value.get("name") == "run":
+            shared[name] = value | {"path": _shared_name(value["path"])}
+        elif name in ("init_from", "demonstrations") and value:
+            shared[name] = _shared_name(value)
+    return shared
+
+
+def _shared_name(path: str) -> str:
+    """An agent that others have by its name, and anything else by the last part of its path."""
+    name = run_name(path)
+    return name if name != path else Path(path).name
 
 
 def _evaluation(folder: Path, cfg: PublishConfig, overrides: list[str]) -> dict[str, Any]:

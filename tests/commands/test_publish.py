@@ -23,7 +23,7 @@ from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.runs.names import shipped_agent
+from rlgames.runs.names import AGENTS, shipped_agent
 from rlgames.runs.run_info import RunInfo
 
 pytest.importorskip("matplotlib")
@@ -70,6 +70,21 @@ def test_a_folder_says_nothing_of_its_authors_files(run, folder):
     assert "logger" not in config
     for name in ("README.md", "config.yaml"):
         assert str(run.parent) not in (folder / name).read_text()
+
+
+def test_agents_that_it_was_trained_with_are_named_as_others_can_name_them(run, tmp_path):
+    """In the card and in the config, which then trains the same elsewhere."""
+    words = ["opponent=tictactoe", f"eval_opponent={run}", f"init_from={run}"]
+    trained = package.train([*SMALL_TRAINING, *words, "solve_seconds=0", f"out={tmp_path}/again"])
+    publish_command(trained, [*BRIEF, f"out={tmp_path}/folder"])
+    config = Checkpoint.read(tmp_path / "folder" / "model.safetensors").config
+    assert config["opponent"] == {"name": "run", "path": "tictactoe"}
+    assert config["eval_opponent"]["path"] == config["init_from"] == run.name
+    card = (tmp_path / "folder" / "README.md").read_text()
+    assert "`path=tictactoe`" in card
+    for text in (card, (tmp_path / "folder" / "config.yaml").read_text()):
+        assert str(run.parent) not in text
+        assert str(AGENTS) not in text
 
 
 def test_the_card_has_the_figures_that_eval_reports(folder):
