@@ -28,8 +28,10 @@ COMMON_TILE_RATE = 0.995
 MAX_ASYMMETRY = 0.1
 """Intervals whose ends are less alike, relative to their width, are shown with both ends."""
 
-RANDOM_PLAY, OPTIMUM, GAP = COMPUTED = "random play", "exact optimum", "gap to the optimum"
-"""The names of rows that are computed where the mean of a player is."""
+COMPUTED = RANDOM_PLAY, OPTIMUM, GAP, EXPLOITABILITY = (
+    "random play", "exact optimum", "gap to the optimum", "exploitability",
+)  # fmt: skip
+"""The names of rows that are computed where exact results of a player are."""
 
 Rows = list[tuple[str, str]]
 
@@ -77,7 +79,7 @@ def _result_rows(result: TrainingResult, checkpoint: EvaluationResult) -> Rows:
     fields = result_fields(game, evaluation)
     if game.spec.goal == "outcome":
         exploitability = _number(checkpoint.metrics.get("exploitability"))
-        rows = [*_seat_rows(fields), ("exploitability", exploitability)]
+        rows = [*_seat_rows(fields), (EXPLOITABILITY, exploitability)]
         return rows + _opponent_rows(checkpoint.opponent_statistics.get("proven_moves"))
     estimate = evaluation.turns if game.spec.goal == "turns" else evaluation.score
     value = _mean(estimate.as_dict(), evaluation.is_exact)
@@ -103,7 +105,7 @@ def print_evaluation(report: dict[str, Any]) -> None:
             _print_table(title, rows)
         else:
             exact = _exact_rows(report["exact_seats"])
-            _print_columns(title, ["played", "computed exactly"], [rows, exact])
+            _print_computed(title, rows, exact)
     else:
         goal = "score" if "score" in report else "turns"
         search = _search_suffix(report["search"])
@@ -112,10 +114,7 @@ def print_evaluation(report: dict[str, Any]) -> None:
         if report["exact"] or exact is None:
             _print_table(title, rows)
         else:
-            computed = {name: value for name, value in rows if name in COMPUTED}
-            played = [(name, "" if name in COMPUTED else value) for name, value in rows]
-            computed[report["player"]] = _number(exact)
-            _print_columns(title, ["played", "computed exactly"], [played, [*computed.items()]])
+            _print_computed(title, rows, [(report["player"], _number(exact))])
     print(f"{report['moves_per_s']:,.0f} moves/s, {report['seconds']:.1f} s of play")
 
 
@@ -141,7 +140,7 @@ def _outcome_rows(report: dict[str, Any]) -> Rows:
     """The rows of an evaluation in a game with two seats."""
     rows = _seat_rows(report)
     rows.append(("turns per game", _mean(report["moves"], report["exact"])))
-    rows.append(("exploitability", _number(report["exploitability"])))
+    rows.append((EXPLOITABILITY, _number(report["exploitability"])))
     if "proven_moves" in report:
         rows.append(("moves proven optimal", f"{report['proven_moves']:.1%}"))
     return rows + _opponent_rows(report.get("opponent_proven_moves"))
@@ -221,8 +220,9 @@ def print_arena(report: dict[str, Any]) -> None:
     if exact:
         print("* exact: all games that these two can play")
     for pair in report["pairs"]:
-        if not pair["exact"] and pair["distinct_games"] not in (None, pair["games"]):
-            games = _games_in_words(pair["games"], pair["distinct_games"], False, 2)
+        distinct = pair["distinct_games"]
+        if not pair["exact"] and distinct is not None and 2 * distinct <= pair["games"]:
+            games = _games_in_words(pair["games"], distinct, False, 2)
             print(printable(f"{' against '.join(pair['players'])}: {games}"))
     for _, player in players:
         if "proven_moves" in player:
@@ -286,6 +286,13 @@ def _reach_rows(reach: dict[str, Any]) -> Rows:
     """The rates of the tiles that not nearly every game reaches."""
     rates = [(tile, share["rate"]) for tile, share in reach.items()]
     return [(f"reach {tile}", f"{rate:.2%}") for tile, rate in rates if rate < COMMON_TILE_RATE]
+
+
+def _print_computed(title: str, rows: Rows, exact: Rows) -> None:
+    """A table with a column for exact results; rows: also those in COMPUTED, which belong there."""
+    played = [(name, "" if name in COMPUTED else value) for name, value in rows]
+    computed = [*exact, *((name, value) for name, value in rows if name in COMPUTED)]
+    _print_columns(title, ["played", "computed exactly"], [played, computed])
 
 
 def _print_table(title: str, rows: Rows) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -96,6 +97,13 @@ def wilson_interval(count: int, games: int) -> Interval:
     return low, high
 
 
+def mean_rate(parts: Sequence[tuple[int, int]]) -> float:
+    """The mean of the rates of the parts that have games, correctly rounded; see
+    pooled_rate_interval."""
+    rates = [Fraction(count, games) for count, games in parts if games]
+    return float(sum(rates, Fraction()) / max(len(rates), 1))
+
+
 def pooled_rate_interval(parts: Sequence[tuple[int, int]]) -> Interval:
     """The interval of the mean rate of several parts, such as the two seats, whose numbers of games
     were fixed in advance; parts: the count and the games of each. Parts without games are left out.
@@ -107,10 +115,9 @@ def pooled_rate_interval(parts: Sequence[tuple[int, int]]) -> Interval:
     parts = [part for part in parts if part[1]]
     if len(parts) < 2:
         return wilson_interval(*parts[0]) if parts else (0.0, 1.0)
-    share, rate, below, above = 1 / len(parts), 0.0, 0.0, 0.0
+    share, rate, below, above = 1 / len(parts), mean_rate(parts), 0.0, 0.0
     for count, games in parts:
         low, high = wilson_interval(count, games)
-        rate += share * count / games
         below += (share * (count / games - low)) ** 2
         above += (share * (high - count / games)) ** 2
     return max(0.0, rate - math.sqrt(below)), min(1.0, rate + math.sqrt(above))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -38,6 +39,13 @@ class WithoutChance(Player):
         if not torch.equal(before, rng.get_state()):
             raise ChanceUsed
         return decision
+
+
+def without_chance(players: Sequence[Player]) -> list[Player] | None:
+    """The players as WithoutChance; None if one has state, which the attempt would change."""
+    if any(player.is_stateful for player in players):
+        return None
+    return [WithoutChance(player) for player in players]
 
 
 def list_openings(
@@ -81,9 +89,10 @@ def hash_moves(moves: Trajectories) -> Tensor:
 def hash_games(moves: Tensor, final: State) -> Tensor:
     """Int64 [G], on the CPU: a hash of the moves and the final position of each game. The position
     holds what chance decided: the layout, the dice."""
-    columns = [column for column in vars(final.to("cpu")).values() if column is not HIDDEN]
-    rows = [column.reshape(len(final), -1).contiguous() for column in columns]
-    content = torch.cat([row.view(torch.uint8) for row in rows if row.numel()], 1)
+    columns = vars(final.to("cpu")).values()
+    filled = [column for column in columns if column is not HIDDEN and column.numel()]
+    rows = [column.reshape(len(final), -1).contiguous() for column in filled]
+    content = torch.cat([row.view(torch.uint8) for row in rows], 1)
     rng = torch.Generator().manual_seed(0)
     factors = torch.randint(2**62, (content.shape[1],), generator=rng)
     parts = [(part.long() * factors).sum(1) for part in content.split(ROWS_PER_PART)]

@@ -15,10 +15,10 @@ from torch import Tensor
 from rlgames.core.errors import ConfigError
 from rlgames.evaluation.chance import (
     ChanceUsed,
-    WithoutChance,
     hash_games,
     hash_moves,
     list_openings,
+    without_chance,
 )
 from rlgames.evaluation.parallel import ShardedGames, find_random_play
 from rlgames.evaluation.statistics import Estimate, Rate
@@ -122,10 +122,10 @@ def evaluate(
     players = [player] if opponent is None or opponent is player else [player, opponent]
     limit = {"auto": MAX_ENUMERATED_LAYOUTS, "all": MAX_LAYOUTS}.get(str(settings.games), 1)
     openings = list_openings(game, limit, settings.layouts)
-    if openings is not None and not any(each.is_stateful for each in players):
+    certain = without_chance(players)
+    if openings is not None and certain is not None:
         start = _once_each(openings, game.spec.seats, rng.device)
         with suppress(ChanceUsed):
-            certain = [WithoutChance(each) for each in players]
             return _evaluate(game, certain, start, settings.batch, rng.clone_state(), on_games)
     start = _sampled(game, openings, settings, rng.device)
     return _evaluate(game, players, start, settings.batch, rng, on_games)

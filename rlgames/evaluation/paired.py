@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlgames.evaluation.chance import ChanceUsed, WithoutChance, list_openings
+from rlgames.evaluation.chance import ChanceUsed, list_openings, without_chance
 from rlgames.evaluation.evaluate import EVAL_BATCH, MAX_ENUMERATED_LAYOUTS
 from rlgames.evaluation.statistics import Estimate
 from rlgames.games.game import Game, State
@@ -65,8 +65,8 @@ def compare_paired(
     make_rng: the generator of a stream with this name; names: of the players, for their streams.
     """
     openings = list_openings(game, MAX_ENUMERATED_LAYOUTS)
-    if openings is not None and not any(player.is_stateful for player in players):
-        certain = [WithoutChance(player) for player in players]
+    certain = without_chance(players)
+    if openings is not None and certain is not None:
         with suppress(ChanceUsed):
             return _compare(game, names, certain, len(openings[0]), make_rng, openings)
     return _compare(game, names, players, games, make_rng)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import Tensor
 from rlgames.core.intervals import (
     Interval,
     mean_interval,
+    mean_rate,
     pooled_rate_interval,
     wilson_interval,
 )
@@ -84,10 +84,7 @@ class Rate:
 
     @property
     def rate(self) -> float:
-        if not self.parts:
-            return self.count / self.games if self.games else 0.0
-        rates = [Fraction(part.count, part.games) for part in self.parts if part.games]
-        return float(sum(rates, Fraction()) / max(len(rates), 1))
+        return mean_rate([(part.count, part.games) for part in self.parts or (self,)])
 
     @property
     def interval(self) -> Interval | None:

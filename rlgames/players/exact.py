@@ -13,7 +13,7 @@ from torch import Tensor
 from rlgames.games.battleship import Battleship
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Player
+from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.players.scripted import UniformOver
 from rlgames.sampling import sample_uniform
 from rlgames.solvers.alphabeta import MAX_TABLE_ENTRIES, AlphaBeta, SearchResult
@@ -128,13 +128,12 @@ class BattleshipPlayer(Player):
         self.game, self._solve = game, solve
 
     def choose(self, state: Any, rng: torch.Generator) -> Tensor:
-        action = torch.zeros(len(state), dtype=torch.int64)
-        live = (~state.done).nonzero()[:, 0].cpu()
-        if len(live):
-            states = state.to("cpu")[live]
+        def choose(live: Any) -> Tensor:
+            live = live.to("cpu")
             # Within a turn the same cells are chosen; those already aimed at are left out.
-            action[live] = self.game.action_at(states, self._solve(states) & ~states.aimed)
-        return action.to(state.done.device)
+            return self.game.action_at(live, self._solve(live) & ~live.aimed)
+
+        return choose_in_live_rows(state, choose)
 
 
 def _belief_player(game: Battleship, solution: BeliefSolution) -> BattleshipPlayer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,8 @@ class Player(ABC):
     """Chooses actions from public positions only."""
 
     deterministic = False
-    """Whether it always chooses the same action in the same position."""
+    """Whether it always chooses the same action in the same position. search=rollout relies on it;
+    evaluations find out by playing."""
 
     is_stateful = False
     """Whether it gathers statistics while it plays, which would be lost in a forked process."""
@@ -70,6 +72,15 @@ class Player(ABC):
 
     def reset_statistics(self) -> None:  # noqa: B027 (most players have none)
         """Begin new statistics."""
+
+
+def choose_in_live_rows(state: State, choose: Callable[[State], Tensor]) -> Tensor:
+    """Int64 [B]: what choose returns for the rows that are not over, int64 [L]; 0 in the others."""
+    action = torch.zeros_like(state.current_seat)
+    live = (~state.done).nonzero()[:, 0]
+    if len(live):
+        action[live] = choose(state[live]).to(action.device)
+    return action
 
 
 class Random(Player):

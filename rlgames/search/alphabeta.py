@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlgames.games.game import Game, State
 from rlgames.games.k_in_a_row import KInARow
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.packed_lines import TOO_LARGE, make_network, make_rules, make_settings
 
@@ -26,8 +26,6 @@ class AlphaBetaSearch(Player):
     player: an agent with policy=ntuple for k in a row. It searches on the CPU.
     Raises ValueError if player and game do not fit together.
     """
-
-    deterministic = True
 
     def __init__(self, game: Game[Any], player: Player, plies: int) -> None:
         policy = player.policy if isinstance(player, Agent) else None
@@ -45,11 +43,7 @@ class AlphaBetaSearch(Player):
         self._network, self._rules = make_network(game, policy, 1), make_rules(game)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        action = torch.zeros_like(state.current_seat)
-        live = (~state.done).nonzero()[:, 0]
-        if len(live):
-            action[live] = self.search(state[live])[0].to(action.device)
-        return action
+        return choose_in_live_rows(state, lambda live: self.search(live)[0])
 
     def search(self, state: Any) -> tuple[Tensor, Tensor]:
         """The best actions in live positions, int64 [B], and what they reach, float32 [B]."""

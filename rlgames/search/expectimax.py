@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.players.player import Agent, Player
+from rlgames.players.player import Agent, Player, choose_in_live_rows
 from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import ValueFunction
 from rlgames.sampling import greedy_action, mask_illegal
@@ -45,8 +45,6 @@ class Expectimax(Player):
     Raises ValueError if player and game do not fit together.
     """
 
-    deterministic = True
-
     def __init__(self, game: Game[Any], player: Player, settings: ExpectimaxSettings) -> None:
         policy = player.policy if isinstance(player, Agent) else None
         if game.spec.seats == 2 or game.spec.hidden or not game.spec.num_chance_inputs:
@@ -66,12 +64,11 @@ class Expectimax(Player):
             self.compiled = CompiledExpectimax(game, policy, min_probability, discount)
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
-        action = torch.zeros_like(state.current_seat)
-        live = (~state.done).nonzero()[:, 0]
-        if len(live):
-            scores = self.scores(state[live], self.settings.plies)
-            action[live] = greedy_action(scores, self.game.legal_action_mask(state[live]))
-        return action
+        def choose(live: State) -> Tensor:
+            scores = self.scores(live, self.settings.plies)
+            return greedy_action(scores, self.game.legal_action_mask(live))
+
+        return choose_in_live_rows(state, choose)
 
     @torch.no_grad()
     def scores(self, state: State, plies: int) -> Tensor:

@@ -69,7 +69,6 @@ class Rollouts(Search):
         lists_worlds = game.worlds(game.public(game.example_state())) is not None
         is_known = lists_worlds or not game.spec.hidden
         self._is_exact = player.deterministic and is_known and game.spec.num_chance_inputs == 0
-        self.deterministic = self._is_exact and not settings.gumbel_scale
 
     @torch.no_grad()
     def search(self, state: State, rng: torch.Generator) -> SearchResult:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rlgames.games.game import Game, State
-from rlgames.players.player import Player
+from rlgames.players.player import Player, choose_in_live_rows
 from rlgames.search.utility import Utility
 
 
@@ -52,8 +52,4 @@ class Search(Player):
 
     def choose(self, state: State, rng: torch.Generator) -> Tensor:
         """The action that the search takes, see SearchResult."""
-        action = torch.zeros_like(state.current_seat)
-        live = (~state.done).nonzero()[:, 0]
-        if len(live):
-            action[live] = self.search(state[live], rng).action
-        return action
+        return choose_in_live_rows(state, lambda live: self.search(live, rng).action)

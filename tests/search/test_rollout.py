@@ -156,8 +156,9 @@ def test_both_seats_play_on_in_tic_tac_toe():
         cells = cells[:played] + mover + cells[played + 1 :]
     # x wins in one move.
     win = Rollouts(TICTACTOE, untrained(TICTACTOE), ALL)
-    assert win.deterministic
-    result = win.search(state, rng())
+    dice = rng()
+    result = win.search(state, dice)
+    assert torch.equal(dice.get_state(), rng().get_state())  # no chance
     assert int(result.action) == 2
     assert float(result.value) == 1.0
 
@@ -165,7 +166,6 @@ def test_both_seats_play_on_in_tic_tac_toe():
 def test_random_play_of_2048_becomes_strong():
     game = Game2048(2, 2)
     player = Rollouts(game, Random(game), RolloutSettings(simulations=30))
-    assert not player.deterministic
     scores = []
     for chooser in (Random(game), player):
         state, dice = game.initial(40, rng(1)), rng(2)
@@ -203,9 +203,9 @@ def test_noise_brings_other_actions_to_be_tried():
     for scale in (0.0, 3.0):
         settings = RolloutSettings(max_num_considered_actions=2, gumbel_scale=scale)
         search = Rollouts(LINE, player, settings)
-        assert search.deterministic == (scale == 0)
         dice = rng(5)
         results = [search.search(state, dice) for _ in range(40)]
+        assert torch.equal(dice.get_state(), rng(5).get_state()) == (scale == 0)
         assert all(int((result.visits > 0).sum()) == 2 for result in results)
         tried[scale] = {a for r in results for a in r.visits[0].nonzero()[:, 0].tolist()}
     likeliest = player.policy.scores(LINE, state)[0][0].topk(2).indices
