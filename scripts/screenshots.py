@@ -61,7 +61,7 @@ def tensorboard(out: Path, path: Path) -> None:
     server.configure(argv=["tensorboard", "--logdir", str(trained(out)), "--port", "0"])
     url = server.launch()
     _wait_for(f"{url}data/runs", 1)
-    photographed(f"{url}#{PAGE}", path, 1400, 1130)
+    photographed(f"{url}#{PAGE}", path, 1400, 1200)
 
 
 def terminal(out: Path, path: Path) -> None:

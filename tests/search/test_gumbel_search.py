@@ -225,10 +225,14 @@ def test_policies_are_those_of_mctx(simulations):
 
     def recurrent(_, key, action, number):
         logits, value, reward, discount, after = jax.pure_callback(step, shapes, number, action)
-        return mctx.RecurrentFnOutput(reward, discount, logits, value), after
+        output = mctx.RecurrentFnOutput(
+            reward=reward, discount=discount, prior_logits=logits, value=value
+        )
+        return output, after
 
     logits, value = map(jax.numpy.asarray, network(state))
-    root = mctx.RootFnOutput(logits, value, jax.numpy.asarray(numbered(state)))
+    number = jax.numpy.asarray(numbered(state))
+    root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=number)
     key = jax.random.PRNGKey(0)
     theirs = mctx.gumbel_muzero_policy((), key, root, recurrent, simulations, gumbel_scale=0.0)
     found = search.search(state, rng())
