@@ -134,10 +134,12 @@ def test_long_chains_begin_first(tmp_path, monkeypatch):
 def test_what_another_command_left_is_done_again(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)  # the one that steps redirect to their logs
 
+    quick = "solve_seconds=0"
+
     def planned(board):
-        train = Step("small/0", ("train", "game=tictactoe", f"board={board}", "games=1"))
-        play = ("eval", "{small/0}", "games=2", "opponent=random", "format=json")
-        other = ("eval", "game=tictactoe", "player=random", "games=2", "format=json")
+        train = Step("small/0", ("train", "game=tictactoe", f"board={board}", "games=1", quick))
+        play = ("eval", "{small/0}", "games=2", "opponent=random", "format=json", quick)
+        other = ("eval", "game=tictactoe", "player=random", "games=2", "format=json", quick)
         return [train, Step("small/0.played", play), Step("other", other)]
 
     assert steps.run_all(planned(3), tmp_path)

@@ -233,7 +233,7 @@ def test_ties_that_there_are_not_make_no_evidence(run, typed):
     assert (report["games"], report["distinct_games"], report["exact"]) == (40, 2, False)
     low, high = report["win"]["ci95"]
     assert high - low > 0.3
-    assert "40 games, 2 of them different" in typed(*words).stdout
+    assert "40 games, 2 of them different" in " ".join(typed(*words).stdout.split())
 
 
 def test_an_arena_says_how_many_games_differ(run, tmp_path, typed):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rlgames.cli.progress import Progress
+from rlgames.commands.report_rows import sort_key
 from rlgames.config.compose import load_config
 from rlgames.config.options.search import HparamsConfig
 from rlgames.config.training import TrainConfig
@@ -70,8 +71,9 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         path.mkdir()
         run = {"status": "done", "figure": evaluator.goal_metric, "best_by": metric}
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
+        (path / "config.yaml").write_text(f"game: {{name: '{game}'}}")
         runs.append(read_summary(path))
-    assert min(runs, key=lambda run: run.rank).results[metric] == best
+    assert min(runs, key=lambda run: sort_key(run, run.results)).results[metric] == best
     progress = Progress(2, metric=evaluator.goal_metric)
     progress.on_metrics(1, {f"eval/{progress.metric}": 0.25})
     progress.on_metrics(2, {f"eval/{progress.metric}": 0.5})
