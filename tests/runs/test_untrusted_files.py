@@ -320,6 +320,7 @@ HUGE = {
         "game": {"name": "salvo", "board": 4, "ships": [2], "shots": 1},
         "policy": {"name": "belief_propagation", "layers": [4096] * 50, "memory": 4096},
         "learner": {"name": "occupancy"},
+        "reward": {"name": "turns"},
     },
     "axial": {"policy": {"name": "axial", "channels": [4096, 4096], **OUTCOME}},
     "staged": {
