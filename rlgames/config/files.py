@@ -123,9 +123,9 @@ class OptionFiles:
 
     def _merged(self, folder: str, name: str, seen: Sequence[str] = ()) -> Preset:
         """What a file sets, merged with the files of its group in its defaults list."""
-        if name in REGISTRY.get(folder, {}):
-            return Preset(values={"name": name})
         path, merged = self.path(folder, name), Preset()
+        if path is None and name in REGISTRY.get(folder, {}):
+            return Preset(values={"name": name})
         if path is None or name in seen:
             return merged
         values, items = _split_defaults(_mapping(path))

@@ -283,7 +283,7 @@ def test_help_lists_them(command, typed):
             (["policy=flat", "policy.steep=abc"], "a number or null"),
             (["policy=flat", "policy.steep=2"], "to 1"),
             (["game=row", "cels=4"], "cells"),
-            (["game=row", "cells=1"], "cells=1 is out of range; valid: at least 2"),
+            (["game=row", "cells=1"], "cells=1 is out of range; valid: 2 to 20"),
             (["game=row", "cells=two"], "a whole number"),
             (["learner=td", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
             (["learner=tallier", "policy=flat"], "policy=table, policy=ntuple, policy=counts"),
@@ -384,6 +384,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     for path, text in {
         "policy/little.yaml": "# a small one\nname: mlp\nlayers: [8]\n",
         "policy/flat.yaml": "# from the file\nname: flat\nbias: false\n",
+        "policy/conv.yaml": "# narrow\nname: conv\nchannels: [3]\n",
         "player/careful.yaml": "# looks twice\nname: density\nsamples: 120\n",
         "experiment/quick.yaml": "# @package _global_\n# soon over\ndefaults:\n"
         "  - override /policy: little\ngames: 20\nbatch: 10\ngame: {shots: 1}\n",
@@ -403,6 +404,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     found = load_config(TrainConfig, [given, "plugins=[mine]", "policy=flat"])
     assert found.policy.bias is False
     assert found.policy.steep is None
+    assert load_config(TrainConfig, [given, "policy=conv"]).policy.channels == [3]
     assert load_config(EvalConfig, [given, "player=careful"]).player.samples == 120
     words = [given, "experiment=quick", "eval_games=5", "solve_seconds=0", "out=sweep"]
     done = typed("train", "-m", *words, "policy=little")
@@ -410,7 +412,7 @@ def test_options_of_ones_own_folder_take_part(typed, tmp_path):
     assert "name them yourself" in check_refused(typed("train", given, "experiment=own"))
     for text, told in (
         ("name: [", "is not YAML"),
-        ("- mlp", "does not say which policy"),
+        ("- mlp", "holds no keys"),
         ("layers: [8]", "does not say which policy"),
         ("name: evil", "no policy is called 'evil'"),
         ("name: mlp\nlayrs: [8]", "did you mean policy.layers?"),
