@@ -82,7 +82,9 @@ class Mcts(Search):
         self._evaluator: LeafEvaluator | None = None
         compiled = find_compiled_rules(game)
         ends_at_leaf = settings.leaf == "value" and not settings.fixed_depth
-        if compiled is not None and game.spec.seats == 2 and ends_at_leaf:
+        # The kernel takes turns and knows only the outcome of a game.
+        has_outcome = game.spec.goal == "outcome" and game.spec.seats == 2 and not has_chance
+        if compiled is not None and has_outcome and ends_at_leaf:
             assert isinstance(player, Agent)
             self._evaluator = LeafEvaluator(game, compiled, player, settings)
         if settings.threads > 1 and (self._evaluator is None or not _is_on_cpu(player)):

@@ -234,3 +234,11 @@ def test_threads_are_refused_where_no_kernel_searches():
     for keys in ({"leaf": "rollout"}, {"fixed_depth": True, "depth": 2}):
         with pytest.raises(ValueError, match=r"needs a two-player game with compiled rules"):
             Mcts(CONNECT4, agent, replace(SETTINGS, threads=2, **keys))
+
+
+@pytest.mark.parametrize("declared", [{"goal": "score"}, {"num_chance_inputs": 1}], ids=str)
+def test_games_of_points_or_chance_are_searched_in_torch(declared):
+    game = KInARow(4, 4, 3, gravity=True)
+    game.spec = replace(game.spec, **declared)
+    settings = replace(SETTINGS, value="outcome")
+    assert Mcts(game, Agent(game, network(game), Argmax()), settings)._evaluator is None
