@@ -14,6 +14,8 @@ from rlgames.config.training import (
     RunConfig,
 )
 
+WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
+
 
 @schema
 class PlayerConfig(CheckpointConfig):
@@ -134,7 +136,12 @@ class ReportConfig(FormatConfig):
     by: str = key(
         "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
     )
+    where: str | None = key(None, is_text=True, help=WHERE_HELP)
     sort: str = key("best", help="best, or a column; sort=-turns: descending")
+    top: int | None = key(None, 1, 10**6, help="rows to show of each game; null: all")
+    columns: list[str] = key(
+        [], takes_word=True, help="columns to show, or all; []: the most important"
+    )
     curves: str | None = key(
         None, is_path=True, help="PNG, SVG or PDF file for the learning curves"
     )

@@ -23,7 +23,7 @@ FINAL_PREFIX = "final/"
 """Before the name of a metric: that of the final network, not of the best checkpoint."""
 
 MAX_FILE_BYTES = 1 << 20
-"""Longer run.json and config.yaml are not read."""
+"""Longer run.json are not read."""
 
 MAX_LINE_LENGTH = 1 << 16
 """Longer lines of metrics.jsonl are not read."""
@@ -151,7 +151,8 @@ def _follows(name: str, runs: Iterable[dict[str, Any]]) -> bool:
 
 def as_text(value: Any) -> str:
     """A value as text, equal for equal values."""
-    return json.dumps(value, sort_keys=True)
+    is_nested = isinstance(value, dict | list)
+    return json.dumps(value, sort_keys=True) if is_nested else repr(value)
 
 
 def _leaves(tree: dict[Any, Any]) -> Iterable[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import FINAL_PREFIX, as_text, flatten
-from rlgames.runs.run_info import DamagedRun, RunInfo, parse_info, read_config, read_log
+from rlgames.runs.run_info import DamagedRun, RunInfo, parse_info, read_log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,6 @@ class RunSummary(RunInfo):
     """
 
     path: Path
-    config: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     log: list[dict[str, float]] = field(default_factory=list)
     so_far: dict[str, float] = field(default_factory=dict)
@@ -101,9 +100,11 @@ def read_summary(path: Path, with_log: bool = False) -> RunSummary:
     with_log: read metrics.jsonl also of a run that is done.
     """
     try:
-        info, config = parse_info(path), read_config(path)
-        if info.status == "waiting":
-            raise DamagedRun("run.json: it is empty")
+        info = parse_info(path)
+        if not info.config:
+            raise DamagedRun(
+                f"run.json: it {'is empty' if info.status == 'waiting' else 'has no config'}"
+            )
         log = read_log(path) if with_log or info.status != "done" else []
     except DamagedRun as error:
         return RunSummary(path=path, status="damaged", damage=str(error))
@@ -116,8 +117,7 @@ def read_summary(path: Path, with_log: bool = False) -> RunSummary:
     return RunSummary(
         **vars(info) | so_far,
         path=path,
-        config=config,
-        settings=flatten(config),
+        settings=flatten(info.config),
         log=log,
         so_far=_evaluations(log, info) if info.status != "done" else {},
     )

@@ -231,7 +231,8 @@ def _started(
         run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
     for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
         run.pop(name, None)
-    return run | {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
+    state = {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
+    return run | state | {"config": config}
 
 
 def _open_logger(directory: Path, stack: contextlib.ExitStack) -> logging.Logger:

@@ -6,7 +6,6 @@ import statistics
 
 import numpy as np
 import pytest
-import yaml
 from helpers import check_refused
 from matplotlib.colors import to_rgb
 from PIL import Image
@@ -25,7 +24,7 @@ def write(path, game, turns, losses=(), games=100, **settings):
     """A run that is done, with an evaluation and a line of training after each `games` games."""
     path.mkdir(parents=True)
     config = {"game": game, "games": 400, "seed": 0, "lr": 0.1}
-    (path / "config.yaml").write_text(yaml.safe_dump(config | settings | {"out": str(path)}))
+    config |= settings | {"out": str(path)}
     lines = []
     for number, turn in enumerate(turns, 1):
         totals = {
@@ -40,6 +39,7 @@ def write(path, game, turns, losses=(), games=100, **settings):
     random, optimum = ENDS[game["board"]]
     results = {"turns": turns[-1], "random": random, "optimal": optimum}
     run = {"status": "done", "figure": "turns", "best_by": "turns", "results": results}
+    run["config"] = config
     (path / "run.json").write_text(json.dumps(run | {"final_results": {"turns": turns[-1]}}))
 
 
