@@ -46,6 +46,8 @@ def print_report(result: ReportResult) -> None:
             print(
                 f"left out, because they are not done or damaged: {left_out} of {len(every)} runs"
             )
+        if number := result.comparison.num_left_out:
+            print(f"left out, because only the best are compared: {number:,} agents; see top=")
     if result.profile and result.format == "table":
         print(f"performance profiles: {printable(result.profile)}")
     if result.curves and result.format == "table":

@@ -138,7 +138,9 @@ class ReportConfig(FormatConfig):
     )
     where: str | None = key(None, is_text=True, help=WHERE_HELP)
     sort: str = key("best", help="best, or a column; sort=-turns: descending")
-    top: int | None = key(None, 1, 10**6, help="rows to show of each game; null: all")
+    top: int | None = key(
+        None, 1, 10**6, help="first rows of each game; null: all, of compare= 10 agents"
+    )
     columns: list[str] = key(
         [], takes_word=True, help="columns to show, or all; []: the most important"
     )

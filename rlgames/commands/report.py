@@ -15,7 +15,7 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing
-from rlgames.runs.index import RunSummary, find_runs, read_summary
+from rlgames.runs.index import RunReader, RunSummary, find_runs
 from rlgames.runs.where import matching
 
 if TYPE_CHECKING:
@@ -61,9 +61,12 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     return make_report(directories, cfg)
 
 
-def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
-    """As report_command; directories: at least one."""
-    every = [read_summary(path, cfg.curves is not None) for path in find_runs(directories)]
+def make_report(
+    directories: list[str], cfg: ReportConfig, readers: dict[Path, RunReader] | None = None
+) -> ReportResult:
+    """As report_command; directories: at least one. readers: of an earlier report."""
+    readers = {} if readers is None else readers
+    every = [readers.setdefault(path, RunReader(path)).read() for path in find_runs(directories)]
     every = matching(every, cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
@@ -93,7 +96,7 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
     if cfg.follow:
         if cfg.format != "table" or comparison is not None:
             raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
-        follow = partial(make_report, directories, cfg)
+        follow = partial(make_report, directories, cfg, readers)
     return ReportResult(
         report, cfg.format, cfg.columns, cfg.curves, comparison, cfg.profile, follow
     )
@@ -102,7 +105,7 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
 def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Comparison:
     from rlgames.commands.comparison import compare
 
-    comparison = compare(runs, setting, cfg.power, cfg.difference)
+    comparison = compare(runs, setting, cfg.power, cfg.difference, cfg.top)
     if cfg.profile is not None:
         from rlgames.commands.profiles import write_profiles
 

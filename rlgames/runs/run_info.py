@@ -106,23 +106,41 @@ def parse_info(directory: Path) -> RunInfo:
         return RunInfo(**values)
 
 
-def read_log(directory: Path) -> list[dict[str, float]]:
-    """The lines of metrics.jsonl, without a last one that is still being written; empty without
-    the file. Raises DamagedRun."""
-    lines: list[dict[str, float]] = []
-    with (
-        _damage_in("metrics.jsonl"),
-        contextlib.suppress(FileNotFoundError),
-        storage.open_to_read(directory, "metrics.jsonl") as file,
-    ):
-        while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
-            values = parse_line(line)
-            if values is None:
-                raise ValueError(f"line {len(lines) + 1} is not valid")
-            lines.append(values)
-        if len(line) == MAX_LINE_LENGTH:
-            raise ValueError(f"line {len(lines) + 1} is too long")
-    return lines
+class MetricsFollower:
+    """Reads the metrics.jsonl of a run that may still be written, each line once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._offset, self._inode, self._num_lines = 0, -1, 0
+
+    def new_lines(self) -> tuple[bool, list[dict[str, float]]]:
+        """Whether the file was replaced, as by a resumed run, so that the lines start again; and
+        the whole lines since the last call. Nothing if there is no such file.
+
+        Raises DamagedRun for an invalid line, and for anything but a file.
+        """
+        lines: list[dict[str, float]] = []
+        is_replaced = False
+        with (
+            _damage_in("metrics.jsonl"),
+            contextlib.suppress(FileNotFoundError),
+            storage.open_to_read(self.directory, "metrics.jsonl") as file,
+        ):
+            status = os.fstat(file.fileno())
+            is_replaced = status.st_ino != self._inode or status.st_size < self._offset
+            if is_replaced:
+                self._offset, self._inode, self._num_lines = 0, status.st_ino, 0
+            file.seek(self._offset)
+            while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
+                values = parse_line(line)
+                if values is None:
+                    raise ValueError(f"line {self._num_lines + 1} is not valid")
+                self._offset += len(line)
+                self._num_lines += 1
+                lines.append(values)
+            if len(line) == MAX_LINE_LENGTH:
+                raise ValueError(f"line {self._num_lines + 1} is too long")
+        return is_replaced, lines
 
 
 @contextmanager
