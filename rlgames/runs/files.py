@@ -23,6 +23,12 @@ of the network at the end of training."""
 FINAL_PREFIX = "final/"
 """Before the name of a metric: that of the final network, not of the best checkpoint."""
 
+LATEST, BEST = "latest.safetensors", "best.safetensors"
+"""The checkpoint that a run resumes from, and the weights of its best evaluation."""
+
+MAX_HEADER_BYTES = 1 << 24
+"""Checkpoints with longer headers are not read."""
+
 MAX_FILE_BYTES = 1 << 20
 """Longer run.json are not read."""
 
