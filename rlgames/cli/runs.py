@@ -32,16 +32,16 @@ YES = ("y", "yes")
 def runs_command(directories: list[str], overrides: list[str]) -> int:
     """List runs, and delete or prune them; the exit code. Raises ConfigError."""
     cfg = load_config(RunsConfig, overrides)
-    found = list_runs(directories, cfg)
+    listing = list_runs(directories, cfg)
     is_removing = cfg.delete or cfg.prune
     if not is_removing:
-        print(json_text(found.as_dict())) if cfg.format == "json" else print_runs(found)
+        print(json_text(listing.as_dict())) if cfg.format == "json" else print_runs(listing)
         return 0
-    plan = removals(found, cfg)
+    plan = removals(listing, cfg)
     if cfg.format == "json":
         print(json_text({"removed": [_as_dict(each) for each in plan if _is_confirmed(cfg, plan)]}))
     else:
-        _print_plan(found, plan)
+        _print_plan(listing, plan)
         if not plan or not _is_confirmed(cfg, plan):
             return 0
     return _remove(plan)
@@ -62,7 +62,7 @@ def _is_confirmed(cfg: RunsConfig, plan: Sequence[Removal]) -> bool:
     return input(f"remove {bytes_in_words(total)}? [y/N] ").strip().lower() in YES
 
 
-def _print_plan(found: RunList, plan: Sequence[Removal]) -> None:
+def _print_plan(listing: RunList, plan: Sequence[Removal]) -> None:
     now = datetime.datetime.now().astimezone()
     columns = [
         Column("run", [str(each.run.summary.path) for each in plan], is_text=True),
@@ -71,8 +71,8 @@ def _print_plan(found: RunList, plan: Sequence[Removal]) -> None:
         Column("age", [age_in_words(each.run.summary.start, now) for each in plan], 1),
     ]
     total = bytes_in_words(sum(each.num_bytes for each in plan))
-    print_table(f"{_count(len(found.runs))}, {total} to remove", columns, "table")
-    for run in found.runs:
+    print_table(f"{_count(len(listing.runs))}, {total} to remove", columns, "table")
+    for run in listing.runs:
         if run.is_in_progress or run.summary.damage:
             why = "it is in progress" if run.is_in_progress else "it is damaged"
             print(printable(f"left alone, because {why}: {run.summary.path}"))
@@ -90,20 +90,20 @@ def _remove(plan: Sequence[Removal]) -> int:
     return 3 if failed else 0
 
 
-def print_runs(found: RunList) -> None:
+def print_runs(listing: RunList) -> None:
     """Print a line for each run."""
     columns = [
         Column(
             "age" if name == "started" else name,
-            [_shown(name, run) for run in found.runs],
+            [_shown(name, run) for run in listing.runs],
             RANKS.get(name, 0),
-            is_text=not all(_is_number(run.value(name)) for run in found.runs),
+            is_text=not all(_is_number(run.value(name)) for run in listing.runs),
         )
-        for name in found.columns
+        for name in listing.columns
     ]
-    size = bytes_in_words(sum(run.size for run in found.runs))
-    first = f", the first {len(found.runs):,}" if len(found.runs) < found.num_matching else ""
-    title = f"{_count(found.num_matching)}{first}, {size}"
+    size = bytes_in_words(sum(run.size for run in listing.runs))
+    first = f", the first {len(listing.runs):,}" if len(listing.runs) < listing.num_matching else ""
+    title = f"{_count(listing.num_matching)}{first}, {size}"
     print_table(title, [each for each in columns if any(each.cells)], "table")
 
 

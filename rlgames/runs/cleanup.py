@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -49,11 +48,12 @@ def delete_run(directory: Path) -> None:
 def _remove(directory: Path) -> None:
     """Remove a locked directory, with its lock last; somebody's own files stay."""
     for path in _written(directory):
-        if path.name != LOCK:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    (directory / LOCK).unlink()
-    with contextlib.suppress(OSError):
-        directory.rmdir()
+        if path.is_dir():
+            storage.remove_folder(directory, path.name)
+        elif path.name != LOCK:
+            storage.remove_file(directory, path.name)
+    storage.remove_file(directory, LOCK)
+    storage.remove_empty_directory(directory)
 
 
 @contextmanager
@@ -112,4 +112,4 @@ def remove_checkpoints(directory: Path, paths: Sequence[Path]) -> None:
     """Remove checkpoints of a run. Raises ConfigError for a run in progress, and OSError."""
     with _locked(directory):
         for path in paths:
-            path.unlink(missing_ok=True)
+            storage.remove_file(directory, f"checkpoints/{path.name}")
