@@ -10,8 +10,8 @@ import torch
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from rlgames.core.errors import ConfigError
-from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint
-from rlgames.runs.files import read_metrics
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import BEST, LATEST, read_metrics
 from rlgames.runs.run_log import RESULT_FIELDS
 
 EVENTS = "events.out.tfevents.*"

@@ -26,7 +26,7 @@ import value_losses
 
 from rlgames.cli import main as cli_main
 from rlgames.core.errors import ConfigError, report_error
-from rlgames.runs.checkpoint import LATEST
+from rlgames.runs.files import LATEST
 
 SCRIPTS = {
     "value_losses": value_losses.main,

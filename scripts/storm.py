@@ -38,7 +38,8 @@ from run_files import differing_files  # noqa: E402
 from storm_kinds import KINDS, Kind  # noqa: E402
 
 from rlgames.core.errors import ConfigError  # noqa: E402
-from rlgames.runs.checkpoint import LATEST, Checkpoint  # noqa: E402
+from rlgames.runs.checkpoint import Checkpoint  # noqa: E402
+from rlgames.runs.files import LATEST  # noqa: E402
 from rlgames.sweeps import jobs  # noqa: E402
 
 IMPORT_SECONDS = time.perf_counter() - BEGUN

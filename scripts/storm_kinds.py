@@ -6,7 +6,8 @@ import importlib.util
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlgames.runs.checkpoint import LATEST, Checkpoint
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import LATEST
 
 SMALL = ("experiment=null", "solve_seconds=0", "eval_games=20")
 NETWORK = ("policy=mlp", "policy.layers=[8]")

@@ -6,6 +6,8 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rlgames.cli.text_tables import Column, escape_markdown, print_table
@@ -14,20 +16,20 @@ from rlgames.commands.report_rows import REFERENCES, Report, Row
 from rlgames.config import plugins
 from rlgames.core.text import printable
 from rlgames.evaluation.aggregate import Statistic
-from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
-
-MAX_SETTING_WIDTH = 24
-"""Longer settings are cut in tables."""
+from rlgames.runs.files import FINAL_IN_WORDS, FINAL_PREFIX, as_text, differing
 
 NOTE = "95% intervals in parentheses; IQM: mean of the middle half of the runs"
 
 
-def print_report_as(report: Report, format: str) -> None:
-    """Print a report; format: as in `rlgames report`, without json."""
+def print_report_as(report: Report, format: str, names: Sequence[str] = ()) -> None:
+    """Print a report; format: as in `rlgames report`, without json. names: see columns."""
     if format == "csv":
-        print_csv(report.records)
+        records = report.records
+        if names and "all" not in names:
+            records = [{name: record[name] for name in names} for record in records]
+        print_csv(records)
         return
-    print_table(title(report), columns(report, is_short=format != "table"), format)
+    print_table(title(report), columns(report, names), format)
     if format == "latex":
         for line in [title(report), *(" ".join(parts) for parts in _notes(report))]:
             print(f"% {printable(line)}")
@@ -50,7 +52,7 @@ def print_comparison(comparison: Comparison, format: str) -> None:
     ):
         if table[0].cells:
             print_table(heading, table, format)
-            print(end="" if format == "table" else "\n")
+            print()
     print(f"% {NOTE}" if format == "latex" else NOTE)
 
 
@@ -65,55 +67,76 @@ def print_csv(records: Sequence[dict[str, Any]]) -> None:
 def title(report: Report) -> str:
     """What the table shows, in words."""
     runs = len(report.runs) + len(report.damaged)
-    text = f"{runs} run{'s' * (runs != 1)}"
-    if len(report.rows) < runs:
-        text += ", means over seeds ± 95%"
+    text = f"{runs:,} run{'s' * (runs != 1)}"
+    if report.num_rows < runs:
+        text += f" of {report.num_rows:,} configs, means over seeds ± 95%"
+    if len(report.rows) < report.num_rows:
+        text += f", the first {len(report.rows):,}"
+    if len(report.folder.parts) > 1:
+        text += f", in {report.folder}"
     if any(row.so_far(name) is not None for row in report.rows for name in report.figures):
         text += ", * so far, by evaluations during training"
     return text
 
 
-def columns(report: Report, is_short: bool = False) -> list[Column]:
-    """The columns that are not empty.
+def columns(report: Report, names: Sequence[str] = ()) -> list[Column]:
+    """The columns that are not empty, the most important ones first where there is no room.
 
-    is_short: only the settings that differ between runs of one game, and the figures that runs are
-    judged by.
+    names: those to show: "all", or names of columns as in CSV. By default the settings that differ
+    between runs of one game, and the metrics that runs are judged by.
     """
-    keys, figures = _essence(report) if is_short else (report.keys, report.figures)
+    keys, judged = _essence(report)
+    metrics = {*report.figures, "gap", "final/gap"}
     pairs = list(zip(report.rows, report.records, strict=True))
 
-    def column(name: str, heading: str, group: str) -> Column:
+    def column(name: str, rank: int, is_text: bool = False) -> tuple[str, Column]:
         texts = [_shown(row, name, record[name]) for row, record in pairs]
-        return Column(heading, texts, group, is_text=group != "figures")
+        heading = _heading(printable(name)) if name in metrics else printable(name)
+        return name, Column(heading, texts, rank, is_text)
 
-    metrics = [*figures, *REFERENCES, "gap", "final/gap"]
+    paths = [_relative(row.first.path, report.folder) for row in report.rows]
     every = [
-        *(column(key, key, "settings") for key in keys),
-        column("status", "status", ""),
-        *(column(name, _heading(name), "figures") for name in ("runs", *metrics, "seconds")),
-        column("run", "run", ""),
+        *(column(key, 0 if key in keys else 5, is_text=True) for key in report.keys),
+        column("status", 1, is_text=True),
+        column("runs", 3),
+        *(column(name, judged.get(name, 5)) for name in report.figures),
+        *(column(name, 3) for name in REFERENCES),
+        *(column(name, rank) for name, rank in (("gap", 1), ("final/gap", 3), ("seconds", 4))),
+        ("run", Column("run", paths, is_text=True)),
     ]
-    has_seeds = len(report.rows) < len(report.runs) + len(report.damaged)
-    return [each for each in every if any(each.cells) and (each.heading != "runs" or has_seeds)]
+    has_seeds = report.num_rows < len(report.runs) + len(report.damaged)
+    known = [(name, each) for name, each in every if any(each.cells)]
+    known = [(name, each) for name, each in known if name != "runs" or has_seeds]
+    if not names:
+        return [each for _, each in known if each.rank < 5]
+    return [replace(each, rank=0) for name, each in known if name in names or "all" in names]
 
 
-def _essence(report: Report) -> tuple[list[str], list[str]]:
-    """The settings that differ between runs of one game, and what runs are judged by."""
+def _relative(path: Path, folder: Path) -> str:
+    is_inside = len(folder.parts) > 1 and path != folder
+    return str(path.relative_to(folder) if is_inside else path)
+
+
+def _essence(report: Report) -> tuple[list[str], dict[str, int]]:
+    """The settings that differ between runs of one game, and the ranks of the columns of what
+    runs are judged by."""
     by_game: dict[str, list[dict[str, Any]]] = {}
     for run in report.runs:
         by_game.setdefault(as_text(run.settings["game"]), []).append(run.settings)
     differ = {"game", *(key for settings in by_game.values() for key in differing(settings))}
-    judged = {name for run in report.runs for name in (run.figure, run.best_by)}
-    figures = [name for name in report.figures if name.removeprefix(FINAL_PREFIX) in judged]
-    return [key for key in report.keys if key in differ], figures
+    ranks: dict[str, int] = {}
+    for run in report.runs:
+        for rank, name in ((2, run.figure), (0, run.best_by)):
+            ranks |= {name: min(rank, ranks.get(name, rank))}
+    ranks |= {FINAL_PREFIX + name: rank + 1 for name, rank in ranks.items()}
+    return [key for key in report.keys if key in differ], ranks
 
 
 def _heading(name: str) -> str:
-    """A figure or a gap with its checkpoint in words."""
-    if name in (*REFERENCES, "runs", "seconds"):
-        return name
-    words = FINAL_IN_WORDS if name.startswith(FINAL_PREFIX) else BEST_IN_WORDS
-    return f"{name.removeprefix(FINAL_PREFIX)} {words}"
+    """A metric or a gap with its checkpoint."""
+    if name.startswith(FINAL_PREFIX):
+        return f"{name.removeprefix(FINAL_PREFIX)}\n{FINAL_IN_WORDS}"
+    return f"{name}\nbest"
 
 
 def _shown(row: Row, name: str, value: Any) -> str:
@@ -125,9 +148,7 @@ def _shown(row: Row, name: str, value: Any) -> str:
         half = row.results[name].half
         return _number(value) + ("" if half is None else f" ± {_number(half)}")
     if name in row.settings or not isinstance(value, float):
-        text = _word(value)
-        is_cut = name in row.settings and len(text) > MAX_SETTING_WIDTH
-        return text[: MAX_SETTING_WIDTH - 1] + "…" if is_cut else text
+        return _word(value)
     if name == "seconds":
         return f"{value:.1f}"
     return _number(value) + "*" * (row.so_far(name) is not None)
@@ -164,9 +185,9 @@ def _agent_columns(entries: Sequence[dict[str, Any]]) -> list[Column]:
     return [
         Column("agent", [each["agent"] for each in entries], is_text=True),
         *_what_columns(entries),
-        Column("runs", runs, "statistics"),
+        Column("runs", runs, 1),
         *(
-            Column(heading, [_in_words(each[name]) for each in entries], "statistics")
+            Column(heading, [_in_words(each[name]) for each in entries])
             for heading, name in (("mean", "mean"), ("median", "median"), ("IQM", "iqm"))
         ),
     ]
@@ -183,9 +204,9 @@ def _pair_columns(entries: Sequence[dict[str, Any]], power: float) -> list[Colum
         Column("A", [each["agents"][0] for each in entries], is_text=True),
         Column("B", [each["agents"][1] for each in entries], is_text=True),
         *_what_columns(entries),
-        Column("A - B", [_in_words(each["difference"]) for each in entries], "statistics"),
-        Column("A better than B", better, "statistics"),
-        Column(f"seeds for power {power:g}", seeds, "statistics"),
+        Column("A - B", [_in_words(each["difference"]) for each in entries]),
+        Column("A better than B", better),
+        Column(f"seeds for power {power:g}", seeds),
     ]
 
 

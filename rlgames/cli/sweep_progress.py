@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rlgames.cli.progress import Progress, clock_text, number_text
 from rlgames.core.errors import detach_stdout
 from rlgames.core.text import printable
 from rlgames.core.untrusted import finite_or_none
-from rlgames.runs.files import MetricsFollower
-from rlgames.runs.run_info import read_info
+from rlgames.runs.run_info import DamagedRun, MetricsFollower, read_info
 from rlgames.sweeps.jobs import STOP_FILE
 from rlgames.sweeps.sweep import Sweep
 
@@ -130,7 +130,9 @@ class SweepReader:
         metric = info.figure
         if metric != job.run.metric:
             self._followers[job.number] = MetricsFollower(path)
-        is_replaced, lines = self._followers[job.number].new_lines()
+        is_replaced, lines = False, list[dict[str, float]]()
+        with suppress(DamagedRun):
+            is_replaced, lines = self._followers[job.number].new_lines()
         if is_replaced or metric != job.run.metric:
             job.run = self._empty(job.number, metric)
         for line in lines:

@@ -19,6 +19,7 @@ from rlgames.commands.configs import (
     PlayConfig,
     PublishConfig,
     ReportConfig,
+    RunsConfig,
     ShowConfig,
     SolveConfig,
     WatchConfig,
@@ -158,6 +159,15 @@ _COMMANDS = (
         function="rlgames.commands.solve:solve_command",
         printer="rlgames.commands.solve:print_solution",
         config=SolveConfig,
+    ),
+    Command(
+        "runs",
+        "list, delete or prune runs",
+        "rlgames runs outputs where=game=salvo",
+        function="rlgames.cli.runs:runs_command",
+        printer=None,
+        runs="many",
+        config=RunsConfig,
     ),
     Command(
         "report",

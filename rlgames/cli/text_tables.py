@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+from textwrap import wrap
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, chop_cells
 
 from rlgames.core.text import printable
 
-UNBOUNDED_WIDTH = 10_000
-"""The width of a table that is not printed on a terminal."""
+GAP = "  "
+"""Between two columns."""
+
+MIN_FOLDED_WIDTH = 12
+"""Columns of words are not folded into fewer characters."""
 
 LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -28,14 +33,19 @@ LATEX = {
 class Column:
     """A column of texts.
 
-    group: the heading of the column that it joins, a line for each cell, if the terminal is too
-    narrow; empty for a column that stays. is_text: words, not numbers.
+    rank: its importance. Columns of rank 0 are always shown; of the others those with the highest
+        rank are left out first where a terminal is too narrow.
+    is_text: words, not numbers.
     """
 
     heading: str
     cells: list[str]
-    group: str = ""
+    rank: int = 0
     is_text: bool = False
+
+    @cached_property
+    def width(self) -> int:
+        return max(map(cell_len, (*self.heading.split("\n"), *self.cells)))
 
 
 def rows(columns: Sequence[Column]) -> list[tuple[str, ...]]:
@@ -44,47 +54,82 @@ def rows(columns: Sequence[Column]) -> list[tuple[str, ...]]:
 
 
 def print_table(title: str, columns: Sequence[Column], format: str) -> None:
-    """Print a table; format: table, markdown or latex, which have no title."""
-    if format == "table":
-        console = Console(width=None if sys.stdout.isatty() else UNBOUNDED_WIDTH)
-        console.print(fitted_table(title, columns, console))
-    else:
+    """Print a table; format: table, markdown or latex, which have no title. Where a terminal is too
+    narrow, columns are left out and named."""
+    if format != "table":
         print(markdown_table(columns) if format == "markdown" else latex_table(columns))
+    else:
+        print("\n".join(table_lines(title, columns, terminal_width())))
 
 
-def fitted_table(title: str, columns: Sequence[Column], console: Console) -> Table:
-    """A table, with the columns of each group in one where the console is too narrow."""
-    table = _table(title, columns)
-    if Console(width=UNBOUNDED_WIDTH).measure(table).maximum > console.width:
-        table = _table(title, _grouped(columns))
-    return table
+def terminal_width() -> int | None:
+    """The columns of the terminal; None if standard output is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _table(title: str, columns: Sequence[Column]) -> Table:
-    is_folded = any("\n" in text for each in columns for text in each.cells)
-    table = Table(title=title, show_lines=is_folded)
-    for each in columns:
-        text = Text(printable(each.heading))
-        table.add_column(text, justify="left" if each.is_text else "right", overflow="fold")
+def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], list[Column]]:
+    """The most important columns that fit side by side, and the others."""
+    shown, left_out = list(columns), list[Column]()
+    while width is not None and _total(each.width for each in shown) > width:
+        last = max(reversed(range(len(shown))), key=lambda number: shown[number].rank)
+        if not shown[last].rank:
+            break
+        left_out.insert(0, shown.pop(last))
+    return shown, left_out
+
+
+def _total(widths: Iterable[int]) -> int:
+    sizes = list(widths)
+    return sum(sizes) + len(GAP) * (len(sizes) - 1)
+
+
+def table_lines(title: str, columns: Sequence[Column], width: int | None) -> list[str]:
+    """A table as aligned lines that are this wide at most; None: as wide as they are."""
+    safe = [replace(each, cells=list(map(printable, each.cells))) for each in columns]
+    shown, left_out = fitted(safe, width)
+    names = ", ".join(each.heading.replace("\n", " ") for each in left_out)
+    note = [f"no room for: {names}"] if names else []
+    return [printable(title), "", *_lines(shown, width), *note]
+
+
+def _lines(columns: Sequence[Column], width: int | None) -> list[str]:
+    """Where columns are wider than a terminal, the widest ones of words are folded: no cell is
+    cut."""
+    widths = [each.width for each in columns]
+    words = [number for number, each in enumerate(columns) if each.is_text]
+    while width is not None and words and _total(widths) > width:
+        widest = max(words, key=lambda number: widths[number])
+        if widths[widest] <= MIN_FOLDED_WIDTH:
+            break
+        widths[widest] -= 1
+    is_utf = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    heading = [each.heading.split("\n") for each in columns]
+    height = max(map(len, heading))
+    headings = [[""] * (height - len(lines)) + lines for lines in heading]
+    lines = [_line(columns, widths, row) for row in zip(*headings, strict=True)]
+    lines.append(GAP.join(("─" if is_utf else "-") * size for size in widths))
     for row in rows(columns)[1:]:
-        table.add_row(*(Text("\n".join(map(printable, text.split("\n")))) for text in row))
-    return table
-
-
-def _grouped(columns: Sequence[Column]) -> list[Column]:
-    groups: dict[str, list[Column]] = {}
-    for each in columns:
-        groups.setdefault(each.group or each.heading, []).append(each)
-    folded = []
-    for name, members in groups.items():
-        if not members[0].group:
-            folded += members
+        if all(cell_len(cell) <= size for cell, size in zip(row, widths, strict=True)):
+            lines.append(_line(columns, widths, row))
             continue
-        joint = "=" if members[0].is_text else " "
-        headings, *cells = rows(members)
-        lines = [[a + joint + b for a, b in zip(headings, row, strict=True) if b] for row in cells]
-        folded.append(Column(name, ["\n".join(each) for each in lines], is_text=True))
-    return folded
+        folded = [_folded(cell, size) for cell, size in zip(row, widths, strict=True)]
+        lines += [_line(columns, widths, part) for part in zip_longest(*folded, fillvalue="")]
+    return lines
+
+
+def _line(columns: Sequence[Column], widths: Sequence[int], row: Sequence[str]) -> str:
+    cells = [
+        text + " " * (size - cell_len(text))
+        if column.is_text
+        else " " * (size - cell_len(text)) + text
+        for column, size, text in zip(columns, widths, row, strict=True)
+    ]
+    return GAP.join(cells).rstrip()
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """A cell in lines, of whole words as far as they fit."""
+    return [chop for part in wrap(text, width) or [""] for chop in chop_cells(part, width)]
 
 
 def escape_markdown(text: str) -> str:
@@ -98,7 +143,7 @@ def escape_latex(text: str) -> str:
 
 
 def markdown_table(columns: Sequence[Column]) -> str:
-    headings, *lines = [list(map(escape_markdown, row)) for row in rows(columns)]
+    headings, *lines = [list(map(escape_markdown, row)) for row in _on_one_line(columns)]
     every = [headings, ["---"] * len(headings), *lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in every)
 
@@ -106,7 +151,7 @@ def markdown_table(columns: Sequence[Column]) -> str:
 def latex_table(columns: Sequence[Column]) -> str:
     """A table for the package booktabs."""
     alignment = "".join("l" if each.is_text else "r" for each in columns)
-    lines = [" & ".join(map(escape_latex, row)) + r" \\" for row in rows(columns)]
+    lines = [" & ".join(map(escape_latex, row)) + r" \\" for row in _on_one_line(columns)]
     return "\n".join(
         [
             "% \\usepackage{booktabs}",
@@ -114,3 +159,8 @@ def latex_table(columns: Sequence[Column]) -> str:
             *("\\toprule", lines[0], "\\midrule", *lines[1:], "\\bottomrule", "\\end{tabular}"),
         ]
     )
+
+
+def _on_one_line(columns: Sequence[Column]) -> list[tuple[str, ...]]:
+    headings, *cells = rows(columns)
+    return [tuple(heading.replace("\n", " ") for heading in headings), *cells]

@@ -31,6 +31,9 @@ NORMALIZED = "normalized score"
 
 DEFAULT_POWER = 0.8
 
+DEFAULT_TOP = 10
+"""Agents that are compared: all pairs of a thousand are half a million."""
+
 PROFILE_LEVELS = np.linspace(0.0, 1.0, 101)
 
 CHECKPOINTS = {BEST_IN_WORDS: "", FINAL_IN_WORDS: FINAL_PREFIX}
@@ -60,12 +63,13 @@ class Sample:
     sign: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Comparison:
     """What compare= says about agents.
 
     statistics: of each sample and agent. pairs: of each sample and two agents. profiles: by label
     and checkpoint, the fraction of runs at each of PROFILE_LEVELS; empty without an optimum.
+    num_left_out: agents that are not among the best ones.
     """
 
     agents: list[Agent]
@@ -73,6 +77,7 @@ class Comparison:
     pairs: list[dict[str, Any]]
     profiles: dict[str, Floats]
     power: float
+    num_left_out: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """What `format=json` prints."""
@@ -99,13 +104,18 @@ class Comparison:
 
 
 def compare(
-    runs: list[RunSummary], name: str, power: float | None, difference: float | None
+    runs: list[RunSummary],
+    name: str,
+    power: float | None,
+    difference: float | None,
+    top: int | None = None,
 ) -> Comparison:
     """Compare agents that a setting tells apart, or their whole configs.
 
     Runs of the same agent and game are its seeds, so nothing else may differ between them. Several
     games are compared between random play and the optimum of each. power, difference: of
     seeds_needed; the difference is in the game's figure, or in the normalized score of several.
+    top: how many of the best agents are compared, by default DEFAULT_TOP.
     Raises ConfigError for an unknown setting and for runs that cannot be compared.
     """
     finished = [run for run in runs if run.figure in run.results]
@@ -114,7 +124,7 @@ def compare(
     chosen = DEFAULT_POWER if power is None else power
     comparison = Comparison([], [], [], {}, chosen)
     for games, agents in _agents_by_games(group_agents(finished, name), name).items():
-        _add(comparison, list(games), agents, difference)
+        _add(comparison, list(games), agents, difference, top or DEFAULT_TOP)
     return comparison
 
 
@@ -134,12 +144,17 @@ def _agents_by_games(agents: list[Agent], name: str) -> dict[tuple[str, ...], li
 
 
 def _add(
-    comparison: Comparison, games: list[str], agents: list[Agent], difference: float | None
+    comparison: Comparison,
+    games: list[str],
+    agents: list[Agent],
+    difference: float | None,
+    top: int,
 ) -> None:
-    """Add the statistics of agents that played the same games, the best agent first."""
+    """Add the statistics of the best agents that played the same games, the best one first."""
     samples = _samples(agents, games)
     means = [samples[0].sign * np.concatenate(scores).mean() for scores in samples[0].scores]
-    order = [int(index) for index in np.argsort(means)[::-1]]
+    order = [int(index) for index in np.argsort(means)[::-1][:top]]
+    comparison.num_left_out += len(agents) - len(order)
     agents = [agents[index] for index in order]
     comparison.agents.extend(agents)
     for sample in samples:

@@ -14,6 +14,8 @@ from rlgames.config.training import (
     RunConfig,
 )
 
+WHERE_HELP = "conditions on runs, as in 'game=salvo,lr<0.01,status=done'"
+
 
 @schema
 class PlayerConfig(CheckpointConfig):
@@ -130,11 +132,37 @@ class PublishConfig(CheckpointConfig, RunConfig):
 
 
 @schema
+class RunsConfig(FormatConfig):
+    where: str | None = key(None, is_text=True, help=WHERE_HELP)
+    sort: str = key("-started", help="a column; sort=-size: descending")
+    top: int | None = key(None, 1, 10**6, help="the first runs; null: all")
+    columns: list[str] = key(
+        [], takes_word=True, help="columns to show, or all; []: status, age, size, result"
+    )
+    delete: bool = key(False, help="delete the runs that are listed")
+    prune: bool = key(False, help="remove what finished runs need only to be resumed")
+    keep: list[str] = key(
+        ["best", "latest"],
+        of=("best", "latest"),
+        takes_word=True,
+        help="checkpoints that prune= keeps; latest always",
+    )
+    yes: bool = key(False, help="remove without a question")
+
+
+@schema
 class ReportConfig(FormatConfig):
     by: str = key(
         "config", of=("config", "run"), help="one row per config (seeds pooled) or per run"
     )
+    where: str | None = key(None, is_text=True, help=WHERE_HELP)
     sort: str = key("best", help="best, or a column; sort=-turns: descending")
+    top: int | None = key(
+        None, 1, 10**6, help="first rows of each game; null: all, of compare= 10 agents"
+    )
+    columns: list[str] = key(
+        [], takes_word=True, help="columns to show, or all; []: the most important"
+    )
     curves: str | None = key(
         None, is_path=True, help="PNG, SVG or PDF file for the learning curves"
     )

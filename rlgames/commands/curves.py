@@ -15,10 +15,14 @@ from rlgames.drawing import figures
 from rlgames.drawing.figures import Line, Panel
 from rlgames.evaluation.aggregate import normalized
 from rlgames.evaluation.curves import X_AXES, Curve, along, moving_mean, over_seeds, points
+from rlgames.runs.files import metric_names, read_points
 from rlgames.runs.index import RunSummary
 
 NORMALIZED = "normalized"
 """The value of metric= for the game's figure between random play (0) and the optimum (1)."""
+
+BEST_BY = "best_by"
+"""The metric that selects the checkpoints of each game."""
 
 AGGREGATES = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 BANDS = {
@@ -73,7 +77,7 @@ def draw(report: Report, rows: Sequence[Row], path: Path, options: CurveOptions)
         raise ConfigError(f"band=sd is about the mean, not the {aggregate}", "write band=ci")
     drawing = _Drawing(report, options)
     sources = _sources(report, rows, options.compare)
-    panels = drawing.panels(drawing.metrics(sources), sources)
+    panels = drawing.panels(drawing.metrics(), sources)
     width = figures.width_in_inches(options.width)
     figure = figures.draw_panels(panels, width, options.style, drawing.note())
     figures.save_figure(figure, path)
@@ -86,25 +90,33 @@ class _Drawing:
         self.report, self.options = report, options
         self.num_seeds = self.num_left_out = 0
         self.titles_left_out: list[str] = []
+        self._curves: dict[tuple[Path, str], Curve] = {}
 
-    def metrics(self, sources: Sequence[Source]) -> list[str]:
-        """The metrics to draw, by default the one that selects checkpoints. Raises ConfigError."""
+    def metrics(self) -> list[str]:
+        """The metrics to draw, by default BEST_BY. Raises ConfigError."""
         options, report = self.options, self.report
         if not options.metric:
-            if options.compare is not None and len({run.game for run in report.runs}) > 1:
-                return [NORMALIZED]
-            judged = [run.best_by for run in (*report.best, *report.runs) if run.best_by]
-            return [f"eval/{judged[0]}" if judged else "eval/points"]
-        metrics = {name for run in report.runs for line in run.log for name in line}
-        metrics -= {"games"}
+            several = len({run.game for run in report.runs}) > 1
+            return [NORMALIZED if options.compare is not None and several else BEST_BY]
         for metric in options.metric:
-            if metric not in {*metrics, NORMALIZED}:
-                near = nearest(metric, sorted(metrics)) if metrics else "no run has any metrics yet"
-                raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
             if options.window is not None and not metric.startswith("train/"):
                 hint = "metric=train/turns is a mean over training games"
                 raise ConfigError(f"window={options.window} needs a metric of training", hint)
+            is_known = metric == NORMALIZED or any(
+                len(self.read(run, metric)[0]) for run in report.runs
+            )
+            if not is_known:
+                names = sorted({name for run in report.runs for name in metric_names(run.path)})
+                near = nearest(metric, names) if names else "no run has any metrics yet"
+                raise ConfigError(f"metric={metric} is in no run's metrics.jsonl", near)
         return list(options.metric)
+
+    def read(self, run: RunSummary, name: str) -> Curve:
+        """A metric of a run over games, read once."""
+        key = (run.path, name)
+        if key not in self._curves:
+            self._curves[key] = points(*read_points(run.path, name))
+        return self._curves[key]
 
     def panels(self, metrics: Sequence[str], sources: Sequence[Source]) -> list[list[Panel]]:
         """A row for each metric. A column for each game or, for the normalized scores of agents,
@@ -119,7 +131,9 @@ class _Drawing:
         columns = []
         for group in sorted(shared) if is_pooled else [(game,) for game in games]:
             title = f"{len(group)} games" if len(group) > 1 else titles[group[0]]
-            panels = [self._panel(title, metric, sources, group) for metric in metrics]
+            own = next(run.best_by for run in self.report.runs if run.game == group[0])
+            named = [f"eval/{own}" if metric == BEST_BY else metric for metric in metrics]
+            panels = [self._panel(title, metric, sources, group) for metric in named]
             if all(panel.lines for panel in panels):
                 columns.append(panels)
             else:
@@ -130,7 +144,14 @@ class _Drawing:
             window = f"window={self.options.window}"
             raise ConfigError(f"{window} is longer than every run", "use a shorter window")
         logged = f" and {X_AXES[self.options.x][0]}" if self.options.x != "games" else ""
-        text = f"no run has values of {', '.join(metrics)}{logged}"
+        names = ", ".join(
+            dict.fromkeys(
+                f"eval/{run.best_by}" if metric == BEST_BY else metric
+                for metric in metrics
+                for run in self.report.runs
+            )
+        )
+        text = f"no run has values of {names}{logged}"
         raise ConfigError(text, f"choose another metric={' or x=games' if logged else ''}")
 
     def _panel(
@@ -163,10 +184,11 @@ class _Drawing:
 
     def _points(self, run: RunSummary, metric: str, game: str) -> Curve:
         is_normalized = metric == NORMALIZED
-        curve = points(run.log, f"eval/{run.figure}" if is_normalized else metric)
+        curve = self.read(run, f"eval/{run.figure}" if is_normalized else metric)
         if self.options.window is not None:
             curve = moving_mean(curve, self.options.window)
-        x, y = along(run.log, curve, self.options.x)
+        axis, _ = X_AXES[self.options.x]
+        x, y = along(curve, self.read(run, axis)) if axis else curve
         return x, normalized(y, *self._ends(game)) if is_normalized else y
 
     def _ends(self, game: str) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from rlgames.drawing import figures
 from rlgames.factory.agents import checkpoint_path, load_agent
 from rlgames.runs import hub, storage
 from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
-from rlgames.runs.index import read_summary
+from rlgames.runs.files import metric_names
 from rlgames.runs.names import run_name
 from rlgames.runs.run_info import read_info
 
@@ -85,8 +85,7 @@ def _default_folder(run: Path) -> Path:
 
 def _has_evaluations(run: Path) -> bool:
     """Whether the log of a run has a curve to draw."""
-    log = read_summary(run, with_log=True).log
-    return any(name.startswith("eval/") for line in log for name in line)
+    return any(name.startswith("eval/") for name in metric_names(run))
 
 
 def _check_folder(folder: Path) -> None:

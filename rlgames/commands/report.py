@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -14,7 +15,8 @@ from rlgames.config.compose import load_config
 from rlgames.core.errors import ConfigError, nearest
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import FINAL_PREFIX, as_text, differing
-from rlgames.runs.index import RunSummary, find_runs, read_summary
+from rlgames.runs.index import RunReader, RunSummary, find_runs
+from rlgames.runs.where import matching
 
 if TYPE_CHECKING:
     from rlgames.commands.comparison import Comparison
@@ -29,7 +31,7 @@ FIGURE_KEYS = ("width", "style")
 
 @dataclass(frozen=True)
 class ReportResult:
-    """A report, how to print it (format=), and the file with its learning curves, if any.
+    """A report, how to print it (format=, columns=), and the file with its learning curves, if any.
 
     comparison: the statistics of compare=, None without it. profile: the file of profile=.
     follow: the same report later, for follow=true.
@@ -37,6 +39,7 @@ class ReportResult:
 
     report: Report
     format: str
+    columns: list[str]
     curves: str | None
     comparison: Comparison | None = None
     profile: str | None = None
@@ -58,9 +61,13 @@ def report_command(directories: list[str], overrides: list[str]) -> ReportResult
     return make_report(directories, cfg)
 
 
-def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
-    """As report_command; directories: at least one."""
-    every = [read_summary(path, cfg.curves is not None) for path in find_runs(directories)]
+def make_report(
+    directories: list[str], cfg: ReportConfig, readers: dict[Path, RunReader] | None = None
+) -> ReportResult:
+    """As report_command; directories: at least one. readers: of an earlier report."""
+    readers = {} if readers is None else readers
+    every = [readers.setdefault(path, RunReader(path)).read() for path in find_runs(directories)]
+    every = matching(every, cfg.where)
     runs, damaged = ([run for run in every if bool(run.damage) == is_bad] for is_bad in (0, 1))
     rows = sorted(_rows(runs, cfg.by), key=lambda row: row.order)
     keys = differing([run.settings for run in runs])
@@ -68,7 +75,11 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
     figures = _figures(runs)
     every_row = [*rows, *(Row([run]) for run in damaged)]
     shown = _sorted(every_row, cfg.sort, keys, figures)
-    report = Report(runs, damaged, shown, keys, figures, _best(rows))
+    for name in cfg.columns:
+        _check_column("columns", name, ["all", *shown[0].record(keys, figures)])
+    top = _top(shown, cfg.top)
+    folder = Path(os.path.commonpath([run.path for run in every]))
+    report = Report(runs, damaged, top, keys, figures, _best(rows), len(shown), folder)
     _check_figure_keys(cfg)
     if cfg.curves is not None:
         from rlgames.commands.curves import CurveOptions, draw
@@ -85,14 +96,16 @@ def make_report(directories: list[str], cfg: ReportConfig) -> ReportResult:
     if cfg.follow:
         if cfg.format != "table" or comparison is not None:
             raise ConfigError("follow=true shows a table of runs", "omit format= and compare=")
-        follow = partial(make_report, directories, cfg)
-    return ReportResult(report, cfg.format, cfg.curves, comparison, cfg.profile, follow)
+        follow = partial(make_report, directories, cfg, readers)
+    return ReportResult(
+        report, cfg.format, cfg.columns, cfg.curves, comparison, cfg.profile, follow
+    )
 
 
 def _compare(runs: list[RunSummary], setting: str, cfg: ReportConfig) -> Comparison:
     from rlgames.commands.comparison import compare
 
-    comparison = compare(runs, setting, cfg.power, cfg.difference)
+    comparison = compare(runs, setting, cfg.power, cfg.difference, cfg.top)
     if cfg.profile is not None:
         from rlgames.commands.profiles import write_profiles
 
@@ -119,6 +132,17 @@ def _rows(runs: list[RunSummary], by: str) -> list[Row]:
     return [
         Row(sorted(group, key=lambda run: sort_key(run, run.results))) for group in groups.values()
     ]
+
+
+def _top(rows: list[Row], count: int | None) -> list[Row]:
+    """The first rows of each game; None: all."""
+    if count is None:
+        return rows
+    by_game: dict[str, list[Row]] = {}
+    for row in rows:
+        by_game.setdefault(row.first.game, []).append(row)
+    first = {id(row) for each in by_game.values() for row in each[:count]}
+    return [row for row in rows if id(row) in first]
 
 
 def _figures(runs: list[RunSummary]) -> list[str]:
@@ -160,8 +184,7 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> 
     if sort == "best":
         return rows
     records = [row.record(keys, figures) for row in rows]
-    if name not in records[0]:
-        raise ConfigError(f"sort={sort} is not a column", nearest(name, ["best", *records[0]]))
+    _check_column("sort", sort, ["best", *records[0]])
     values = {id(row): record[name] for row, record in zip(rows, records, strict=True)}
 
     def key(row: Row) -> tuple[bool, float, str]:
@@ -172,3 +195,8 @@ def _sorted(rows: list[Row], sort: str, keys: list[str], figures: list[str]) -> 
     known = [row for row in rows if values[id(row)] is not None]
     known.sort(key=key, reverse=sort.startswith("-"))
     return known + [row for row in rows if values[id(row)] is None]
+
+
+def _check_column(key: str, name: str, names: list[str]) -> None:
+    if name.removeprefix("-") not in names:
+        raise ConfigError(f"{key}={name} is not a column", nearest(name, names))

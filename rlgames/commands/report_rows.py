@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -92,7 +93,7 @@ class Row:
 
     @property
     def rank(self) -> tuple[bool, float, float]:
-        return sort_key(self.first, {name: mean.value for name, mean in self.results.items()})
+        return sort_key(self.first, {name: fmean(of) for name, of in self.values.items()})
 
     def record(self, keys: Sequence[str], figures: Sequence[str]) -> dict[str, Any]:
         """The values by the names of columns; an interval takes two of them. None: unknown."""
@@ -120,7 +121,8 @@ class Report:
 
     runs: without the damaged ones. rows: damaged runs have a row each, at the end. keys: the
     settings that differ between runs. figures: the results that are shown, those that select
-    checkpoints first. best: the best run of each game.
+    checkpoints first. best: the best run of each game. num_rows: with those that top= leaves out.
+    folder: the one that holds all runs.
     """
 
     runs: list[RunSummary]
@@ -129,6 +131,8 @@ class Report:
     keys: list[str]
     figures: list[str]
     best: list[RunSummary]
+    num_rows: int
+    folder: Path
 
     @property
     def records(self) -> list[dict[str, Any]]:

@@ -14,9 +14,9 @@ from rlgames.config.training import MOVABLE_PLAYERS, ResumeConfig, TrainConfig
 from rlgames.config.typed import from_plain
 from rlgames.core import distributed
 from rlgames.core.errors import ConfigError
-from rlgames.runs.checkpoint import BEST, LATEST, BadCheckpoint, Checkpoint
+from rlgames.runs.checkpoint import BadCheckpoint, Checkpoint
 from rlgames.runs.directory import DirectoryLock, lock_directory
-from rlgames.runs.files import read_run
+from rlgames.runs.files import BEST, LATEST, read_run
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import located
 
@@ -92,5 +92,8 @@ def _latest(run: Path) -> Checkpoint:
         hint = f"start a new run from other weights: init_from={newest}" if newest else ""
         raise BadCheckpoint(error.error, hint) from None
     if not checkpoint.state:
-        raise BadCheckpoint(f"{path} holds a policy only and cannot be resumed")
+        hint = f"start a new run from its weights: init_from={run}"
+        if read_run(run).get("status") == "done":
+            hint += ", or train with keep_resume_state=true"
+        raise BadCheckpoint(f"{path} holds a policy only and cannot be resumed", hint)
     return checkpoint

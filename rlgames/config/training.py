@@ -101,6 +101,9 @@ class TrainConfig(RunConfig):
     keep_every: int | None = key(
         None, 1, 10**12, help="games between two checkpoints that are never deleted"
     )
+    keep_resume_state: bool | None = key(
+        None, help="keep what a finished run needs to be extended; null: up to 64 MiB"
+    )
     best_by: str | None = key(
         None, of=HEADLINES, help="metric that selects the best checkpoint; null: the game's own"
     )
@@ -165,7 +168,7 @@ MOVABLE_PLAYERS = ("opponent", "eval_opponent", "teacher")
 RESUMABLE_KEYS = (
     *("games", "schedule_games", "log_every", "eval_every", "eval_games", "save_every"),
     *("keep_every", "solve_seconds", "join_seconds", "device", "threads", "plugins"),
-    "demonstrations",
+    *("demonstrations", "keep_resume_state"),
 )
 """The keys of a training that may change when it resumes."""
 

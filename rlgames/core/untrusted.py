@@ -39,6 +39,9 @@ def parse_json(text: str | bytes) -> Any:
         value = json.loads(text, object_pairs_hook=_unique_names)
     except RecursionError:
         raise ValueError("JSON is nested too deeply") from None
+    content = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    if content.count(b"{") + content.count(b"[") <= MAX_JSON_DEPTH:
+        return value
     level, depth = [value], 0
     while level := [child for parent in level for child in _children(parent)]:
         depth += 1

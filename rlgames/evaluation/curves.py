@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlgames.core.errors import ConfigError
-from rlgames.core.untrusted import finite_or_none
+from rlgames.core.untrusted import MAX_NUMBER
 from rlgames.evaluation.aggregate import STATISTICS, Floats, Scores, bootstrapped, mean_of_runs
 
 Curve = tuple[Floats, Floats]
@@ -17,6 +17,8 @@ Curve = tuple[Floats, Floats]
 MARGIN = 0.01
 """The fraction of the x axis by which a seed counts beyond its range: batches that several threads
 finish end at slightly different numbers of games, where a mean over fewer seeds would jump."""
+
+MAX_PLACES = 2000
 
 X_AXES = {
     "games": ("", "games played"),
@@ -27,15 +29,12 @@ X_AXES = {
 """By the value of x=: the metric that holds it, and the label of the axis with its unit."""
 
 
-def points(lines: list[dict[str, float]], metric: str) -> Curve:
+def points(games: Sequence[float], values: Sequence[float]) -> Curve:
     """A metric over games; where a number of games has several values, the last one counts."""
-    values: dict[float, float] = {}
-    for line in lines:
-        games, value = finite_or_none(line["games"]), finite_or_none(line.get(metric))
-        if games is not None and value is not None:
-            values[games] = value
-    x = sorted(values)
-    return np.array(x), np.array([values[games] for games in x])
+    x, y = np.array(games, np.float64), np.array(values, np.float64)
+    valid = (np.abs(x) <= MAX_NUMBER) & (np.abs(y) <= MAX_NUMBER)
+    x, last = np.unique(x[valid][::-1], return_index=True)
+    return x, y[valid][::-1][last]
 
 
 def moving_mean(curve: Curve, window: int) -> Curve:
@@ -62,7 +61,7 @@ def over_seeds(
 
     games: for each game the curve of each seed, which is straight between its points. A seed counts
     only within its range of x, give or take MARGIN. is_shared: only places that all seeds have
-    count.
+    count. N is at most MAX_PLACES, evenly among all places: no figure shows more.
     """
     every = [curve for curves in games for curve in curves]
     x = np.unique(np.concatenate([places for places, _ in every]))
@@ -70,6 +69,7 @@ def over_seeds(
         first, last = max(places[0] for places, _ in every), min(places[-1] for places, _ in every)
         x = x[(x >= first) & (x <= last)]
     margin = MARGIN * np.ptp(x) if len(x) else 0.0
+    x = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), MAX_PLACES)).round().astype(int))]
     values = [np.array([_at(x, curve, margin) for curve in curves]) for curves in games]
     middle, low, high = np.empty(len(x)), np.empty(len(x)), np.empty(len(x))
     for place in range(len(x)):
@@ -101,22 +101,19 @@ def _with_band(scores: Scores, aggregate: str, band: str) -> tuple[float, float,
     return value, *(statistic.interval or (value, value))
 
 
-def along(lines: list[dict[str, float]], curve: Curve, name: str) -> Curve:
-    """A curve over games as one over another axis, without points beyond what was logged of it."""
-    key, _ = X_AXES[name]
+def along(curve: Curve, axis: Curve) -> Curve:
+    """A curve over games as one over another axis, without points beyond what was logged of it.
+
+    axis: over games, from 0 on.
+    """
     games, y = curve
-    if not key or not len(games):
-        return curve
-    known = {0.0: 0.0}
-    for line in lines:
-        value = finite_or_none(line.get(key))
-        if value is not None:
-            known[float(line["games"])] = value
-    if len(known) == 1:
+    known, places = axis
+    if not len(games) or not len(known):
         return np.empty(0), np.empty(0)
-    at = sorted(known)
-    x = np.interp(games, at, [known[each] for each in at])
-    keep = games <= at[-1]
-    x, y = x[keep], y[keep]
+    if known[0] > 0:
+        known, places = np.concatenate([[0.0], known]), np.concatenate([[0.0], places])
+    x = np.interp(games, known, places)
+    inside = games <= known[-1]
+    x, y = x[inside], y[inside]
     rising = np.diff(x, prepend=-math.inf) > 0
     return x[rising], y[rising]

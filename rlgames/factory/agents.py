@@ -37,8 +37,8 @@ from rlgames.policies.ntuple import Ntuple
 from rlgames.policies.policy import Policy
 from rlgames.rollouts.records import PRESENTATION_KEYS
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, restore_weights
-from rlgames.runs.files import BEST_IN_WORDS, FINAL_IN_WORDS
+from rlgames.runs.checkpoint import Checkpoint, restore_weights
+from rlgames.runs.files import BEST, BEST_IN_WORDS, FINAL_IN_WORDS, LATEST
 from rlgames.runs.hub import MODEL, published_model
 from rlgames.runs.index import newest_run
 from rlgames.runs.names import find_run, run_name, shipped_agent

@@ -21,6 +21,7 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.tensor_checks import load_weights
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
+from rlgames.runs.files import MAX_HEADER_BYTES
 
 Tree = dict[str, Any]
 """Maps names without slashes to trees, tensors, numbers, text, None, and lists of these."""
@@ -28,12 +29,8 @@ Tree = dict[str, Any]
 FORMAT = 5
 """Only files of this format are read."""
 
-LATEST, BEST = "latest.safetensors", "best.safetensors"
-"""What a run resumes from, and the weights of its best evaluation."""
-
-MAX_HEADER_BYTES = 1 << 24
 MAX_FILE_BYTES = 1 << 34
-"""Larger headers and files are refused."""
+"""Larger files are not read."""
 
 MAX_CONFIG_LENGTH = 1 << 14
 """Longer configs, in characters of JSON, are neither written nor read."""
@@ -165,6 +162,24 @@ def _version(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns
+
+
+def drop_state(path: Path) -> None:
+    """Replace a checkpoint by one of its policy alone. Raises BadCheckpoint and OSError.
+
+    The state is not read, because it may be large; nor is the checksum of all tensors checked.
+    """
+    try:
+        _check_header(path)
+        with safetensors.safe_open(path, "pt") as file:
+            header = dict(file.metadata() or {})
+            _check_format(path, header)
+            names = [name for name in file.keys() if name.startswith("policy/")]  # noqa: SIM118
+            policy = {name.removeprefix("policy/"): file.get_tensor(name) for name in names}
+        checkpoint = Checkpoint(_object(header["config"]), int(header["games"]), policy, {})
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise BadCheckpoint(f"{path} is not a readable checkpoint ({sanitized(error)})") from None
+    checkpoint.write(path)
 
 
 def restore_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -15,7 +15,7 @@ from rlgames.core.errors import ConfigError, nearest_path
 from rlgames.core.metrics import direction, goal_of
 from rlgames.core.untrusted import finite_or_none
 from rlgames.runs.files import FINAL_PREFIX, as_text, flatten
-from rlgames.runs.run_info import DamagedRun, RunInfo, parse_info, read_config, read_log
+from rlgames.runs.run_info import DamagedRun, MetricsFollower, RunInfo, parse_info
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +23,12 @@ class RunSummary(RunInfo):
     """A run by its files.
 
     status: also "died" for a run that was killed. damage: why the run is damaged; nothing else is
-    then known. settings: the flattened config. log: the lines of metrics.jsonl, empty if they were
-    not read. so_far: the results of a run that is not done, by evaluations during training: the
-    best one by best_by and, as final/NAME, the last.
+    then known. settings: the flattened config. so_far: the results of a run that is not done, by
+    evaluations during training: the best one by best_by and, as final/NAME, the last.
     """
 
     path: Path
-    config: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
-    log: list[dict[str, float]] = field(default_factory=list)
     so_far: dict[str, float] = field(default_factory=dict)
     damage: str = ""
 
@@ -95,44 +92,75 @@ def _number_first(name: str) -> tuple[int, str]:
     return (int(match[0]) if match else -1), name
 
 
-def read_summary(path: Path, with_log: bool = False) -> RunSummary:
-    """Summarize a run; nothing of a damaged one is used.
+def read_summary(path: Path) -> RunSummary:
+    """Summarize a run; nothing of a damaged one is used."""
+    return RunReader(path).read()
 
-    with_log: read metrics.jsonl also of a run that is done.
-    """
+
+class RunReader:
+    """Summarizes a run again and again, and reads only what is new in its files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamps: list[tuple[int, int] | None] = []
+        self._summary: RunSummary | None = None
+        self._log = MetricsFollower(path)
+        self._best: dict[str, float] = {}
+        self._latest: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+
+    def read(self) -> RunSummary:
+        """The run as it is now; nothing of a damaged one is used."""
+        stamps = [_stamp(self._path / name) for name in ("run.json", "metrics.jsonl")]
+        summary = self._summary
+        if summary is None or stamps != self._stamps or summary.status == "running":
+            try:
+                summary = self._read()
+            except DamagedRun as error:
+                summary = RunSummary(path=self._path, status="damaged", damage=str(error))
+            self._stamps, self._summary = stamps, summary
+        return summary
+
+    def _read(self) -> RunSummary:
+        info = parse_info(self._path)
+        if not info.config:
+            reason = "is empty" if info.status == "waiting" else "has no config"
+            raise DamagedRun(f"run.json: it {reason}")
+        so_far: dict[str, Any] = {}
+        if info.status != "done":
+            self._follow(info)
+            best = {FINAL_PREFIX + name: value for name, value in self._latest.items()}
+            so_far = {
+                "status": "died" if info.is_process_gone else info.status,
+                "games": int(self._last.get("games", info.games)),
+                "seconds": info.seconds or self._last.get("time/seconds") or None,
+                "so_far": self._best | best,
+            }
+        values = vars(info) | so_far
+        return RunSummary(**values, path=self._path, settings=flatten(info.config))
+
+    def _follow(self, info: RunInfo) -> None:
+        """Read the new lines of the log: the last one, the latest evaluation, and the best one by
+        best_by."""
+        is_replaced, lines = self._log.new_lines()
+        if is_replaced:
+            self._best, self._latest, self._last = {}, {}, {}
+        sign = direction(goal_of(info.figure), info.best_by)
+        for line in lines:
+            numbers = {name: finite_or_none(value) for name, value in line.items()}
+            known = {name: number for name, number in numbers.items() if number is not None}
+            self._last |= known
+            metrics = {name[5:]: number for name, number in known.items() if name[:5] == "eval/"}
+            self._latest = metrics or self._latest
+            value, best = metrics.get(info.best_by), self._best.get(info.best_by, -sign * inf)
+            if value is not None and sign * (value - best) > 0:
+                self._best = metrics
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes when a file does; None without one."""
     try:
-        info, config = parse_info(path), read_config(path)
-        if info.status == "waiting":
-            raise DamagedRun("run.json: it is empty")
-        log = read_log(path) if with_log or info.status != "done" else []
-    except DamagedRun as error:
-        return RunSummary(path=path, status="damaged", damage=str(error))
-    seconds = (finite_or_none(line.get("time/seconds")) for line in reversed(log))
-    so_far = {
-        "status": "died" if info.is_process_gone else info.status,
-        "games": int(log[-1]["games"]) if log and info.status != "done" else info.games,
-        "seconds": info.seconds or next(filter(None, seconds), None),
-    }
-    return RunSummary(
-        **vars(info) | so_far,
-        path=path,
-        config=config,
-        settings=flatten(config),
-        log=log,
-        so_far=_evaluations(log, info) if info.status != "done" else {},
-    )
-
-
-def _evaluations(log: Sequence[dict[str, float]], info: RunInfo) -> dict[str, float]:
-    """The best evaluation of a run that is not done, by best_by, and as final/NAME the last."""
-    by = info.best_by
-    sign = direction(goal_of(info.figure), by)
-    best: dict[str, float] = {}
-    latest: dict[str, float] = {}
-    for line in log:
-        values = {name[5:]: finite_or_none(line[name]) for name in line if name.startswith("eval/")}
-        metrics = {name: value for name, value in values.items() if value is not None}
-        latest = metrics or latest
-        if by in metrics and sign * (metrics[by] - best.get(by, -sign * inf)) > 0:
-            best = metrics
-    return best | {FINAL_PREFIX + name: value for name, value in latest.items()}
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import math
 import os
 import platform
@@ -12,19 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import (
     MAX_NUMBER,
-    YAML_LOADER,
     checked_float,
     checked_int,
-    is_plain_yaml,
     sanitized,
 )
 from rlgames.runs import storage
-from rlgames.runs.files import FINAL_PREFIX, MAX_FILE_BYTES, MAX_LINE_LENGTH, load_run, parse_line
+from rlgames.runs.files import FINAL_PREFIX, MAX_LINE_LENGTH, load_run, parse_line
 
 STATUSES = ("running", "interrupted", "failed", "done")
 """The values of status in run.json."""
@@ -44,10 +41,12 @@ class RunInfo:
     one. figure: the metric of the game; best_by: the one that selects the best checkpoint. results:
     of this checkpoint, evaluated at the end, and of the final network, as final/NAME; empty unless
     the run is done. best_games: played before the best checkpoint was saved. games, seconds: so
-    far. The others say how the run was started.
+    far. config: plain, with a game that has a name. start: in ISO 8601. The others say how the run
+    was started.
     """
 
     status: str
+    config: dict[str, Any] = field(default_factory=dict)
     figure: str = ""
     best_by: str = ""
     results: dict[str, float] = field(default_factory=dict)
@@ -58,6 +57,7 @@ class RunInfo:
     host: str | None = None
     command: list[str] = field(default_factory=list)
     commit: str | None = None
+    start: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -106,39 +106,41 @@ def parse_info(directory: Path) -> RunInfo:
         return RunInfo(**values)
 
 
-def read_config(directory: Path) -> dict[str, Any]:
-    """The content of config.yaml as JSON has it; `game` is an object with a name.
+class MetricsFollower:
+    """Reads the metrics.jsonl of a run that may still be written, each line once."""
 
-    Raises DamagedRun.
-    """
-    with _damage_in("config.yaml"):
-        text = storage.read_file(directory, "config.yaml", MAX_FILE_BYTES).decode()
-        if not is_plain_yaml(text):
-            raise ValueError("it has aliases or deep nesting")
-        config = _as_json(yaml.load(text, YAML_LOADER))
-        game = config.get("game") if isinstance(config, dict) else None
-        if not isinstance(game, dict) or not isinstance(game.get("name"), str):
-            raise ValueError("it names no game")
-        return dict(config)
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._offset, self._inode, self._num_lines = 0, -1, 0
 
+    def new_lines(self) -> tuple[bool, list[dict[str, float]]]:
+        """Whether the file was replaced, as by a resumed run, so that the lines start again; and
+        the whole lines since the last call. Nothing if there is no such file.
 
-def read_log(directory: Path) -> list[dict[str, float]]:
-    """The lines of metrics.jsonl, without a last one that is still being written; empty without
-    the file. Raises DamagedRun."""
-    lines: list[dict[str, float]] = []
-    with (
-        _damage_in("metrics.jsonl"),
-        contextlib.suppress(FileNotFoundError),
-        storage.open_to_read(directory, "metrics.jsonl") as file,
-    ):
-        while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
-            values = parse_line(line)
-            if values is None:
-                raise ValueError(f"line {len(lines) + 1} is not valid")
-            lines.append(values)
-        if len(line) == MAX_LINE_LENGTH:
-            raise ValueError(f"line {len(lines) + 1} is too long")
-    return lines
+        Raises DamagedRun for an invalid line, and for anything but a file.
+        """
+        lines: list[dict[str, float]] = []
+        is_replaced = False
+        with (
+            _damage_in("metrics.jsonl"),
+            contextlib.suppress(FileNotFoundError),
+            storage.open_to_read(self.directory, "metrics.jsonl") as file,
+        ):
+            status = os.fstat(file.fileno())
+            is_replaced = status.st_ino != self._inode or status.st_size < self._offset
+            if is_replaced:
+                self._offset, self._inode, self._num_lines = 0, status.st_ino, 0
+            file.seek(self._offset)
+            while (line := file.readline(MAX_LINE_LENGTH)).endswith(b"\n"):
+                values = parse_line(line)
+                if values is None:
+                    raise ValueError(f"line {self._num_lines + 1} is not valid")
+                self._offset += len(line)
+                self._num_lines += 1
+                lines.append(values)
+            if len(line) == MAX_LINE_LENGTH:
+                raise ValueError(f"line {self._num_lines + 1} is too long")
+        return is_replaced, lines
 
 
 @contextmanager
@@ -152,13 +154,30 @@ def _damage_in(name: str) -> Iterator[None]:
         reason = error.strerror or str(error)
     except UnicodeError:
         reason = "it is not UTF-8 text"
-    except yaml.YAMLError:
-        reason = "it is not valid YAML"
     except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
         reason = str(error)
     else:
         return
     raise DamagedRun(f"{name}: {sanitized(reason, 200)}")
+
+
+def _config(value: Any) -> dict[str, Any]:
+    game = value.get("game") if isinstance(value, dict) else None
+    if not isinstance(game, dict) or not isinstance(game.get("name"), str):
+        raise ValueError("it names no game")
+    if any(isinstance(part, float) and not math.isfinite(part) for part in _parts(value)):
+        raise ValueError("it has numbers that JSON lacks")
+    return dict(value)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """A JSON value and all that is in it."""
+    yield value
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, dict | list):
+            yield from _parts(part)
+        else:
+            yield part
 
 
 def _text(value: Any) -> str:
@@ -179,6 +198,11 @@ def _numbers(value: Any) -> dict[str, float]:
     }
 
 
+def _time(value: Any) -> str:
+    datetime.datetime.fromisoformat(_text(value))  # raises ValueError
+    return str(value)
+
+
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list):
         raise ValueError(f"{sanitized(value, 40)} is not a list of texts")
@@ -196,24 +220,12 @@ def _count(value: Any) -> int:
 
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
+    "config": _config,
     **dict.fromkeys(("status", "figure", "best_by", "host", "commit"), _text),
     **dict.fromkeys(("results", "final_results"), _numbers),
     **dict.fromkeys(("best_games", "games", "pid"), _count),
     "seconds": lambda value: checked_float(value, 0, MAX_SECONDS),
+    "start": _time,
     "command": _texts,
     "versions": _texts_by_name,
 }
-
-
-def _as_json(value: Any) -> Any:
-    """A value of YAML as one that JSON has."""
-    if isinstance(value, dict):
-        return {str(name): _as_json(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_as_json(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, int) and value.bit_length() > 64:
-        return hex(value)  # Python refuses to write huge integers as decimals
-    is_json = value is None or isinstance(value, bool | int | float | str)
-    return value if is_json else str(value)

@@ -21,10 +21,9 @@ from rlgames.core.errors import ConfigError
 from rlgames.core.signals import Interrupts
 from rlgames.core.text import printable
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import BEST
 from rlgames.runs.directory import DirectoryLock
 from rlgames.runs.event_file import cut_events, event_files_size
-from rlgames.runs.files import metric_lines, read_run
+from rlgames.runs.files import BEST, metric_lines, read_run
 from rlgames.runs.hyperparameters import listed_settings
 from rlgames.runs.loggers.logger import (
     Loggers,
@@ -137,7 +136,7 @@ class RunLog:
     def finish(
         self, status: str, games: int, seconds: float, results: RunResults | None = None
     ) -> None:
-        """Write how the run ended, and close. Raises OSError, without closing.
+        """Write how the run ended; nothing is logged after it. Raises OSError.
 
         seconds: wall-clock time of all processes of the run. results: of a run that is done.
         """
@@ -148,7 +147,6 @@ class RunLog:
         ending = {"end": timestamp(), "status": status, "games": games, "seconds": seconds}
         self._run |= ending
         self._write_run()
-        self.close()
 
     def close(self) -> None:
         """Close the files and release the lock. What cannot be written is dropped."""
@@ -231,7 +229,8 @@ def _started(
         run["resumed"] = [*(earlier if isinstance(earlier, list) else []), resumed]
     for name in (*RESULT_FIELDS, "seconds"):  # of a run with fewer games
         run.pop(name, None)
-    return run | {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
+    state = {"end": None, "status": "running", "pid": os.getpid(), "host": platform.node()}
+    return run | state | {"config": config}
 
 
 def _open_logger(directory: Path, stack: contextlib.ExitStack) -> logging.Logger:

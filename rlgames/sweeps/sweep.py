@@ -25,8 +25,8 @@ from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import LATEST
 from rlgames.runs.directory import DirectoryLock, check_regular_files, lock_directory
+from rlgames.runs.files import LATEST
 from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
 from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers

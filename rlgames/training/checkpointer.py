@@ -9,7 +9,8 @@ from pathlib import Path
 from rlgames.config.typed import to_plain
 from rlgames.core import signals
 from rlgames.core.forks import Fork, can_fork
-from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint, Tree
+from rlgames.runs.checkpoint import Checkpoint, Tree
+from rlgames.runs.files import BEST, LATEST
 from rlgames.runs.run_log import RunLog
 from rlgames.training.state import TrainingState
 

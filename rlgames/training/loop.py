@@ -14,7 +14,7 @@ from rlgames.learners.behavior_cloning import BehaviorCloning
 from rlgames.learners.learner import NonFiniteError
 from rlgames.players.past_selves import PastSelves
 from rlgames.rollouts.trajectories import FinalStates, Trajectories
-from rlgames.runs.checkpoint import LATEST
+from rlgames.runs.files import LATEST
 from rlgames.training.callbacks import CallbackList
 from rlgames.training.checkpointer import Checkpointer
 from rlgames.training.references import EARLY_SOLVE_SECONDS, References

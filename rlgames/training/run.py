@@ -19,9 +19,10 @@ from rlgames.core.devices import choose_device
 from rlgames.core.rng import FINAL_STREAM
 from rlgames.core.signals import Interrupted, Interrupts
 from rlgames.games.game import Game
-from rlgames.runs.checkpoint import LATEST, Checkpoint, restore_weights
+from rlgames.runs import cleanup
+from rlgames.runs.checkpoint import Checkpoint, drop_state, restore_weights
 from rlgames.runs.directory import DirectoryLock, check_new_run, claim_directory, lock_directory
-from rlgames.runs.files import read_metrics
+from rlgames.runs.files import LATEST, read_metrics
 from rlgames.runs.loggers.logger import ResumePoint, RunResults
 from rlgames.runs.run_log import RunLog
 from rlgames.training.callbacks import Callback, CallbackList
@@ -35,6 +36,9 @@ from rlgames.training.loop import TrainingLoop
 from rlgames.training.progress import schedule_changes
 from rlgames.training.references import References
 from rlgames.training.state import TrainingState
+
+MAX_RESUME_STATE_BYTES = 1 << 26
+"""A finished run keeps no more to be extended, unless asked."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,8 @@ class Run:
         with self.interrupts.shielded():  # a checkpoint must not count events of the results
             log.finish("done", self.state.progress.games_played, self.state.seconds, results)
             self.is_done = True
+            self.drop_resume_state(log)
+            log.close()
         self.callbacks.on_run_end(log.directory)
         return TrainingResult(
             directory=log.directory,
@@ -221,6 +227,16 @@ class Run:
             references=self.references,
             seconds=self.state.seconds,
         )
+
+    def drop_resume_state(self, log: RunLog) -> None:
+        """Keep no resume state of a run that is done, unless it is small or asked for."""
+        size = cleanup.resume_state_bytes(log.directory)
+        keeps = self.cfg.keep_resume_state
+        if keeps is False or (keeps is None and size > MAX_RESUME_STATE_BYTES):
+            try:
+                drop_state(log.directory / "checkpoints" / LATEST)
+            except OSError as error:
+                log.warn(f"the resume state is still there: {error}")
 
     def evaluate_checkpoints(self) -> tuple[EvaluationResult, EvaluationResult, int]:
         """Evaluate the best and the final weights on the same games, which selected neither, and
@@ -266,10 +282,9 @@ class Run:
         if self.log is None:
             return
         self.end_saving()
-        try:
+        with contextlib.suppress(OSError):
             self.log.finish(status, self.state.progress.games_played, self.state.seconds)
-        except OSError:
-            self.log.close()
+        self.log.close()
 
     def end_saving(self) -> None:
         """Let nothing be written from now on, by the end of what is being written if there is

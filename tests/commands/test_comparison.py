@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 
 RANGES = {"small": (7.0, 3.0), "large": (20.0, 10.0)}
@@ -22,8 +21,8 @@ def write_run(path, board, learner, seed, score, **more):
     path.mkdir(parents=True)
     size = {"small": 4, "large": 6}[board]
     config = {"game": {"name": "salvo", "board": size}, "learner": {"name": learner}, "seed": seed}
-    (path / "config.yaml").write_text(yaml.safe_dump(config | {"out": str(path)} | more))
     run = {
+        "config": config | {"out": str(path)} | more,
         "status": "done",
         "figure": "turns",
         "best_by": "turns",
@@ -135,3 +134,15 @@ def test_what_cannot_be_compared_is_refused_in_one_line(runs, typed):
         assert len(done.stderr.strip().splitlines()) == 1
     done = typed("report", "runs/small/ppo_0", "runs/large/reinforce_0", "compare=learner")
     assert "has no run of" in done.stderr
+
+
+def test_the_best_agents_of_many_are_compared(tmp_path, typed):
+    for number in range(12):
+        for seed in range(2):
+            score = 0.05 * number + 0.01 * seed
+            folder = tmp_path / "runs" / f"{number}_{seed}"
+            write_run(folder, "small", "ppo", seed, score, lr=number)
+    found = json.loads(typed("report", "runs", "compare=config", "format=json").stdout)
+    assert [agent["config"]["lr"] for agent in found["agents"]] == [*range(11, 1, -1)]
+    told = typed("report", "runs", "compare=config", "top=3").stdout
+    assert "only the best are compared: 9 agents" in told

@@ -6,14 +6,14 @@ import statistics
 
 import numpy as np
 import pytest
-import yaml
 from helpers import check_refused
 from matplotlib.colors import to_rgb
 from PIL import Image
 
 from rlgames.core.intervals import student_t
 from rlgames.drawing import figures
-from rlgames.evaluation.curves import along, moving_mean, over_seeds
+from rlgames.evaluation.curves import along, moving_mean, over_seeds, points
+from rlgames.runs.files import read_points
 
 SALVO = {"name": "salvo", "board": 4}
 LARGE = {"name": "salvo", "board": 6}
@@ -25,7 +25,7 @@ def write(path, game, turns, losses=(), games=100, **settings):
     """A run that is done, with an evaluation and a line of training after each `games` games."""
     path.mkdir(parents=True)
     config = {"game": game, "games": 400, "seed": 0, "lr": 0.1}
-    (path / "config.yaml").write_text(yaml.safe_dump(config | settings | {"out": str(path)}))
+    config |= settings | {"out": str(path)}
     lines = []
     for number, turn in enumerate(turns, 1):
         totals = {
@@ -40,6 +40,7 @@ def write(path, game, turns, losses=(), games=100, **settings):
     random, optimum = ENDS[game["board"]]
     results = {"turns": turns[-1], "random": random, "optimal": optimum}
     run = {"status": "done", "figure": "turns", "best_by": "turns", "results": results}
+    run["config"] = config
     (path / "run.json").write_text(json.dumps(run | {"final_results": {"turns": turns[-1]}}))
 
 
@@ -143,8 +144,8 @@ def test_other_axes(x, label, places, sweep, drawn):
 
 
 def test_a_line_of_the_log_between_two_others_lies_between_them_on_every_axis():
-    lines = [{"games": 100, "time/seconds": 10.0}, {"games": 200, "time/seconds": 40.0}]
-    x, y = along(lines, (np.array([50.0, 150.0, 250.0]), np.array([1.0, 2.0, 3.0])), "seconds")
+    axis = np.array([100.0, 200.0]), np.array([10.0, 40.0])
+    x, y = along((np.array([50.0, 150.0, 250.0]), np.array([1.0, 2.0, 3.0])), axis)
     assert (list(x), list(y)) == ([5, 25], [1, 2])  # nobody knows when 250 games were played
 
 
@@ -330,3 +331,37 @@ def test_without_matplotlib_a_hint_says_what_to_install(sweep, typed, monkeypatc
         said = typed("report", "sweep", *words)
         assert said.returncode == 2
         assert "needs matplotlib; pip install 'rlgames[figures]'" in said.stderr
+
+
+def test_each_game_shows_the_metric_that_selects_its_checkpoints(sweep, drawn):
+    path = sweep / "2048"
+    write(path, {"name": "2048", "board": 4}, (9.0, 8.0))
+    run = json.loads((path / "run.json").read_text())
+    run |= {"figure": "score", "best_by": "score", "results": {"score": 5.0, "turns": 9.0}}
+    (path / "run.json").write_text(json.dumps(run))
+    lines = [{"games": 100 * n, "eval/score": 50.0 * n, "eval/turns": n} for n in (1, 2, 3)]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    panels, _ = drawn("sweep")
+    labels = {axes.get_title(): axes.get_ylabel().partition("\n")[0] for axes in panels}
+    assert labels == {"2048": "score per game", "salvo": "turns per game"}
+
+
+def test_points_are_those_of_parsed_lines(tmp_path):
+    rows = [{"games": g, "train/turns": 1 / g, "train/turns per": 9.0, "x": -1e-30} for g in (1, 3)]
+    rows.append({"games": 3, "train/turns": 7.5e20})
+    lines = [json.dumps(row) for row in rows]
+    lines += ['{"games": 5, "train/turns": NaN}', '{"games": 6, "train/turns": 1.0']
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    assert read_points(tmp_path, "train/turns") == ([1, 3, 3], [1.0, 1 / 3, 7.5e20])
+    x, y = points(*read_points(tmp_path, "train/turns"))
+    assert (list(x), list(y)) == ([1, 3], [1.0, 7.5e20])
+    assert read_points(tmp_path, "x") == ([1, 3], [-1e-30] * 2)
+
+
+def test_long_curves_are_drawn_at_as_many_places_as_a_figure_shows():
+    x = np.arange(10_001.0)
+    places, y, band = over_seeds([[(x, 2 * x), (x, 4 * x)]], "mean", "minmax")
+    assert len(places) == 2000
+    assert (places[0], places[-1]) == (0, 10_000)
+    assert np.array_equal(y, 3 * places)
+    assert np.array_equal(band[1], 4 * places)

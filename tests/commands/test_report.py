@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -13,7 +14,6 @@ import time
 from typing import Any
 
 import pytest
-import yaml
 from markers import one_in
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -35,13 +35,13 @@ def write(path, status="done", turns=(5.0,), results=None, facts=(), **settings)
     checkpoint; the final network takes one more."""
     path.mkdir(parents=True)
     cfg = {"game": GAME, "learner": {"name": "td", "rate": 1.0}, "games": 400, "lr": 0.1, "seed": 0}
-    (path / "config.yaml").write_text(yaml.safe_dump(cfg | settings | {"out": str(path)}))
     lines = [
         {"games": 100 * (i + 1), "eval/turns": turn, "time/seconds": 2.0 * (i + 1)}
         for i, turn in enumerate(turns)
     ]
     (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     own = {"status": status, "figure": "turns", "best_by": "turns"} | dict(facts)
+    own["config"] = cfg | settings | {"out": str(path)}
     if status == "done":
         own |= {"results": results or {"turns": turns[-1], "optimal": 4.0}, "seconds": 9.0}
         own |= {} if results else {"final_results": {"turns": turns[-1] + 1.0}, "best_games": 300}
@@ -74,9 +74,9 @@ def by_hand(directory):
     """Mean, half an interval and number of runs by settings, from the files and the table T."""
     groups: dict[Any, Any] = {}
     for path in directory.iterdir():
-        cfg = yaml.safe_load((path / "config.yaml").read_text())
-        del cfg["out"], cfg["seed"]
         facts = json.loads((path / "run.json").read_text())
+        cfg = facts["config"]
+        del cfg["out"], cfg["seed"]
         groups.setdefault(json.dumps(cfg, sort_keys=True), []).append(facts["results"]["turns"])
     found = []
     for values in groups.values():
@@ -118,14 +118,14 @@ def test_every_format_says_the_same(sweep, typed):
     final = [f"{mean + 1:.4f} ± {half:.4f}", "4.0000", "18.75%", "43.75%"]
     cells = ["0.2", "done", "3", value, *final, "9.0", "sweep/3"]
     told = reported(typed, "sweep")
-    row = next(line for line in told.splitlines() if "0.2 " in line)
-    assert [cell.strip() for cell in row.strip("│").split("│")] == cells
+    row = next(line for line in told.splitlines() if line.startswith("0.2 "))
+    assert re.split(r" {2,}", row) == cells
     assert told.splitlines()[-1] == "best run: rlgames eval sweep/3"
     told = reported(typed, "sweep", "format=markdown")
     lines = [line.strip("| ").split(" | ") for line in told.splitlines()[:4]]
     assert lines[0] == [
-        *("lr", "status", "runs", "turns best (selected)", "turns final", "optimal"),
-        *("gap best (selected)", "gap final", "seconds", "run"),
+        *("lr", "status", "runs", "turns best", "turns final", "optimal"),
+        *("gap best", "gap final", "seconds", "run"),
     ]
     assert lines[2] == cells
     assert told.splitlines()[-1] == "best run: `rlgames eval sweep/3`"
@@ -163,9 +163,9 @@ def test_markdown_has_what_differs_within_a_game_and_the_main_figures(sweep, typ
     told = reported(typed, "sweep", "format=markdown").splitlines()[0]
     names = told.strip("| ").split(" | ")
     assert names[:4] == ["game", "lr", "status", "runs"]
-    assert names[-5:] == ["optimal", "gap best (selected)", "gap final", "seconds", "run"]
+    assert names[-5:] == ["optimal", "gap best", "gap final", "seconds", "run"]
     assert {*names[4:-5]} == {
-        *(f"{name} best (selected)" for name in ("turns", "exploitability", "points")),
+        *(f"{name} best" for name in ("turns", "exploitability", "points")),
         "turns final",
     }
     whole = reported(typed, "sweep", "format=csv").splitlines()[0].split(",")
@@ -251,16 +251,14 @@ def broken(folder):
     (write(folder / "garbage") / "run.json").write_bytes(b"\xff\x00{")
     (write(folder / "deep") / "run.json").write_text("[" * 100_000)
     (write(folder / "list") / "run.json").write_text("[1]")
-    (write(folder / "bare") / "config.yaml").unlink()
-    (write(folder / "yaml") / "config.yaml").write_text("a: [1\n\x00")
-    laughs = ["a0: &a0 [x, x]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
-    (write(folder / "laughs") / "config.yaml").write_text("\n".join(laughs))
-    (write(folder / "nested") / "config.yaml").write_text("[" * 100_000)
+    (write(folder / "bare") / "run.json").write_text('{"status": "done", "figure": "turns"}')
+    write(folder / "nan", lr=math.nan)
+    write(folder / "no game", game="salvo")
     odd = {"turns": math.nan, "score": "high", "points": None, "win": [1], "loss": 10**400}
     write(folder / "odd", results=odd, facts={"best_by": 3, "figure": []})
     strange = {"status": ["done"], "games": -1, "seconds": "long", "pid": -1}
-    write(folder / "strange", "running", facts=strange, games="many", lr=float("nan"))
-    (write(folder / "huge") / "config.yaml").write_text(f"game: {GAME}\nlr: 0x" + "f" * 5000)
+    write(folder / "strange", "running", facts=strange, games="many")
+    write(folder / "huge", lr=10**4000)
     os.mkfifo(write(folder / "pipe", "failed") / "pipe")
     (folder / "pipe" / "metrics.jsonl").unlink()
     os.mkfifo(folder / "pipe" / "metrics.jsonl")
@@ -309,7 +307,8 @@ def test_a_report_that_follows_ends_when_nothing_runs(tmp_path, typed, monkeypat
     def sleep(seconds):
         seen.append(seconds)
         if len(seen) == 3:
-            (run / "run.json").write_text('{"status": "done", "figure": "turns", "seconds": 3}')
+            own = json.loads((run / "run.json").read_text()) | {"status": "done", "seconds": 3}
+            (run / "run.json").write_text(json.dumps(own))
         time_sleep(seconds)
 
     time_sleep = time.sleep
@@ -346,17 +345,16 @@ def test_damaged_runs_are_reported_and_harm_nothing(tmp_path, typed):
 
 
 DAMAGED = {
-    "bare": "config.yaml: No such file or directory",
+    "bare": "run.json: it has no config",
     "deep": "run.json: JSON is nested too deeply",
     "folder": "run.json: it is not a regular file",
     "garbage": "run.json: it is not UTF-8 text",
-    "laughs": "config.yaml: it has aliases or deep nesting",
     "list": "run.json: it is not a JSON object",
-    "nested": "config.yaml: it has aliases or deep nesting",
+    "nan": "run.json: config: it has numbers that JSON lacks",
+    "no game": "run.json: config: it names no game",
     "odd": "run.json: figure: [] is not text",
     "pipe": "metrics.jsonl: it is not a regular file",
     "strange": "run.json: status: ['done'] is not text",
-    "yaml": "config.yaml: it is not valid YAML",
 }
 
 
@@ -397,6 +395,10 @@ def test_nothing_controls_the_terminal(tmp_path, typed):
             (["swep"], "did you mean sweep?"),
             (["empty"], "there is no run in empty"),
             (["sweep", "sort=trns"], "did you mean turns?"),
+            (["sweep", "columns=[lr,trns]"], "did you mean turns?"),
+            (["sweep", "where=lr"], "where=lr is not a condition"),
+            (["sweep", "where=trns<5"], "no run has trns; did you mean turns?"),
+            (["sweep", "where=started>today"], "today is not a date"),
             (["sweep", "by=seed"], "config"),
             (["sweep", "format=xml"], "csv"),
             (["sweep", "frmat=csv"], "did you mean format?"),
@@ -487,3 +489,48 @@ def test_random_play_is_measured_at_once_where_that_is_quick(tmp_path):
     events = EventAccumulator(str(run)).Reload()
     assert [scalar.step for scalar in events.Scalars("reference/score/random")] == [0, 40]
     assert "random play takes too long" in (run / "train.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("where", "jobs"),
+    [
+        ("lr=0.1", "012"),
+        ("lr<0.15,seed>=1", "12"),
+        ("lr!=0.1, turns<4.8", "34"),
+        ("game=salvo,status=done,learner=t*", "012345"),
+        ("ships=[4,2],path=*/5", "5"),
+        ("started>2026-11-20,started<2026-11-21T12:00", "1"),
+        ("played>0", ""),
+        ("learner=ppo", ""),
+    ],
+)
+def test_conditions_choose_runs(where, jobs, sweep, typed):
+    run = json.loads((sweep / "1/run.json").read_text())
+    (sweep / "1/run.json").write_text(json.dumps(run | {"start": "2026-11-21T10:00:00+00:00"}))
+    if jobs:
+        found = json.loads(reported(typed, "sweep", f"where={where}", "format=json"))
+        assert [run["path"] for run in found["runs"]] == [f"sweep/{job}" for job in jobs]
+    else:
+        said = typed("report", "sweep", f"where={where}")
+        assert (said.returncode, said.stdout) == (2, "")
+        assert f"no run matches where={where}; 6 runs do not" in said.stderr
+
+
+def test_a_report_shows_the_first_rows_and_the_chosen_columns(sweep, typed):
+    lines = reported(typed, "sweep", "by=run", "top=2", "columns=[turns,run]").splitlines()
+    assert lines[0] == "6 runs, the first 2"
+    assert [line.split() for line in lines[5:7]] == [["4.5000", "sweep/3"], ["4.7500", "sweep/4"]]
+    text = reported(typed, "sweep", "by=run", "top=1", "columns=turns", "format=csv")
+    assert text == "turns\n4.5\n"
+    whole = reported(typed, "sweep", "columns=all").splitlines()[3]
+    assert " ".join(whole.split()) == "lr status runs best final optimal best final seconds run"
+
+
+def test_what_a_terminal_has_no_room_for_is_named_not_cut(sweep, typed, monkeypatch):
+    every = reported(typed, "sweep").splitlines()
+    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 40)
+    lines = reported(typed, "sweep").splitlines()
+    assert all(len(line) <= 40 for line in lines[1:-2])
+    assert lines[-2].startswith("no room for: ")
+    assert len(every[3].split()) == len(lines[3].split()) + lines[-2].count(",") + 1
+    assert {"lr", "run"} <= {*lines[3].split()}

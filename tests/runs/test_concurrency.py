@@ -11,8 +11,7 @@ import pytest
 from helpers import SMALL_SALVO
 from processes import Forked, Process, final_state, metrics_without_times, run, same
 
-from rlgames.runs.checkpoint import LATEST
-from rlgames.runs.files import read_run
+from rlgames.runs.files import LATEST, read_run
 from rlgames.sweeps import jobs
 from rlgames.training.checkpointer import Checkpointer
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cache, partial
 
 import pytest
-import yaml
 from helpers import check_message
 from markers import one_in
 from untrusted_files import trained
@@ -42,7 +41,7 @@ ODD = [
 
 REMOVED, RENAMED = object(), object()
 
-FILES = ("run.json", "config.yaml", "metrics.jsonl")
+FILES = ("run.json", "metrics.jsonl")
 
 TEXTS = {
     "empty": b"",
@@ -65,8 +64,6 @@ TEXTS = {
 
 def written(value, name):
     """A file's content as bytes."""
-    if name == "config.yaml":
-        return yaml.safe_dump(value).encode("utf-8", "surrogatepass")
     if name == "metrics.jsonl":
         return b"".join(json.dumps(line).encode() + b"\n" for line in value)
     return json.dumps(value).encode()
@@ -74,8 +71,6 @@ def written(value, name):
 
 def parsed(path):
     """The content of a file of a sound run."""
-    if path.name == "config.yaml":
-        return yaml.safe_load(path.read_text())
     if path.name == "metrics.jsonl":
         return [json.loads(line) for line in path.read_text().splitlines()]
     return json.loads(path.read_text())
@@ -137,7 +132,7 @@ def write(name, text, path):
 
 
 def change(name, value, at, way, path):
-    with contextlib.suppress(ValueError, yaml.YAMLError):  # no file has such a value
+    with contextlib.suppress(ValueError):  # no file has such a value
         (path / name).write_bytes(written(changed(value, at, way), name))
 
 
@@ -151,15 +146,16 @@ def runs(tmp_path_factory):
     """A folder with four sound runs, two values of lr with two seeds each, and one to damage."""
     folder = tmp_path_factory.mktemp("runs")
     made = trained("plain", folder / "made")
-    config, run = parsed(made / "config.yaml"), parsed(made / "run.json")
+    run = parsed(made / "run.json")
     for number in range(5):
         path = folder / "all" / ("victim" if number == 4 else str(number))
         shutil.copytree(made, path)
-        own = config | {"lr": (0.1, 0.2, 0.1, 0.2, 0.1)[number], "seed": number // 2}
-        (path / "config.yaml").write_bytes(written(own, "config.yaml"))
+        own = run["config"] | {"lr": (0.1, 0.2, 0.1, 0.2, 0.1)[number], "seed": number // 2}
         results = {name: value * (1 + number / 10) for name, value in run["results"].items()}
         results |= {"random": 0.5, "optimal": 1.0}
-        (path / "run.json").write_bytes(written(run | {"results": results}, "run.json"))
+        (path / "run.json").write_bytes(
+            written(run | {"results": results, "config": own}, "run.json")
+        )
     return folder / "all"
 
 

@@ -24,9 +24,9 @@ from processes import (
 )
 
 from rlgames.core.signals import Interrupts
-from rlgames.runs.checkpoint import BEST, LATEST, Checkpoint
+from rlgames.runs.checkpoint import Checkpoint
 from rlgames.runs.directory import check_new_run, lock_directory
-from rlgames.runs.files import read_run
+from rlgames.runs.files import BEST, LATEST, read_run
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.loggers.logger import ResumePoint
 from rlgames.runs.run_log import RunLog

@@ -13,7 +13,7 @@ from rlgames.cli import sweep_view
 from rlgames.cli.progress import Progress
 from rlgames.cli.sweep_progress import JobProgress, SweepProgress, SweepReader
 from rlgames.cli.sweep_view import RenderedSweep, shown_jobs
-from rlgames.runs.files import MetricsFollower
+from rlgames.runs.run_info import MetricsFollower
 from rlgames.sweeps.sweep import Job, Sweep
 
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=100", "eval_every=100", "eval_games=10"]

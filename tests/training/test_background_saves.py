@@ -10,8 +10,8 @@ from helpers import SMALL_SALVO
 from markers import quick
 from processes import final_state, has_ended, metrics_without_times, run, same
 
-from rlgames.runs.checkpoint import LATEST, Checkpoint
-from rlgames.runs.files import read_metrics
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.files import LATEST, read_metrics
 from rlgames.training import checkpointer
 
 WORDS = [*SMALL_SALVO, "log_every=40", "save_every=60", "eval_every=100", "solve_seconds=0"]

@@ -70,8 +70,8 @@ def test_the_best_checkpoint_search_and_report_agree_on_what_is_better(game, met
         path = tmp_path / str(value)
         path.mkdir()
         run = {"status": "done", "figure": evaluator.goal_metric, "best_by": metric}
+        run["config"] = {"game": {"name": game}}
         (path / "run.json").write_text(json.dumps(run | {"results": {metric: value}}))
-        (path / "config.yaml").write_text(f"game: {{name: '{game}'}}")
         runs.append(read_summary(path))
     assert min(runs, key=lambda run: sort_key(run, run.results)).results[metric] == best
     progress = Progress(2, metric=evaluator.goal_metric)

@@ -1,0 +1,155 @@
+"""`rlgames runs`: what it lists, and what it removes."""
+
+import datetime
+import json
+import os
+import platform
+
+import pytest
+from test_report import write
+
+import rlgames as package
+from rlgames.commands.runs import age_in_words, bytes_in_words
+from rlgames.runs.checkpoint import Checkpoint
+from rlgames.runs.directory import lock_directory
+
+SMALL = ["board=3", "ships=[2]", "games=100", "batch=50", "policy.layers=[8]", "solve_seconds=0"]
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three runs: the last to start is done, one has failed, and one is in progress."""
+    here = {"pid": os.getpid(), "host": platform.node()}
+    for name, status, day, lr in (
+        ("a", "failed", 20, 0.1),
+        ("b", "running", 21, 0.2),
+        ("c", "done", 22, 0.3),
+    ):
+        start = {"start": f"2026-11-{day}T10:00:00+00:00"}
+        write(tmp_path / "runs" / name, status, facts=start | here, lr=lr)
+    return tmp_path / "runs"
+
+
+def listed(typed, *words):
+    said = typed("runs", *words, "format=json")
+    assert said.returncode == 0, said.stderr
+    return json.loads(said.stdout)
+
+
+def names(found):
+    return [run["run"].removeprefix("runs/") for run in found["runs"]]
+
+
+def test_runs_are_listed_the_newest_first(runs, typed):
+    found = listed(typed, "runs")
+    assert names(found) == ["c", "b", "a"]
+    done = found["runs"][0]
+    size = sum(path.stat().st_size for path in (runs / "c").iterdir())
+    assert (done["status"], done["metric"], done["value"]) == ("done", "turns", 5.0)
+    assert (done["size"], done["game"], done["learner"]) == (size, "salvo", "td")
+    lines = typed("runs", "runs").stdout.splitlines()
+    assert lines[0].startswith("3 runs, ")
+    assert " ".join(lines[2].split()) == "run game learner status age size metric value"
+    assert "running at 25%" in lines[5]
+
+
+def test_conditions_order_and_columns(runs, typed):
+    assert names(listed(typed, "runs", "where=lr<0.25,started>2026-11-20T12:00")) == ["b"]
+    assert names(listed(typed, "runs", "sort=-lr", "top=2")) == ["c", "b"]
+    lines = typed("runs", "runs", "sort=lr", "columns=[run,lr]").stdout.splitlines()
+    assert [line.split() for line in lines[4:]] == [
+        ["runs/a", "0.1"], ["runs/b", "0.2"], ["runs/c", "0.3"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["sort=strted"], "did you mean started?"),
+        (["columns=[run,sze]"], "did you mean size?"),
+        (["where=status=gone"], "no run matches where=status=gone"),
+        (["delete=true"], "add yes=true to remove what is listed"),
+        (["delete=true", "prune=true", "yes=true"], "contradict"),
+        (["prune=true", "keep=bst"], "did you mean best?"),
+    ],
+)
+def test_bad_words_remove_nothing(words, hint, runs, typed):
+    said = typed("runs", "runs", *words)
+    assert (said.returncode, hint in said.stderr) == (2, True), said.stderr
+    assert {path.name for path in runs.iterdir()} == {"a", "b", "c"}
+
+
+def test_only_what_is_named_is_deleted(runs, typed):
+    outside = runs.parent / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("x")
+    (runs / "a" / "notes.txt").write_text("mine")
+    (runs / "a" / "policy.onnx").write_text("x")
+    (runs / "a" / "published").mkdir()
+    (runs / "a" / "published" / "model").symlink_to(outside / "precious")
+    (write(runs / "link", lr=0.9) / "pictures").symlink_to(outside)
+    (write(runs / "damaged") / "run.json").write_text("{")
+    said = typed("runs", "runs", "delete=true", "yes=true")
+    assert said.returncode == 3
+    assert "runs/link/pictures is a link" in said.stderr
+    assert "left alone, because it is in progress: runs/b" in said.stdout
+    assert "left alone, because it is damaged: runs/damaged" in said.stdout
+    assert {path.name for path in runs.iterdir()} == {"a", "b", "link", "damaged"}
+    assert [path.name for path in (runs / "a").iterdir()] == ["notes.txt"]
+    assert (outside / "precious").read_text() == "x"
+
+
+def test_a_run_or_a_sweep_that_is_locked_is_left_alone(runs, typed):
+    for directory in (runs / "c", runs):
+        (runs / "sweep.json").write_text("{}")
+        lock = lock_directory(directory)
+        said = typed("runs", "runs/c", "delete=true", "yes=true")
+        lock.release()
+        assert (said.returncode, (runs / "c" / "run.json").exists()) == (3, True)
+        assert "is running in" in said.stderr
+    for name in "abc":
+        (runs / name / "run.json").write_text((runs / "c" / "run.json").read_text())
+    assert typed("runs", "runs", "delete=true", "yes=true").returncode == 0
+    assert not runs.exists()  # the last job takes the sweep with it
+
+
+def test_a_pruned_run_is_evaluated_as_before_but_not_extended(tmp_path, typed):
+    run = package.train(["game=salvo", *SMALL, "keep_every=50", f"out={tmp_path}/run"])
+    policy = Checkpoint.read(run / "checkpoints/latest.safetensors").policy
+    before = listed(typed, "run")["runs"][0]["size"]
+    said = typed("runs", "run", "prune=true", "yes=true", "format=json")
+    removed = json.loads(said.stdout)["removed"]
+    assert [each["what"] for each in removed] == ["2 checkpoints", "resume state"]
+    assert before - listed(typed, "run")["runs"][0]["size"] == pytest.approx(
+        sum(each["bytes"] for each in removed), rel=0.1
+    )
+    assert {path.stem for path in (run / "checkpoints").iterdir()} == {"best", "latest"}
+    latest = Checkpoint.read(run / "checkpoints/latest.safetensors")
+    assert latest.state == {}
+    assert all(bool((latest.policy[name] == policy[name]).all()) for name in policy)
+    said = typed("resume", "run", "games=200")
+    assert said.returncode == 2
+    assert "init_from=run, or train with keep_resume_state=true" in said.stderr
+    assert json.loads(typed("runs", "run", "prune=true", "format=json").stdout) == {"removed": []}
+
+
+def test_a_finished_run_keeps_its_resume_state_if_asked_or_if_it_is_small(tmp_path, monkeypatch):
+    def has_state(*words):
+        run = package.train(["game=salvo", *SMALL, *words, f"out={tmp_path}/{len(words)}{words}"])
+        return bool(Checkpoint.read(run / "checkpoints/latest.safetensors").state)
+
+    assert has_state()
+    assert not has_state("keep_resume_state=false")
+    monkeypatch.setattr("rlgames.training.run.MAX_RESUME_STATE_BYTES", 100)
+    assert not has_state("eval_every=100")
+    assert has_state("keep_resume_state=true", "eval_every=100")
+
+
+def test_ages_and_sizes_in_words():
+    now = datetime.datetime.fromisoformat("2026-11-25T12:00:00+00:00")
+    times = ("25T11:59:50", "25T11:30:00", "22T11:00:00")
+    ages = [age_in_words(f"2026-11-{time}+00:00", now) for time in times]
+    assert ages == ["10s", "30min", "3d"]
+    assert [bytes_in_words(size) for size in (0, 1023, 1536, 3_121_000_000)] == [
+        "0 B", "1023 B", "1.5 KiB", "2.91 GiB",
+    ]  # fmt: skip
