@@ -7,6 +7,7 @@ import html
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rlgames.cli.text_tables import Column, print_table
@@ -233,9 +234,7 @@ def _print(study: Study, records: dict[str, Record], format: str) -> None:
 
 def _plain(column: Column, format: str) -> Column:
     cells = [cell.replace("`", "").replace("**", "") for cell in column.cells]
-    return Column(
-        column.heading.replace("`", ""), cells, "" if column.is_text else "values", column.is_text
-    )
+    return replace(column, heading=column.heading.replace("`", ""), cells=cells)
 
 
 def _print_csv(study: Study, records: dict[str, Record]) -> None:

@@ -213,7 +213,9 @@ def _logged(lines: list[dict[str, float]], name: str) -> float:
     match = re.fullmatch(r"(.+?)\.(last|first|at|below([\d.]+)over)(\d+)", name)
     assert match is not None
     metric, kind, bound, count = match.groups()
-    games, means = points([line for line in lines if line["games"] > 0], f"train/{metric}")
+    name = f"train/{metric}"
+    known = [line for line in lines if line["games"] > 0 and name in line]
+    games, means = points([line["games"] for line in known], [line[name] for line in known])
     if not len(games):
         return math.nan
     if kind == "at":

@@ -16,7 +16,8 @@ from typing import Any
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import BEST, LATEST, read_digest
+from rlgames.runs.checkpoint import read_digest
+from rlgames.runs.files import BEST, LATEST
 
 VERSION = 1
 """Of the rules by which evaluations count; the next one makes all of them again."""
