@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     "Home": ["index", "install", "contributing", "roadmap", "changelog"],
     "Use": [
-        *("tutorial", "guide", "notebook", "agents", "configs", "hydra", "figures"),
-        *("engine", "other-tools", "metrics"),
+        *("tutorial", "guide", "notebook", "agents", "studies", "configs", "hydra"),
+        *("figures", "engine", "other-tools", "metrics"),
     ],
     "Extend": ["adding-a-game", "architecture"],
     "Results": [

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import threading
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
+from rlgames.cli.table import COMMANDS
 from rlgames.cli.training import resume_command, train_config
+from rlgames.cli.words import arguments
 from rlgames.config import plugins
 from rlgames.config.compose import hydra_files
+from rlgames.config.studies import COMMANDS as EVALUATING
+from rlgames.config.training import MOVABLE_PLAYERS
 from rlgames.config.typed import from_plain
 from rlgames.core.errors import ConfigError, own_place, report_error
 from rlgames.core.signals import Interrupted
 from rlgames.core.text import printable
 from rlgames.runs import storage
+from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.sweep import Sweep
 
 
@@ -38,16 +45,15 @@ def _exit_with_parent() -> None:
 
 
 def _run(sweep: Sweep, number: int) -> int:
-    """Train or resume; the exit code. An error is reported in a line, and in train.log."""
+    """Train or resume, then evaluate; the exit code. An error is reported in a line, and in
+    train.log."""
     path = sweep.path(number)
     try:
-        if sweep.status(number) == "done":
-            return 0
-        if sweep.status(number) == "unfinished":
-            return resume_command(path, [])
-        job = sweep.jobs[number]
-        cfg = from_plain(job.config | {"out": str(path)})
-        return train_config(cfg, hydra_files(cfg, job.overrides))
+        if not sweep.is_trained(number) and (code := _train(sweep, number)):
+            return code
+        for evaluation in sweep.missing(number):
+            _evaluate(sweep, number, evaluation)
+        return 0
     except Interrupted as stop:
         message = stop.message.partition(";")[0]
         message = f"interrupted{message and ', '}{message}"
@@ -60,6 +66,37 @@ def _run(sweep: Sweep, number: int) -> int:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         _note(sweep, path, f"{traceback.format_exc()}{text}{place and ', in '}{place}")
         return report_error(ConfigError(text, f"{path}/train.log shows where"), False, 3)
+
+
+def _train(sweep: Sweep, number: int) -> int:
+    path, job = sweep.path(number), sweep.jobs[number]
+    if sweep.status(number) == "unfinished":
+        return resume_command(path, [])
+    links: dict[str, Any] = {}
+    for key, name in job.links.items():
+        linked = str(sweep.directory.absolute() / name)
+        links[key] = {"name": "run", "path": linked} if key in MOVABLE_PLAYERS else linked
+    cfg = from_plain(job.config | links | {"out": str(path)})
+    return train_config(cfg, hydra_files(cfg, job.overrides))
+
+
+def _evaluate(sweep: Sweep, number: int, evaluation: JobEvaluation) -> None:
+    """Make an evaluation and keep its report. Raises ConfigError."""
+    own = sweep.name(number)
+    name, *words = evaluation.filled(sweep.directory, own)
+    print(f"{evaluation.name}: rlgames {shlex.join([name, *words])}", flush=True)
+    command = COMMANDS.get(name)
+    # The manifest may come from a stranger.
+    if name not in EVALUATING or command is None or any("plugins=" in word for word in words):
+        raise ConfigError(f"{name} is not an evaluation", f"valid: {', '.join(EVALUATING)}")
+    started = time.perf_counter()
+    result = command.load_function()(*arguments(command, words))
+    saved = {
+        "report": result if isinstance(result, dict) else result.as_dict(),
+        "date": time.strftime("%Y-%m-%d"),
+        "seconds": time.perf_counter() - started,
+    }
+    evaluation.write(sweep.directory, own, saved)
 
 
 def _note(sweep: Sweep, path: Path, text: str) -> None:

@@ -28,7 +28,7 @@ class JobProgress:
 
     Args:
         setting: what distinguishes it.
-        status: waiting, running, done, failed, interrupted or died.
+        status: waiting, running, evaluating, done, failed, interrupted or died.
     """
 
     number: int
@@ -79,7 +79,7 @@ class SweepProgress:
         """How many jobs are done, running and so on, and the time left, in words."""
         statuses = [job.status for job in self.jobs]
         parts = [f"{statuses.count('done')} of {self.total} jobs done"]
-        names = ("running", "failed", "interrupted", "died")
+        names = ("running", "evaluating", "failed", "interrupted", "died")
         parts += [f"{statuses.count(name)} {name}" for name in names if name in statuses]
         if self.is_stopping:
             return ", ".join([*parts, "stopping: jobs save and exit"])
@@ -138,7 +138,11 @@ class SweepReader:
         for line in lines:
             job.run.on_metrics(int(line["games"]), line)
         job.status = "died" if info.is_process_gone else info.status
-        if job.status == "waiting" and (path / "train.log").exists():
+        if job.status in ("done", "waiting") and self._sweep.jobs[job.number].evaluations:
+            has_started = (path / "output.log").exists() and self._sweep.is_trained(job.number)
+            is_done = self._sweep.status(job.number) == "done"
+            job.status = "done" if is_done else "evaluating" if has_started else job.status
+        elif job.status == "waiting" and (path / "train.log").exists():
             job.status = "failed"  # before its first game
         if metric in info.results:
             job.run.on_metrics(job.run.total, {f"eval/{metric}": info.results[metric]})
@@ -161,7 +165,7 @@ class PlainSweepProgress:
             self._status[job.number] = job.status
             if job.status in (before, "waiting"):
                 continue
-            if before != "running":
+            if before not in ("running", "evaluating"):
                 lines.append(f"job {job.number}, in {self._sweep.path(job.number)}")
             if job.status != "running":
                 lines.append(f"job {job.number} {_ending(job)}")

@@ -18,7 +18,7 @@ from rlgames.core.text import printable
 from rlgames.sweeps.sweep import Sweep
 
 STATUS_STYLES = {"running": "cyan", "done": "green", "failed": "red", "died": "red"}
-STATUS_STYLES |= {"interrupted": "yellow", "waiting": "dim"}
+STATUS_STYLES |= {"evaluating": "cyan", "interrupted": "yellow", "waiting": "dim"}
 
 MIN_BAR_WIDTH, MIN_CURVE_WIDTH = 44, 64
 """Columns of the terminal that bars and curves need."""

@@ -22,6 +22,7 @@ from rlgames.commands.configs import (
     RunsConfig,
     ShowConfig,
     SolveConfig,
+    StudyConfig,
     WatchConfig,
 )
 from rlgames.config.training import (
@@ -33,8 +34,9 @@ from rlgames.config.training import (
 )
 from rlgames.core.text import columns
 
-Runs = Literal["none", "optional", "required", "many"]
-"""The runs that a command takes before its overrides: none, at most one, one, or many."""
+Runs = Literal["none", "optional", "required", "many", "study"]
+"""The runs that a command takes before its overrides: none, at most one, one, or many; or a study
+in their place."""
 
 SWEEP_FLAGS = ("-m", "--multirun")
 
@@ -49,7 +51,8 @@ class Command:
         launch: the schema of further keys that say how it starts.
         sweep: the schema of the keys that -m adds; None for a command that cannot sweep.
         function: "module:function", called with the words; before them with the run (None without
-            one) if runs is "optional" or "required", and with the list of names if it is "many".
+            one) if runs is "optional" or "required", and with the list of names if it is "many" or
+            "study".
         takes_players: names of players may stand among the runs.
         printer: "module:function", called with the result of the function. With format=json the
             result, or its as_dict(), is printed as JSON. None: the function prints and returns the
@@ -177,6 +180,15 @@ _COMMANDS = (
         printer="rlgames.cli.report:print_report",
         runs="many",
         config=ReportConfig,
+    ),
+    Command(
+        "study",
+        "runs and tables from one file",
+        "rlgames study mine.yaml seeds=5",
+        function="rlgames.cli.study:study_command",
+        printer=None,
+        runs="study",
+        config=StudyConfig,
     ),
     Command(
         "export",

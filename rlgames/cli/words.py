@@ -16,6 +16,9 @@ def arguments(command: Command, words: list[str]) -> list[Any]:
 
     Raises ConfigError for runs that the command does not take or that do not exist.
     """
+    if command.runs == "study":
+        names = [word for word in words if "=" not in word]
+        return [names, [word for word in words if word not in names]]
     if command.runs == "many":
         names = [word for word in words if is_path(word) or "=" not in word]
         overrides = [word for word in words if word not in names]

@@ -11,6 +11,7 @@ from rlgames.config.training import (
     CheckpointConfig,
     DeviceConfig,
     FormatConfig,
+    PluginConfig,
     RunConfig,
 )
 
@@ -205,4 +206,23 @@ class ReportConfig(FormatConfig):
     follow: bool = key(False, help="refresh the table until no run is running")
     format: str = key(
         "table", of=("table", "markdown", "latex", "csv", "json"), help="output format"
+    )
+
+
+@schema
+class StudyConfig(PluginConfig):
+    seeds: int | list[int] | None = key(None, help="number of seeds, or a list; null: the file's")
+    only: list[str] = key([], takes_word=True, help="runs or parts to run; []: all")
+    dry_run: bool = key(False, help="print the jobs and their times; run nothing")
+    run: bool = key(True, help="false: make the tables from what is done")
+    out: str | None = key(None, is_path=True, help="directory; null: outputs/studies/<study>")
+    merge: list[str] = key([], takes_word=True, help="directories of the study to copy runs from")
+    records: str | None = key(
+        None, is_path=True, help="folder of the records of results; null: records in the directory"
+    )
+    page: str | None = key(
+        None, is_path=True, help="Markdown file to update between its comments; null: none"
+    )
+    format: str = key(
+        "table", of=("table", "markdown", "latex", "csv", "html", "json"), help="output format"
     )

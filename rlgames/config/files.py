@@ -180,7 +180,7 @@ def read_config(path: Path, typed: Mapping[str, str]) -> Preset:
     and Hydra's own keys. Raises ConfigError for a file that is not a preset, and for words that
     contradict it.
     """
-    values, items = _split_defaults(_bounded_mapping(path))
+    values, items = _split_defaults(read_mapping(path))
     options = _options(items)
     for item in items:
         if not isinstance(item, dict) and item != "_self_":
@@ -208,7 +208,7 @@ def read_config(path: Path, typed: Mapping[str, str]) -> Preset:
     return Preset(options, values)
 
 
-def _bounded_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, Any]:
     """The mapping in a file. Raises ConfigError for anything else."""
     if path.is_dir() and (path / "config.yaml").is_file():
         raise ConfigError(f"{path} is a directory", f"use config={path / 'config.yaml'}")

@@ -155,6 +155,15 @@ class Checkpoint:
         return cls(config, games, tree["policy"], state)
 
 
+def read_digest(path: Path) -> str | None:
+    """The checksum in a checkpoint's header, which is all that is read; None without one."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            return (file.metadata() or {}).get("sha256")
+    except (OSError, safetensors.SafetensorError):
+        return None
+
+
 def _version(path: Path) -> tuple[int, int] | None:
     """What differs once a file is replaced; None without a file."""
     try:

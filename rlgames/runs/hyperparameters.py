@@ -60,7 +60,7 @@ def _swept(directory: Path) -> list[str]:
     """
     try:
         manifest = parse_json(storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES))
-        jobs = [flatten(job["config"]) for job in manifest["jobs"]]
+        jobs = [flatten(job["config"]) for job in manifest["jobs"] if job["config"]]
         words = [str(word) for job in manifest["jobs"] for word in job["overrides"]]
         is_search = manifest["search"] is not None
     except FileNotFoundError:

@@ -228,6 +228,13 @@ def make_folder(directory: Path, name: str) -> None:
     check_folder(directory, name)
 
 
+def move_folder(directory: Path, name: str, target: str) -> None:
+    """Rename a folder of a directory; the folders above the new one are created."""
+    check_folder(directory, name)
+    make_folder(directory, target.rpartition("/")[0])
+    os.rename(directory / name, directory / target)
+
+
 def check_folder(directory: Path, name: str) -> None:
     """Raises ConfigError for anything but a folder inside a run or sweep, and OSError."""
     with _parent(directory, f"{name}/"):

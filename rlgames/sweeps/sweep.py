@@ -30,6 +30,7 @@ from rlgames.runs.files import LATEST
 from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
 from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers
+from rlgames.sweeps.evaluations import JobEvaluation
 from rlgames.sweeps.jobs import STOP_FILE, run_job, this_process
 
 SHUTDOWN_SECONDS = 20.0
@@ -49,12 +50,22 @@ MAX_NAME_LENGTH = 100
 
 @dataclass(frozen=True)
 class Job:
-    """overrides: as a person reads them. config: the complete plain config of the training.
-    directory: inside the sweep, None for one named by its number and its own overrides."""
+    """A job: a training, evaluations, or a training and then its evaluations.
+
+    Args:
+        overrides: as a person reads them.
+        config: the complete plain config of the training; empty without one.
+        directory: inside the sweep, None for one named by its number and its own overrides.
+        after: the directories of the jobs that must be done first.
+        links: keys of the config that name such a directory, or a file in it, by its path there.
+    """
 
     overrides: list[str]
     config: dict[str, Any]
     directory: str | None = None
+    evaluations: list[JobEvaluation] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -83,6 +94,9 @@ class Sweep:
                     [str(word) for word in job["overrides"]],
                     dict(job["config"]),
                     _checked_name(job.get("directory")),
+                    [JobEvaluation(**each) for each in job.get("evaluations", [])],
+                    [str(_checked_name(name)) for name in job.get("after", [])],
+                    {str(key): str(_checked_name(n)) for key, n in job.get("links", {}).items()},
                 )
                 for job in manifest["jobs"]
             ]
@@ -131,10 +145,22 @@ class Sweep:
 
     def status(self, number: int) -> str:
         """done, unfinished (it has a checkpoint to resume from) or not started."""
-        path = self.path(number)
-        if read_info(path).status == "done":
+        if not self.is_trained(number):
+            latest = self.path(number) / "checkpoints" / LATEST
+            return "unfinished" if latest.exists() else "not started"
+        if not self.missing(number):
             return "done"
-        return "unfinished" if (path / "checkpoints" / LATEST).exists() else "not started"
+        return "unfinished" if self.jobs[number].config else "not started"
+
+    def is_trained(self, number: int) -> bool:
+        """Whether the training of a job is done, or it has none."""
+        is_done = read_info(self.path(number)).status == "done"
+        return is_done or not self.jobs[number].config
+
+    def missing(self, number: int) -> list[JobEvaluation]:
+        """The evaluations of a job that are still to be made."""
+        own, evaluations = self.name(number), self.jobs[number].evaluations
+        return [each for each in evaluations if each.read(self.directory, own) is None]
 
     @property
     def unfinished(self) -> list[int]:
@@ -146,8 +172,9 @@ class Sweep:
         status = read_info(self.path(number)).status
         if status in ("running", "interrupted"):
             return "killed" if status == "running" else "interrupted"
+        log = "train.log" if self.jobs[number].config and status != "done" else "output.log"
         try:
-            end = storage.read_end(self.path(number), "train.log", MAX_REASON_BYTES)
+            end = storage.read_end(self.path(number), log, MAX_REASON_BYTES)
         except OSError:
             return "not started"
         except ConfigError as error:
@@ -191,9 +218,19 @@ class Sweep:
                 lock_directory(path, max(0.0, deadline - time.monotonic())).release()
 
     def launch(self, numbers: Sequence[int], options: list[str], interrupts: Interrupts) -> None:
-        """Run these jobs, each in its own process. options: further words for these processes."""
-        if not numbers:
-            return
+        """Run these jobs, each in its own process and after those that it needs.
+
+        options: further words for these processes.
+        """
+        left = list(numbers)
+        while left and interrupts.pending is None:
+            waiting = {self.name(number) for number in left}
+            ready = [n for n in left if not {*self.jobs[n].after} & waiting]
+            ready = ready or left  # a manifest that was changed by hand
+            left = [number for number in left if number not in ready]
+            self._launch(ready, options, interrupts)
+
+    def _launch(self, numbers: Sequence[int], options: list[str], interrupts: Interrupts) -> None:
         words = [
             f"directory={quoted(str(self.directory.absolute()))}",
             f"job={','.join(quoted(f'{number}:{self.name(number)}') for number in numbers)}",
@@ -211,15 +248,19 @@ class Sweep:
                 message = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 report_error(ConfigError(f"the launcher failed: {message}"), False)
 
-    def report(self) -> int:
-        """Print how many jobs are done, and why the others are not; the exit code."""
-        unfinished = self.unfinished
+    def report(self, numbers: Sequence[int] | None = None) -> int:
+        """Print how many jobs are done, and why the others are not; the exit code.
+
+        numbers: the jobs that count; None: all.
+        """
+        jobs = range(len(self.jobs)) if numbers is None else numbers
+        unfinished = [number for number in self.unfinished if number in jobs]
         for number in unfinished:
             report_error(
                 ConfigError(f"{self.path(number)}: {self.reason_unfinished(number)}"), False
             )
-        count = len(self.jobs) - len(unfinished)
-        print(printable(f"{count} of {len(self.jobs)} jobs done, in {self.directory}"), flush=True)
+        count = len(jobs) - len(unfinished)
+        print(printable(f"{count} of {len(jobs)} jobs done, in {self.directory}"), flush=True)
         if unfinished:
             report_error(ConfigError(f"resume with: {self.resume_command()}"), False)
         else:

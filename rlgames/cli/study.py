@@ -1,0 +1,269 @@
+"""`rlgames study`: runs a study and prints its tables; the sections of pages made from records."""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rlgames.cli.text_tables import Column, print_table
+from rlgames.cli.text_tables import rows as table_rows
+from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
+from rlgames.commands.study_record import (
+    Record,
+    evaluation_command,
+    make_record,
+    read_record,
+    train_command,
+    write_record,
+)
+from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_column
+from rlgames.core.text import json_text, printable
+from rlgames.evaluation.cells import MISSING, NOTE, Cell
+from rlgames.runs import storage
+
+TEST = (
+    "† lies outside the 95% interval of {metric}: one-sample t-test over seeds at 5%. Without †, "
+    "no difference is shown."
+)
+
+
+def study_command(names: list[str], words: list[str]) -> int:
+    """Run a study and print its tables; the exit code."""
+    planned = plan_study(names, words)
+    cfg, directory = planned.config, planned.sweep.directory
+    folder = Path(cfg.records) if cfg.records else directory / "records"
+    old = {leaf.name: read_record(folder / f"{leaf.name}.json") for leaf in planned.study.leaves}
+    if cfg.dry_run:
+        _print_jobs(planned, old)
+        return 0
+    code = 0
+    if cfg.run:
+        from rlgames.cli.sweep_view import sweep_view
+
+        code = run_study(planned, sweep_view)
+    records = {}
+    for leaf in planned.study.leaves:
+        records[leaf.name] = make_record(planned, leaf, old[leaf.name])
+        write_record(folder / f"{leaf.name}.json", records[leaf.name])
+    _draw_curves(planned, code == 0)
+    _print(planned.study, records, cfg.format)
+    if cfg.page:
+        update_page(Path(cfg.page), planned.study, records)
+    return code
+
+
+def _print_jobs(planned: PlannedStudy, old: dict[str, Record]) -> None:
+    """The jobs that would run, each with the seconds that earlier runs of it took."""
+    sweep, total = planned.sweep, 0.0
+    known = {}
+    for record in old.values():
+        for name, run in record.get("runs", {}).items():
+            parts = [run, *run["evaluations"].values()]
+            known[name] = sum(float(each["seconds"]["mean"]) for each in parts if "seconds" in each)
+    left = [number for number in selected(planned) if sweep.status(number) != "done"]
+    for number in left:
+        seconds = known.get(sweep.name(number).partition("/")[0], 0.0)
+        total += seconds
+        about = f", about {seconds:.0f} s" if seconds else ""
+        missing = ", ".join(each.name.partition(".")[2] for each in sweep.missing(number))
+        made = f"; evaluations: {missing}" if missing else ""
+        words = " ".join(sweep.jobs[number].overrides)
+        print(printable(f"{sweep.name(number)}: {sweep.status(number)}{about}: {words}{made}"))
+    about = f", about {total:.0f} s of work" if total else ""
+    print(
+        printable(f"{len(left)} of {len(sweep.jobs)} jobs would run{about}, in {sweep.directory}")
+    )
+
+
+def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
+    """Draw the learning curves of the study, if all of its runs are done."""
+    from rlgames.commands.report import report_command
+
+    page, directory = planned.config.page, planned.sweep.directory
+    for study in planned.study.leaves if is_done else []:
+        folder = Path(page).parent / "pictures" if page else directory / "pictures"
+        for name, words in study.curves.items():
+            runs = [str(directory / word) for word in words.split() if "=" not in word]
+            overrides = [word for word in words.split() if "=" in word]
+            if all(Path(run).is_dir() for run in runs):
+                storage.make_directory(folder)
+                report_command(runs, [f"curves={folder / name}.png", *overrides])
+
+
+def tables(
+    study: Study, record: Record, marks: tuple[str, str]
+) -> Iterator[tuple[StudyTable, list[Column]]]:
+    """The tables of a study; marks: around the best value of a column."""
+    for table, labels, columns in zip(study.tables, study.rows, study.columns, strict=True):
+        head = Column(table.head, [*labels.values()], is_text=True)
+        cells = [
+            Column(column.heading, _cells(study, record, [*labels], column, marks))
+            for column in columns
+        ]
+        yield table, [head, *cells]
+
+
+def _cells(
+    study: Study, record: Record, runs: Sequence[str], column: StudyColumn, marks: tuple[str, str]
+) -> list[str]:
+    cells = [cell_of(study, record, run, column.metric) for run in runs]
+    means = [cell.mean for cell in cells if cell is not None]
+    choose = {"lowest is best": min, "highest is best": max}.get(column.option)
+    best = choose(means) if choose and means else None
+    texts = []
+    for run, cell in zip(runs, cells, strict=True):
+        text = _reported(study, record, run, column, cell)
+        is_best = cell is not None and cell.mean == best
+        texts.append(marks[0] + text + marks[1] if is_best else text)
+    return texts
+
+
+def cell_of(study: Study, record: Record, run: str, metric: str) -> Cell | None:
+    cell = record.get("runs", {}).get(run, {}).get("cells", {}).get(metric)
+    return None if cell is None else Cell.from_record(cell)
+
+
+def _reported(
+    study: Study, record: Record, run: str, column: StudyColumn, cell: Cell | None
+) -> str:
+    """A cell as text; a reported one may be text, or is marked where a test finds a difference."""
+    if not column.metric.startswith("reported.") or len(column.terms) > 1:
+        return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
+    reported = study.reported[column.metric.partition(".")[2]]
+    value = (reported.values or {}).get(run, MISSING)
+    text = f"{column.factor * value:{column.format}}" if isinstance(value, int | float) else value
+    other = cell_of(study, record, run, reported.compared) if reported.compared else None
+    differs = other and cell and other.contains(cell.mean) is False
+    return f"{text}†" if differs else str(text)
+
+
+def section(study: Study, record: Record) -> str:
+    """The section of a study in a page, in Markdown."""
+    parts = [filled(study, record, study.before)]
+    for table, columns in tables(study, record, ("**", "**")):
+        parts.append(f"### {table.title}" if table.title else "")
+        parts.append(filled(study, record, table.before))
+        lines = [[cell.replace("|", "\\|") for cell in row] for row in table_rows(columns)]
+        lines.insert(1, ["---"] * len(columns))
+        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        parts.append(filled(study, record, table.after))
+    parts += [f"{note}" for note in notes(study)]
+    parts += [filled(study, record, study.after), *_commands(study, record)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def filled(study: Study, record: Record, text: str) -> str:
+    """A text with its values."""
+
+    def value(match: re.Match[str]) -> str:
+        column = parse_column("", match[1])
+        cell = cell_of(study, record, *column.owner)
+        return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
+
+    return PLACEHOLDER.sub(value, text).strip()
+
+
+def notes(study: Study) -> list[str]:
+    """The test of each set of reported values, and the source."""
+    texts = []
+    for reported in study.reported.values():
+        test = TEST.format(metric=f"`{reported.compared}`") if reported.compared else ""
+        source = f"Source: {reported.source.rstrip('.')}." if reported.source else ""
+        texts.append(f"{source} {test}".strip())
+    return [text for text in texts if text]
+
+
+def _commands(study: Study, record: Record) -> list[str]:
+    if not study.runs:
+        return []
+    dates = record.get("dates") or [MISSING]
+    lines = [f"Measured on {' to '.join(dates)} by `rlgames study {study.name}`:", ""]
+    for run in study.runs.values():
+        if run.is_training:
+            lines.append(f"- `{run.name}`: `{train_command(run)}`")
+    for each in study.evaluations.values():
+        commands = [evaluation_command(study.runs[run], each) for run in each.runs]
+        for command in dict.fromkeys(commands):
+            of = [run for run in each.runs if evaluation_command(study.runs[run], each) == command]
+            named = (
+                "" if len(of) == len(study.runs) else f" of {', '.join(f'`{run}`' for run in of)}"
+            )
+            lines.append(f"- {each.name}{named}: `{command}`")
+    return ["\n".join(lines)]
+
+
+def update_page(page: Path, study: Study, records: dict[str, Record]) -> None:
+    """Write the sections of a study and of its parts between their comments, or at the end."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    for each in [study] if study.runs else [study, *study.leaves]:
+        begin, end = f"<!-- study {each.name} -->\n", f"<!-- end of study {each.name} -->\n"
+        if begin not in text:
+            text += f"\n{begin}{end}"
+        before, _, rest = text.partition(begin)
+        made = section(each, records.get(each.name, {}))
+        text = before + begin + made + end + rest.partition(end)[2]
+    storage.write_file(page.parent, page.name, text)
+
+
+def _print(study: Study, records: dict[str, Record], format: str) -> None:
+    if format == "json":
+        print(json_text(records))
+    elif format == "csv":
+        _print_csv(study, records)
+    elif format == "markdown":
+        print("\n".join(section(leaf, records[leaf.name]) for leaf in study.leaves), end="")
+    elif format == "html":
+        print(_html(study, records))
+    else:
+        marks = ("\\textbf{", "}") if format == "latex" else ("", " (best)")
+        for leaf in study.leaves:
+            for table, columns in tables(leaf, records[leaf.name], marks):
+                plain = [_plain(column, format) for column in columns]
+                if format == "latex":
+                    print(f"% {printable(table.title or leaf.name)}")
+                print_table(table.title or leaf.name, plain, format)
+            for note in notes(leaf):
+                print(f"% {printable(note)}" if format == "latex" else printable(note))
+        print(f"% {NOTE}" if format == "latex" else NOTE)
+
+
+def _plain(column: Column, format: str) -> Column:
+    cells = [cell.replace("`", "").replace("**", "") for cell in column.cells]
+    return replace(column, heading=column.heading.replace("`", ""), cells=cells)
+
+
+def _print_csv(study: Study, records: dict[str, Record]) -> None:
+    """A line for each value, with full numbers and the command that makes it."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    names = ("study", "run", "metric", "mean", "half", "n", "values", "checkpoint", "command")
+    writer.writerow(names)
+    for leaf in study.leaves:
+        for run, entry in records[leaf.name]["runs"].items():
+            for metric, cell in entry["cells"].items():
+                made = entry["evaluations"].get(metric.partition(".")[0], {})
+                command = made.get("command", entry["command"])
+                values = " ".join(map(str, cell.get("values", [])))
+                numbers = (cell["mean"], cell["half"], cell["n"], values)
+                row = (leaf.name, run, metric, *numbers, made.get("checkpoint", ""), command)
+                writer.writerow(["" if each is None else printable(str(each)) for each in row])
+
+
+def _html(study: Study, records: dict[str, Record]) -> str:
+    """A page of the tables."""
+    parts = [f"<!doctype html><meta charset=utf-8><title>{html.escape(study.name)}</title>"]
+    for leaf in study.leaves:
+        for table, columns in tables(leaf, records[leaf.name], ("\0", "\1")):
+            parts.append(f"<h2>{html.escape(table.title or leaf.name)}</h2><table>")
+            for number, row in enumerate(table_rows(columns)):
+                tag = "td" if number else "th"
+                cells = (html.escape(cell.replace("`", "")) for cell in row)
+                parts.append("<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>")
+            parts.append("</table>")
+        parts += [f"<p>{html.escape(note)}</p>" for note in notes(leaf)]
+    text = "\n".join([*parts, f"<p>{html.escape(NOTE)}</p>"])
+    return text.replace("\0", "<b>").replace("\1", "</b>")

@@ -1,0 +1,385 @@
+"""`rlgames study`: the jobs of a study, which are a sweep with evaluations."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rlgames.commands.configs import ArenaConfig, EvalConfig, SolveConfig, StudyConfig
+from rlgames.commands.run_config import drop_training_words
+from rlgames.commands.sweep import LAUNCHER_KEYS
+from rlgames.config.compose import load, load_config
+from rlgames.config.folders import split_folders
+from rlgames.config.schema import as_typed
+from rlgames.config.studies import (
+    REFERENCE,
+    Study,
+    StudyColumn,
+    StudyEvaluation,
+    StudyRun,
+    read_study,
+)
+from rlgames.config.training import MOVABLE_PLAYERS, TrainConfig
+from rlgames.config.typed import to_plain
+from rlgames.config.words import is_hydra_word, key_of
+from rlgames.core.errors import ConfigError, nearest
+from rlgames.core.text import printable
+from rlgames.factory.components import build_game
+from rlgames.games.game import Game
+from rlgames.runs import storage
+from rlgames.runs.directory import NEW_FILES, DirectoryLock, claim_directory, lock_directory
+from rlgames.runs.hyperparameters import MANIFEST
+from rlgames.runs.names import located
+from rlgames.runs.run_info import read_info
+from rlgames.sweeps import launchers
+from rlgames.sweeps.evaluations import JobEvaluation
+from rlgames.sweeps.sweep import Job, Sweep
+from rlgames.training.components import build_components
+
+DIRECTORY = Path("outputs") / "studies"
+REPLACED = ".replaced"
+"""The folder of runs whose overrides have changed since."""
+
+UNCOUNTED = ("format", "plugins", "device", "threads")
+"""Keys of an evaluation on which its numbers do not depend."""
+
+ESTIMATE = "(mean|median|min|max)"
+RATES = "(win|draw|loss)"
+METRICS = {
+    "training": r"seconds|total_seconds|ms_per_game|[\w/]+\.(last\d+|first\d+|at\d+)"
+    r"|[\w/]+\.below[\d.]+over\d+",
+    "arena": rf"players\.\d+\.(elo|{ESTIMATE})|pairs\.\d+\.(difference\.{ESTIMATE}|correlation)",
+    "solve": "optimal|states|seconds",
+    "eval": rf"moves\.{ESTIMATE}|games|distinct_games|seconds|moves_per_s|proven_moves"
+    r"|opponent_proven_moves|value_losses\.[\w-]+\.(rate|count)",
+    "outcome": rf"{RATES}\.(rate|count)|seats\.[01]\.{RATES}\.(rate|count)|exploitability"
+    rf"|exploitability_seats\.[01]|exact_seats\.[01]\.{RATES}",
+    "turns": r"exact_mean|reference\.(random|random_std|optimal|gap_to_optimal)"
+    rf"|(trained_on|held_out)\.{ESTIMATE}",
+    "score": rf"exact_mean|reference\.(random|optimal|gap_to_optimal)|score\.{ESTIMATE}"
+    rf"|reach\.\d+\.(rate|count)|{RATES}\.(rate|count)|(grid_sum|\w+)\.{ESTIMATE}",
+}
+"""The metrics of each source, and of an evaluation by the goal of the game."""
+
+EXAMPLES = {
+    "training": ["seconds", "total_seconds", "turns.last2000"],
+    "arena": ["players.0.elo", "pairs.0.difference.mean"],
+    "solve": ["optimal"],
+    "outcome": ["win.rate", "loss.rate", "seats.0.win.rate", "exploitability", "moves.mean"],
+    "turns": ["moves.mean", "exact_mean", "reference.optimal", "reference.gap_to_optimal"],
+    "score": ["score.mean", "score.max", "reach.2048.rate", "moves.mean"],
+}
+
+Watch = Callable[[Sweep], AbstractContextManager[object]]
+
+
+@dataclass
+class PlannedStudy:
+    """A study and its jobs. games: the game of each run, by its name."""
+
+    study: Study
+    config: StudyConfig
+    sweep: Sweep
+    games: dict[str, Game[Any]] = field(default_factory=dict)
+
+    def numbers(self, run: StudyRun) -> list[int]:
+        """The jobs of a run, in the order of its seeds."""
+        names = [f"{run.name}/{seed}" for seed in run.seeds]
+        by_name = {self.sweep.name(number): number for number in range(len(self.sweep.jobs))}
+        return [by_name[name] for name in names]
+
+
+def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
+    """Read a study and check all of its jobs. Raises ConfigError."""
+    if len(names) != 1:
+        hint = "as in: rlgames study ramesh, or rlgames study mine.yaml"
+        raise ConfigError("study needs one study, by its name or as a file", hint)
+    folders, rest = split_folders(words)
+    launcher = [word for word in rest if is_hydra_word(word)]
+    for word in launcher:
+        if not word.startswith(LAUNCHER_KEYS):
+            raise ConfigError(f"{word} is not supported here", "only launchers are")
+    launchers.check_launcher(launcher)
+    cfg = load_config(StudyConfig, [word for word in rest if word not in launcher])
+    study = read_study(names[0], folders, cfg.seeds)
+    directory = Path(cfg.out) if cfg.out else DIRECTORY / study.name
+    planned = PlannedStudy(study, cfg, Sweep(directory, [*names, *words], launcher))
+    shared = [f"--config-dir={folder}" for folder in folders]
+    shared += [f"plugins=[{','.join(cfg.plugins)}]"] if cfg.plugins else []
+    for leaf in study.leaves:
+        _add_jobs(planned, leaf, shared)
+        for value in leaf.values:
+            _check_metrics(planned, leaf, "", value)
+        for rows, columns in zip(leaf.rows, leaf.columns, strict=True):
+            for column in columns:
+                for run in rows:
+                    _check_metrics(planned, leaf, run, column)
+    _check_after(planned.sweep.jobs)
+    return planned
+
+
+def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
+    """Add the jobs of a study without parts. shared: words that all commands get."""
+    jobs = planned.sweep.jobs
+    known = {job.directory: job for job in jobs}
+    for run in study.runs.values():
+        try:
+            config, game = _run_config(run, shared)
+            planned.games[run.name] = game
+            evaluations = [each for each in study.evaluations.values() if run.name in each.runs]
+            for seed in run.seeds:
+                name = f"{run.name}/{seed}"
+                job = _job(run, seed, config)
+                made = [
+                    _job_evaluation(study, each, run, seed, game, config, shared)
+                    for each in evaluations
+                    if each.seeds is None or seed in each.seeds
+                ]
+                job.after[:] = _references([*job.links.values(), *_words_of(made)], name)
+                if (other := known.get(name)) is not None:
+                    if (job.config, job.links) != (other.config, other.links):
+                        raise ConfigError("another part trains it differently", "rename one")
+                    other.evaluations.extend(each for each in made if each not in other.evaluations)
+                    other.after.extend(each for each in job.after if each not in other.after)
+                else:
+                    job.evaluations.extend(made)
+                    jobs.append(job)
+        except ConfigError as error:
+            where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
+            raise ConfigError(f"{where}{error.error}", error.hint) from None
+
+
+def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, Game[Any]]:
+    """The config of a training, None for a player, and the game; checked."""
+    wrong = next((w for w in run.words if key_of(w) in ("seed", "out", "plugins")), None)
+    if wrong and run.is_training:
+        raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
+    words = [word for word in run.words if not REFERENCE.search(word)]
+    if not run.is_training:
+        cfg = load_config(EvalConfig, [*shared, *words])
+        if cfg.game is None:
+            raise ConfigError("a player needs a game", "as in player=random game=salvo")
+        return None, build_game(cfg.game)
+    config = located(load(TrainConfig, [*shared, *words]).config)
+    return config, build_components(config).evaluator.game
+
+
+def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
+    """The training of a seed; its links name other runs."""
+    links = {}
+    for word in run.words if run.is_training else ():
+        name, _, value = word.partition("=")
+        if match := REFERENCE.match(value):
+            if name not in (*MOVABLE_PLAYERS, "init_from", "demonstrations"):
+                raise ConfigError(f"{word}: {name} does not name a run", "write its value")
+            links[name] = f"{match[1]}/{match[2] or seed}{value[match.end() :]}"
+    plain = {} if config is None else to_plain(dataclasses.replace(config, seed=seed))
+    words = [*run.words, *([f"seed={seed}"] if run.is_training else [])]
+    return Job(words, plain, f"{run.name}/{seed}", links=links)
+
+
+def _job_evaluation(
+    study: Study,
+    evaluation: StudyEvaluation,
+    run: StudyRun,
+    seed: int,
+    game: Game[Any],
+    config: TrainConfig | None,
+    shared: list[str],
+) -> JobEvaluation:
+    """An evaluation of a seed of a run, checked."""
+    words = [
+        REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
+        for word in evaluation.words
+    ]
+    plain = [word.replace("{", "").replace("}", "") for word in words]
+    first = ["{}"] if run.is_training else [*run.words]
+    try:
+        if evaluation.command == "solve":
+            rules = dict(vars(game_config(run, config, shared)))
+            first = [f"game={rules.pop('name')}"]
+            first += [f"{name}={as_typed(value)}" for name, value in rules.items()]
+            checked = to_plain(load_config(SolveConfig, [*shared, *first, *plain]))
+        elif evaluation.command == "arena":
+            contestants = [word for word in plain if "=" not in word]
+            first = ["{}"] if run.is_training else []
+            if len(contestants) + len(first) < 2:
+                raise ConfigError("an arena needs at least two players", "add random")
+            overrides = [w for w in plain if "=" in w and not w.startswith("search.")]
+            checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
+        else:
+            typed = plain if config is None else drop_training_words(EvalConfig, plain, config)
+            own = [] if config is not None else first
+            cfg = load_config(EvalConfig, [*shared, *own, *typed])
+            if game.spec.seats == 1 and (cfg.opponent or cfg.opponent_search):
+                raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
+            checked = to_plain(cfg)
+    except ConfigError as error:
+        text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
+        raise ConfigError(text, error.hint) from None
+    for key in UNCOUNTED:
+        checked.pop(key, None)
+    if config is not None:
+        checked.pop("game", None)  # that of the checkpoint
+    name = f"{study.name}.{evaluation.name}"
+    return JobEvaluation(name, [evaluation.command, *first, *words], checked)
+
+
+def game_config(run: StudyRun, config: TrainConfig | None, shared: list[str]) -> Any:
+    return config.game if config else load_config(EvalConfig, [*shared, *run.words]).game
+
+
+def _words_of(evaluations: Sequence[JobEvaluation]) -> Iterator[str]:
+    for evaluation in evaluations:
+        for word in evaluation.words:
+            yield from (match[1] for match in re.finditer(r"\{([^}]+)\}", word))
+
+
+def _references(paths: Sequence[str], own: str) -> list[str]:
+    """The jobs whose directories these paths begin with."""
+    names = ["/".join(path.split("/")[:2]) for path in paths]
+    return [name for name in dict.fromkeys(names) if name != own]
+
+
+def _check_after(jobs: Sequence[Job]) -> None:
+    names = [str(job.directory) for job in jobs]
+    for job in jobs:
+        for name in job.after:
+            if name not in names:
+                hint = nearest(name, names)
+                raise ConfigError(f"{job.directory} needs {name}, which the study lacks", hint)
+
+
+def _check_metrics(planned: PlannedStudy, study: Study, run: str, column: StudyColumn) -> None:
+    """Raises ConfigError for a metric that no evaluation of this run's game has."""
+    for term in column.terms:
+        other, _, path = term.rpartition(":")
+        source, _, name = path.partition(".")
+        evaluation = study.evaluations.get(source)
+        row = other or run
+        if source == "reported" or (evaluation and row not in evaluation.runs):
+            continue
+        goal = planned.games[row].spec.goal
+        kinds = [source] if evaluation is None else [evaluation.command]
+        kinds += [goal] if kinds == ["eval"] else []
+        if not any(re.fullmatch(METRICS[kind], name) for kind in kinds):
+            examples = [f"{source}.{each}" for each in EXAMPLES[kinds[-1]]]
+            of = planned.games[row].spec.name
+            raise ConfigError(f"{of} has no metric {term}", nearest(path, examples))
+
+
+def run_study(planned: PlannedStudy, watch: Watch) -> int:
+    """Claim the directory, run what is missing, and say what is not done; the exit code.
+
+    Raises ConfigError and Interrupted.
+    """
+    sweep, cfg = planned.sweep, planned.config
+    numbers, others = selected(planned), [Sweep.read(Path(name)) for name in cfg.merge]
+    lock = _claim(planned)
+    options = [f"plugins=[{','.join(cfg.plugins)}]"] if cfg.plugins else []
+    with sweep.owned(lock) as interrupts:
+        for other in others:
+            _merge(sweep, other)
+        with watch(sweep):
+            unfinished = {*sweep.unfinished}
+            sweep.launch([n for n in numbers if n in unfinished], options, interrupts)
+    return sweep.report(numbers)
+
+
+def selected(planned: PlannedStudy) -> list[int]:
+    """The jobs that only= names, with those that they need. Raises ConfigError."""
+    sweep, only = planned.sweep, planned.config.only
+    names = [sweep.name(number) for number in range(len(sweep.jobs))]
+    parts = {leaf.name: leaf for leaf in planned.study.leaves}
+    chosen = set[str]()
+    for word in only:
+        runs = [*parts[word].runs] if word in parts else []
+        matches = {
+            n for n in names if fnmatch(n.partition("/")[0], word) or n.split("/")[0] in runs
+        }
+        if not matches:
+            known = [*dict.fromkeys(name.partition("/")[0] for name in names), *parts]
+            raise ConfigError(f"only={word} names no run", nearest(word, known))
+        chosen |= matches
+    chosen = chosen or {*names}
+    size = 0
+    while len(chosen) > size:
+        size = len(chosen)
+        chosen |= {name for job in sweep.jobs if job.directory in chosen for name in job.after}
+    return [number for number, name in enumerate(names) if name in chosen]
+
+
+def _claim(planned: PlannedStudy) -> DirectoryLock:
+    """The lock of the study's directory, whose manifest lists the jobs. Raises ConfigError."""
+    sweep = planned.sweep
+    if not (sweep.directory / MANIFEST).exists():
+        check = partial(_check_new, planned)
+        with claim_directory(str(sweep.directory), DIRECTORY, check) as lock:
+            sweep.write()
+        return lock
+    lock = lock_directory(sweep.directory)
+    try:
+        old = Sweep.read(sweep.directory)
+        if old.search is not None or any(job.directory is None for job in old.jobs):
+            raise ConfigError(f"{sweep.directory} holds a sweep", "name another out=")
+        before = {job.directory: job for job in old.jobs}
+        changed = set[str | None]()
+        for job in sweep.jobs:
+            former = before.get(job.directory)
+            differs = former and (former.config, former.links) != (job.config, job.links)
+            if job.config and (differs or changed & {*job.after}):
+                _set_aside(sweep.directory, str(job.directory))
+                changed.add(job.directory)
+        names = {job.directory for job in sweep.jobs}
+        left = [number for number, job in enumerate(old.jobs) if job.directory not in names]
+        sweep.jobs += [old.jobs[number] for number in left if old.status(number) == "done"]
+        sweep.write()
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def _check_new(planned: PlannedStudy, directory: Path) -> None:
+    for name in (*NEW_FILES, *planned.games):
+        if os.path.lexists(directory / name):
+            raise ConfigError(
+                f"{directory / name} exists, and a study would write there", "name another out="
+            )
+
+
+def _set_aside(directory: Path, name: str) -> None:
+    """Move the directory of a run that is replaced."""
+    number = 0
+    while os.path.lexists(directory / (target := f"{REPLACED}/{name}-{number}")):
+        number += 1
+    if os.path.lexists(directory / name):
+        storage.move_folder(directory, name, target)
+        print(printable(f"{name} is replaced; the former run is in {directory / target}"))
+
+
+def _merge(sweep: Sweep, source: Sweep) -> None:
+    """Copy what is done in another directory of the study and not in this one."""
+    by_name = {source.name(number): number for number in range(len(source.jobs))}
+    for number in range(len(sweep.jobs)):
+        name, job = sweep.name(number), sweep.jobs[number]
+        there = by_name.get(name)
+        same = there is not None and source.jobs[there].config == job.config
+        if not same or sweep.status(number) == "done" or not source.path(there or 0).is_dir():
+            continue
+        target, origin = sweep.path(number), source.path(there or 0)
+        if job.config and read_info(target).status != "done":
+            if read_info(origin).status != "done":
+                continue
+            _set_aside(sweep.directory, name)
+        storage.make_folder(sweep.directory, name)
+        shutil.copytree(origin, target, dirs_exist_ok=True, symlinks=True)

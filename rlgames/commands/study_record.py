@@ -1,0 +1,249 @@
+"""The record of a study: its values, each with interval, seeds, checkpoint and command, as JSON.
+
+Tables and pages are made from records alone. A value stays in its record while the commands that
+it depends on stay the same, so that several days and machines add up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlgames.commands.study import PlannedStudy
+from rlgames.config.studies import (
+    OPERATOR,
+    REFERENCE,
+    Study,
+    StudyColumn,
+    StudyEvaluation,
+    StudyRun,
+    is_number,
+)
+from rlgames.core.errors import ConfigError
+from rlgames.core.untrusted import parse_json
+from rlgames.evaluation.cells import Cell, evaluate_expression, rounded
+from rlgames.evaluation.curves import moving_mean, points
+from rlgames.runs import storage
+from rlgames.runs.files import read_metrics
+
+Record = dict[str, Any]
+
+
+def values_of(study: Study) -> Iterator[tuple[str, StudyColumn]]:
+    """Each value of the tables and texts of a study, with the run that it belongs to."""
+    for rows, columns in zip(study.rows, study.columns, strict=True):
+        for column in columns:
+            yield from ((run, column) for run in rows)
+    for value in study.values:
+        run, metric = value.owner
+        yield run, replace(value, metric=metric)
+    for reported in study.reported.values():
+        if reported.compared:
+            column = StudyColumn("", reported.compared, 1.0, "", "")
+            yield from ((run, column) for run in reported.values)
+
+
+def read_record(path: Path) -> Record:
+    """A record from its file; empty without one. Raises ConfigError."""
+    try:
+        record = parse_json(path.read_bytes()) if path.exists() else {}
+        if record:
+            for run in record["runs"].values():
+                _ = [Cell.from_record(cell) for cell in run["cells"].values()]
+        return dict(record)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} is not a record of a study ({error})") from None
+
+
+def make_record(planned: PlannedStudy, study: Study, old: Record) -> Record:
+    """The record of what is done in the study's directory, and of what an old record adds."""
+    reader = _Reader(planned, study)
+    runs: dict[str, Any] = {}
+    for run in study.runs.values():
+        entry = {"command": train_command(run), **reader.about(run)}
+        entry["evaluations"] = {
+            each.name: {"command": evaluation_command(run, each), **reader.about(run, each)}
+            for each in study.evaluations.values()
+            if run.name in each.runs
+        }
+        runs[run.name] = entry | {"cells": {}}
+    former = old.get("runs", {})
+    for name, column in values_of(study):
+        cell = reader.cell(name, column.metric)
+        if cell is not None:
+            runs[name]["cells"][column.metric] = cell.as_record()
+            continue
+        known = former.get(name, {}).get("cells", {}).get(column.metric)
+        if known and all(_is_same(runs, former, name, term) for term in column.terms):
+            runs[name]["cells"][column.metric] = known
+    for name, entry in runs.items():
+        known = former.get(name, {})
+        if not entry["seeds"] and known.get("command") == entry["command"]:
+            entry.update({key: known[key] for key in ("seeds", "seconds") if key in known})
+        for each, evaluation in entry["evaluations"].items():
+            same = known.get("evaluations", {}).get(each, {})
+            if "n" not in evaluation and same.get("command") == evaluation["command"]:
+                evaluation.update(same)
+    dates = sorted({*reader.dates, *(old.get("dates", []) if former else [])})
+    return {"study": study.name, "dates": [*dates[:1], *dates[1:][-1:]], "runs": runs}
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record, a line for each run."""
+    storage.make_directory(path.parent)
+    lines = [f"  {json.dumps(name)}: {json.dumps(run)}" for name, run in record["runs"].items()]
+    head = json.dumps({key: value for key, value in record.items() if key != "runs"})[:-1]
+    text = head + ', "runs": {\n' + ",\n".join(lines) + "\n}}\n"
+    storage.write_file(path.parent, path.name, text)
+
+
+def _is_same(runs: Record, former: Record, row: str, term: str) -> bool:
+    """Whether the commands of a term are those of an older record."""
+    run, _, path = term.rpartition(":")
+    now, then = runs.get(run or row, {}), former.get(run or row, {})
+    source = path.partition(".")[0]
+    evaluations = [
+        each.get("evaluations", {}).get(source, {}).get("command") for each in (now, then)
+    ]
+    same = now.get("command") == then.get("command")
+    return bool(same and evaluations[0] == evaluations[1])
+
+
+def train_command(run: StudyRun) -> str:
+    """The command that trains a run, with SEED for its seed; empty for a player."""
+    words = ["train", *map(_typed, run.words), "seed=SEED"]
+    return f"rlgames {shlex.join(words)}" if run.is_training else ""
+
+
+def evaluation_command(run: StudyRun, evaluation: StudyEvaluation) -> str:
+    """The command that makes an evaluation, with RUN for the directory of its run."""
+    first = ["RUN"] if run.is_training else [*run.words]
+    if evaluation.command == "solve":
+        first = [word for word in run.words if word.partition("=")[0] in ("experiment", "game")]
+    return f"rlgames {shlex.join([evaluation.command, *first, *map(_typed, evaluation.words)])}"
+
+
+def _typed(word: str) -> str:
+    return REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 'SEED'}" if m[1] else "RUN", word)
+
+
+class _Reader:
+    """Reads the values of a study from its directory."""
+
+    def __init__(self, planned: PlannedStudy, study: Study) -> None:
+        self.planned, self.study, self.dates = planned, study, set[str]()
+        self._saved: dict[tuple[str, str], list[dict[str, Any]]] = {}
+
+    def about(self, run: StudyRun, evaluation: StudyEvaluation | None = None) -> Record:
+        """The seeds of a training or an evaluation that are done, and the seconds of each."""
+        if evaluation is None:
+            cell = self.cell(run.name, "training.seconds") if run.is_training else None
+            seeds = [] if cell is None else list(run.seeds[: cell.n])
+            return {"seeds": seeds} | ({"seconds": cell.as_record()} if cell else {})
+        saved = self.saved(run.name, evaluation.name)
+        if not saved:
+            return {}
+        report = saved[0]["report"]
+        fields = {key: report[key] for key in ("checkpoint", "games") if key in report}
+        seconds = Cell.of([each["seconds"] for each in saved])
+        return fields | {"n": len(saved), "seconds": seconds.as_record()}
+
+    def saved(self, run: str, evaluation: str) -> list[dict[str, Any]]:
+        """The evaluations of the seeds of a run that were made, in their order."""
+        if (run, evaluation) not in self._saved:
+            sweep, name = self.planned.sweep, f"{self.study.name}.{evaluation}"
+            every = [
+                each.read(sweep.directory, sweep.name(number))
+                for number in self.planned.numbers(self.study.runs[run])
+                for each in sweep.jobs[number].evaluations
+                if each.name == name
+            ]
+            self._saved[run, evaluation] = [each for each in every if each is not None]
+            self.dates |= {str(each["date"]) for each in self._saved[run, evaluation]}
+        return self._saved[run, evaluation]
+
+    def cell(self, row: str, metric: str) -> Cell | None:
+        """The value of an expression; None where something is missing."""
+        return evaluate_expression(OPERATOR.split(metric), lambda term: self._term(row, term))
+
+    def _term(self, row: str, term: str) -> Cell | None:
+        if is_number(term):
+            return Cell.of([float(term)])
+        run, _, path = term.rpartition(":")
+        source, _, name = path.partition(".")
+        run = run or row
+        if source == "reported":
+            value = str((self.study.reported[name].values or {}).get(run))
+            return Cell.of([float(value)]) if is_number(value) else None
+        if source == "training":
+            return self._training(self.study.runs[run], name)
+        if run not in self.study.evaluations[source].runs:
+            return None
+        numbers = [_value(each["report"], name.split(".")) for each in self.saved(run, source)]
+        values = [value for value, _ in numbers if value is not None]
+        return Cell.of(values, numbers[0][1]) if values else None
+
+    def _training(self, run: StudyRun, name: str) -> Cell | None:
+        sweep, values = self.planned.sweep, []
+        for number in self.planned.numbers(run):
+            if not sweep.jobs[number].config or not sweep.is_trained(number):
+                continue
+            lines = read_metrics(sweep.path(number) / "metrics.jsonl")
+            seconds = max(line["time/seconds"] for line in lines if "time/seconds" in line)
+            if name == "total_seconds" and (start := sweep.jobs[number].links.get("init_from")):
+                first = read_metrics(sweep.directory / start / "metrics.jsonl")
+                seconds += max(line["time/seconds"] for line in first if "time/seconds" in line)
+            if name in ("seconds", "total_seconds"):
+                values.append(seconds)
+            elif name == "ms_per_game":
+                values.append(1000 * seconds / max(line["games"] for line in lines))
+            else:
+                values.append(_logged(lines, name))
+        return Cell.of(values) if values else None
+
+
+def _logged(lines: list[dict[str, float]], name: str) -> float:
+    """A statistic of a metric of training, such as turns.last2000."""
+    match = re.fullmatch(r"(.+?)\.(last|first|at|below([\d.]+)over)(\d+)", name)
+    assert match is not None
+    metric, kind, bound, count = match.groups()
+    name = f"train/{metric}"
+    known = [line for line in lines if line["games"] > 0 and name in line]
+    games, means = points([line["games"] for line in known], [line[name] for line in known])
+    if not len(games):
+        return math.nan
+    if kind == "at":
+        return float(means[(games <= int(count)).nonzero()[0][-1]])
+    try:
+        games, means = moving_mean((games, means), int(count))
+    except ConfigError:  # a line covers more games
+        if bound:
+            return math.nan
+    if bound:
+        below = (means < float(bound)).nonzero()[0]
+        return float(games[below[0]]) if len(below) else math.inf
+    return float(means[0 if kind == "first" else -1])
+
+
+def _value(report: Any, path: list[str]) -> tuple[float | None, float | None]:
+    """A number deep in a report, and half of its interval over games."""
+    node, parent = report, report
+    for name in path:
+        parent = node
+        if isinstance(node, list):
+            node = node[int(name)] if int(name) < len(node) else None
+        elif isinstance(node, dict) and path[0] == "reach" and name not in node:
+            node = {"rate": 0.0, "count": 0}
+        else:
+            node = None if node is None else node.get(name)
+    if not isinstance(node, int | float):
+        return None, None
+    interval = parent.get("ci95") if isinstance(parent, dict) else None
+    is_mean = path[-1] in ("mean", "rate", "elo") and isinstance(interval, list)
+    return rounded(node), (interval[1] - interval[0]) / 2 if is_mean and interval else None

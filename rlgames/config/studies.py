@@ -1,0 +1,367 @@
+"""Studies: files that name runs, evaluations and tables, read as data and checked.
+
+A study is an option of the config group `study`: a file in conf/study/, in the folder study/ of
+--config-dir, or anywhere, named by its path.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlgames.config.files import OptionFiles, read_mapping
+from rlgames.config.schema import Config, key, schema
+from rlgames.config.training import MAX_SEED
+from rlgames.config.typed import typed
+from rlgames.core.errors import ConfigError, nearest
+
+COMMANDS = ("eval", "arena", "solve")
+"""The commands that an evaluation may call."""
+
+OPTIONS = ("by seed", "highest", "lowest is best", "highest is best")
+"""What a column may say after its metric and its format."""
+
+PLACEHOLDER = re.compile(r"\{\{(.+?)\}\}")
+"""A value within text: {{RUN:METRIC | FORMAT}}."""
+
+REFERENCE = re.compile(r"\{([\w.-]*)(?:/(\d+))?\}")
+"""The directory of a run within an override: {RUN}, {RUN/SEED}, or {} for the run's own."""
+
+OPERATOR = re.compile(r"\s([-*/])\s")
+
+NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
+
+C = TypeVar("C", bound=Config)
+
+
+@schema
+class StudyEntry(Config):
+    """A run or an evaluation."""
+
+    overrides: str = key("", is_text=True)
+    seeds: Any = key(None)
+    runs: list[str] = key([], takes_word=True, help="runs that are evaluated; []: all")
+
+
+@schema
+class StudyTable(Config):
+    """A table: a row for each run, a column for each metric."""
+
+    title: str | None = key(None, is_text=True)
+    before: str = key("", is_text=True, help="text above the table, in Markdown")
+    after: str = key("", is_text=True)
+    head: str = key("run", is_text=True, help="heading of the first column")
+    rows: Any = key(None, help="runs, or their labels by name; null: all")
+    columns: Any = key(None, help="metrics, or metrics by heading")
+
+
+@schema
+class ReportedValues(Config):
+    """Values that others report."""
+
+    values: Any = key(None, help="numbers or texts by run")
+    source: str = key("", is_text=True)
+    compared: str | None = key(None, is_text=True, help="metric that is tested against them")
+
+
+@schema
+class StudyFile(Config):
+    """The keys of a study."""
+
+    seeds: Any = key(1)
+    runs: Any = key(None)
+    evaluations: Any = key(None)
+    table: Any = key(None)
+    tables: Any = key(None)
+    reported: Any = key(None)
+    curves: Any = key(None)
+    before: str = key("", is_text=True)
+    after: str = key("", is_text=True)
+    parts: list[str] = key([], takes_word=True)
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A row: a training, or a player that is only evaluated. words: as after `rlgames train`."""
+
+    name: str
+    words: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    @property
+    def is_training(self) -> bool:
+        return not any(word.startswith("player=") for word in self.words)
+
+
+@dataclass(frozen=True)
+class StudyEvaluation:
+    """An evaluation of each seed of some runs. words: as after the command; runs: their names."""
+
+    name: str
+    command: str
+    words: tuple[str, ...]
+    runs: tuple[str, ...]
+    seeds: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class StudyColumn:
+    """A column of a table, or a value within text.
+
+    Args:
+        metric: an expression: metrics and numbers with -, * and / between them, from the left.
+        factor: what values are multiplied by, as 100 for percentages.
+        format: of Python, as .2f.
+        option: one of OPTIONS, or empty.
+    """
+
+    heading: str
+    metric: str
+    factor: float
+    format: str
+    option: str
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """The run that a value within text names first, and the expression without it."""
+        run, _, metric = self.metric.partition(":")
+        return run, metric
+
+    @property
+    def terms(self) -> list[str]:
+        """The metrics of the expression, without its numbers."""
+        return [term for term in OPERATOR.split(self.metric)[::2] if not is_number(term)]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study that was checked by itself; whether it fits the games is checked later.
+
+    Args:
+        rows: of each table, the labels by run.
+        columns: of each table.
+        curves: the words of `rlgames report` that draw a picture, by its name.
+        parts: other studies, which this one consists of.
+    """
+
+    name: str
+    runs: dict[str, StudyRun]
+    evaluations: dict[str, StudyEvaluation]
+    tables: tuple[StudyTable, ...]
+    rows: tuple[dict[str, str], ...]
+    columns: tuple[tuple[StudyColumn, ...], ...]
+    reported: dict[str, ReportedValues]
+    curves: dict[str, str]
+    before: str
+    after: str
+    parts: tuple[Study, ...]
+
+    @property
+    def leaves(self) -> list[Study]:
+        """The studies that have runs: this one, or its parts."""
+        return [leaf for part in self.parts for leaf in part.leaves] or [self]
+
+    @property
+    def values(self) -> list[StudyColumn]:
+        """The values within its texts."""
+        texts = [self.before, self.after]
+        texts += [text for table in self.tables for text in (table.before, table.after)]
+        return [parse_column("", match) for text in texts for match in PLACEHOLDER.findall(text)]
+
+
+def is_number(text: str) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?", text) is not None
+
+
+def read_study(word: str, folders: Sequence[Path], seeds: Any = None) -> Study:
+    """The study of a name or a path; seeds: in place of the file's. Raises ConfigError."""
+    files = OptionFiles(tuple(folders))
+    path = Path(word) if word.endswith((".yaml", ".yml")) else files.path("study", word)
+    if path is None:
+        raise ConfigError(f"no study is called {word!r}", nearest(word, files.names("study")))
+    name = path.stem
+    _check_name("study", name)
+    try:
+        file = _entry(StudyFile, read_mapping(path), "")
+        return _study(name, file, folders, seeds)
+    except ConfigError as error:
+        if not error.error.startswith(f"{path}: "):
+            raise ConfigError(f"{path}: {error.error}", error.hint) from None
+        raise
+
+
+def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> Study:
+    usual = parse_seeds(file.seeds if seeds is None else seeds)
+    runs = {}
+    for run, entry in _entries(StudyEntry, file.runs, "runs", "overrides").items():
+        _check_name("run", run)
+        is_player = "player=" in entry.overrides
+        own = (0,) if is_player else usual
+        if entry.seeds is not None:
+            own = parse_seeds(entry.seeds, f"runs.{run}.seeds")
+        runs[run] = StudyRun(run, _words(entry.overrides, f"runs.{run}", "experiment="), own)
+    evaluations = {}
+    for each, entry in _entries(StudyEntry, file.evaluations, "evaluations", "overrides").items():
+        _check_name("evaluation", each)
+        evaluations[each] = _evaluation(each, entry, runs)
+    nodes = file.tables or ([] if file.table is None else [file.table])
+    if not isinstance(nodes, list):
+        raise ConfigError("tables is not a list", "use table: for a single one")
+    tables = tuple(_entry(StudyTable, node, "table") for node in nodes)
+    reported = _entries(ReportedValues, file.reported, "reported", "values")
+    study = Study(
+        name,
+        runs,
+        evaluations,
+        tables,
+        tuple(_rows(table, runs) for table in tables),
+        tuple(_columns(table) for table in tables),
+        reported,
+        {str(key): str(value) for key, value in _mapping(file.curves, "curves").items()},
+        file.before,
+        file.after,
+        tuple(read_study(part, folders, seeds) for part in file.parts),
+    )
+    _check_terms(study)
+    return study
+
+
+def parse_seeds(value: Any, key: str = "seeds") -> tuple[int, ...]:
+    """Seeds as they are typed: how many, or a list of them. Raises ConfigError."""
+    listed = value if isinstance(value, list) else list(range(value)) if _is_count(value) else []
+    is_valid = all(isinstance(each, int) and 0 <= each <= MAX_SEED for each in listed)
+    if not listed or not is_valid or len({*listed}) < len(listed):
+        hint = f"as in {key}=5 or {key}=[0,1,2]"
+        raise ConfigError(f"{key}={value} is neither a number of seeds nor a list of them", hint)
+    return tuple(listed)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 10_000
+
+
+def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> StudyEvaluation:
+    where = f"evaluations.{name}"
+    words = _words(entry.overrides, where)
+    command, words = (
+        (words[0], words[1:]) if words[:1] and words[0] in COMMANDS else ("eval", words)
+    )
+    for run in entry.runs:
+        _check_known(run, runs, f"{where}.runs: no run", "runs")
+    wrong = next((word for word in words if word.startswith("plugins=")), None)
+    if wrong:
+        raise ConfigError(f"{where}: {wrong} is typed", f"rlgames study {name} {wrong}")
+    outside = [word for word in words if word.startswith("record=") and "={}/" not in word]
+    if outside:
+        raise ConfigError(
+            f"{where}: {outside[0]} is outside the run", "as in record={}/games.jsonl"
+        )
+    seeds = None if entry.seeds is None else parse_seeds(entry.seeds, f"{where}.seeds")
+    return StudyEvaluation(name, command, words, tuple(entry.runs) or tuple(runs), seeds)
+
+
+def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
+    """The words of a text; first: what a first word without `=` is the value of."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigError(f"{where} cannot be read: {error}", "close its quotes") from None
+    if first and words and "=" not in words[0]:
+        words[0] = first + words[0]
+    return tuple(words)
+
+
+def _rows(table: StudyTable, runs: Mapping[str, StudyRun]) -> dict[str, str]:
+    """The labels of the rows by run."""
+    rows = list(runs) if table.rows is None else table.rows
+    labels = {each: f"`{each}`" for each in rows} if isinstance(rows, list) else rows
+    for name in _mapping(labels, "rows"):
+        _check_known(name, runs, "rows: no run", "runs")
+    return {str(name): str(label) for name, label in labels.items()}
+
+
+def _columns(table: StudyTable) -> tuple[StudyColumn, ...]:
+    columns = table.columns
+    if isinstance(columns, list):
+        columns = {str(each).partition("|")[0].strip(): each for each in columns}
+    return tuple(
+        parse_column(str(heading), str(text))
+        for heading, text in _mapping(columns, "columns").items()
+    )
+
+
+def parse_column(heading: str, text: str) -> StudyColumn:
+    """A column from METRIC | FORMAT | OPTION. Raises ConfigError."""
+    metric, format, option, *rest = [*(part.strip() for part in text.split("|")), "", ""]
+    *factor, spec = format.rpartition("*")[::2] if "*" in format else (format,)
+    if any(rest) or not all(map(is_number, factor)):
+        raise ConfigError(f"{text!r} is not a column", "as in METRIC | 100*.1f | by seed")
+    try:
+        f"{1.0:{spec}}"
+    except ValueError:
+        raise ConfigError(f"{text!r}: {spec} is not a format", "as in .2f") from None
+    if option and option not in OPTIONS:
+        raise ConfigError(f"{text!r}: {option} is not an option", nearest(option, list(OPTIONS)))
+    return StudyColumn(heading, metric, float(factor[0]) if factor else 1.0, spec or ",.4g", option)
+
+
+def _check_terms(study: Study) -> None:
+    """Raises ConfigError for a metric whose run or evaluation does not exist."""
+    sources = [*study.evaluations, "training", "reported"]
+    pairs = [(row, each) for row, each in zip(study.rows, study.columns, strict=True)]
+    used = [(rows, column) for rows, columns in pairs for column in columns]
+    for rows, column in [*used, *(({}, value) for value in study.values)]:
+        for term in column.terms:
+            run, colon, path = term.rpartition(":")
+            source = path.partition(".")[0]
+            if colon:
+                _check_known(run, study.runs, f"{term}: no run", "runs")
+            elif not rows:
+                raise ConfigError(f"{{{{{column.metric}}}}} names no run", "as in {{RUN:METRIC}}")
+            _check_known(source, sources, f"{term}: no evaluation", "evaluations")
+            if source == "reported":
+                name = path.partition(".")[2]
+                _check_known(name, study.reported, f"{term}: no values", "reported")
+            elif source in study.evaluations:
+                evaluated = study.evaluations[source].runs
+                if colon and run not in evaluated:
+                    raise ConfigError(f"{term}: {source} does not evaluate {run}")
+    for name, reported in study.reported.items():
+        for run in _mapping(reported.values, f"reported.{name}.values"):
+            _check_known(run, study.runs, f"reported.{name}: no run", "runs")
+
+
+def _check_known(name: Any, known: Any, message: str, kind: str) -> None:
+    if name not in known:
+        raise ConfigError(f"{message} is called {str(name)!r}", nearest(str(name), list(known)))
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} cannot be the name of a {kind}", "use letters, digits and _")
+
+
+def _mapping(node: Any, where: str) -> Mapping[Any, Any]:
+    if node is not None and not isinstance(node, Mapping):
+        raise ConfigError(f"{where} holds no names with their values", f"as in {where}: {{a: …}}")
+    return node or {}
+
+
+def _entries(kind: type[C], node: Any, where: str, short: str) -> dict[str, C]:
+    """Entries by name; a text or a number is the value of the key `short`."""
+    entries = {}
+    for name, each in _mapping(node, where).items():
+        is_full = isinstance(each, Mapping) and (short != "values" or "values" in each)
+        entries[str(name)] = _entry(kind, each if is_full else {short: each}, f"{where}.{name}")
+    return entries
+
+
+def _entry(kind: type[C], node: Any, where: str) -> C:
+    try:
+        return typed(kind, _mapping(node, where or "the file"))
+    except ConfigError as error:
+        raise ConfigError(f"{where}{where and ': '}{error.error}", error.hint) from None

@@ -1,0 +1,212 @@
+"""A study runs what is missing, keeps its evaluations, and makes tables and pages of its record."""
+
+import json
+from pathlib import Path
+
+import pytest
+from processes import Forked, fork_jobs, run
+
+from rlgames.cli.study import section, update_page
+from rlgames.config.studies import parse_column, read_study
+from rlgames.core.errors import ConfigError
+from rlgames.evaluation.cells import Cell, evaluate_expression
+from rlgames.sweeps import jobs
+
+TINY = "game=tictactoe games=32 batch=32 policy.layers=[4] solve_seconds=0 eval_games=4"
+STUDY = f"""
+seeds: 2
+runs:
+  one: {TINY}
+  two: {TINY} lr=0.1
+evaluations:
+  played: games=20 solve_seconds=0
+table:
+  columns:
+    won: played.win.rate | 100*.1f | highest is best
+    difference: "played.win.rate - one:played.win.rate | +.2f"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _forks(monkeypatch):
+    monkeypatch.setattr(jobs, "start_process", Forked)
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Write a study and run it in a fork; the exit code and what it printed."""
+
+    def go(text, *words):
+        (tmp_path / "mine.yaml").write_text(text)
+        return run(tmp_path, "study", "mine.yaml", "out=out", *words, prepare=fork_jobs)
+
+    return go
+
+
+def starts(folder):
+    """How many trainings and evaluations each job has started, by its directory."""
+    logs = {path.parent: path.read_text() for path in Path(folder).glob("out/*/*/output.log")}
+    return {
+        "/".join(path.parts[-2:]): (text.count("best (selected)"), text.count("mine."))
+        for path, text in logs.items()
+    }
+
+
+@pytest.mark.slow
+def test_only_what_is_missing_runs(study, tmp_path):
+    code, text = study(STUDY)
+    assert code == 0, text
+    names = [f"{name}/{seed}" for name in ("one", "two") for seed in (0, 1)]
+    assert starts(tmp_path) == dict.fromkeys(names, (1, 1))
+    assert study(STUDY)[0] == 0
+    assert starts(tmp_path) == dict.fromkeys(names, (1, 1))
+    # A further seed and a further evaluation.
+    more = STUDY.replace("table:", "  again: games=30 solve_seconds=0\ntable:")
+    assert study(more, "seeds=3")[0] == 0
+    new = {"one/2": (1, 2), "two/2": (1, 2)}
+    assert starts(tmp_path) == dict.fromkeys(names, (1, 2)) | new
+    # Other overrides of one row.
+    changed = more.replace("lr=0.1", "lr=0.2")
+    code, text = study(changed, "seeds=3")
+    assert (code, text.count("is replaced")) == (0, 3)
+    again = dict.fromkeys((f"two/{seed}" for seed in range(3)), (1, 2))
+    assert starts(tmp_path) == dict.fromkeys(names, (1, 2)) | new | again
+    record = json.loads((tmp_path / "out/records/mine.json").read_text())
+    assert record["runs"]["two"]["cells"]["played.win.rate"]["n"] == 3
+
+
+@pytest.mark.slow
+def test_two_directories_merge(study, tmp_path):
+    assert study(STUDY, "only=one")[0] == 0
+    (tmp_path / "out").rename(tmp_path / "first")
+    assert study(STUDY, "only=two", "seeds=1")[0] == 0
+    code, text = study(STUDY, "merge=[first]", "dry_run=true")
+    assert (code, "3 of 4 jobs would run" in text) == (0, True)
+    assert study(STUDY, "merge=[first]")[0] == 0
+    every = {f"{name}/{seed}": (1, 1) for name in ("one", "two") for seed in (0, 1)}
+    assert starts(tmp_path) == every
+
+
+@pytest.mark.slow
+def test_a_run_that_starts_from_another_comes_after_it(study, tmp_path):
+    text = STUDY.replace("two: ", "two: init_from={one} ").replace("two: i", 'two: "i')
+    text = text.replace("lr=0.1", 'lr=0.1"')
+    code, printed = study(text, "seeds=1", "only=two")
+    assert code == 0, printed
+    assert starts(tmp_path) == {"one/0": (1, 1), "two/0": (1, 1)}
+    config = (tmp_path / "out/two/0/config.yaml").read_text()
+    assert f"init_from: {tmp_path / 'out/one/0'}" in config
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds: 2", "seeds: two", "seeds=two is neither a number of seeds nor a list"),
+        ("runs:", "rums:", "did you mean runs"),
+        ("columns:", "colums:", "did you mean columns"),
+        ("won: played", "won: plaid", "no evaluation is called 'plaid'; did you mean played"),
+        ("one:played", "ones:played", "no run is called 'ones'; did you mean one"),
+        ("highest is best", "higest is best", "did you mean highest is best"),
+        ("+.2f", "+.2z", ".2z is not a format"),
+        ("games=20 ", "games=20 plugins=[x] ", "plugins=[x] is typed"),
+        ("games=20 ", "games=20 record=/tmp/x ", "record=/tmp/x is outside the run"),
+    ],
+)
+def test_a_study_is_checked_as_a_whole(old, new, message, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(STUDY.replace(old, new))
+    with pytest.raises(ConfigError) as error:
+        read_study(str(path), [])
+    assert message in f"{error.value.error}; {error.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (TINY, "hikman", "runs.one: no experiment is called 'hikman'; did you mean hickman"),
+        ("played.win.rate |", "played.wins.rate |", "has no metric played.wins.rate; did you mean"),
+        ("game=tictactoe", "game=salvo", "salvo is a one-player game; remove opponent="),
+    ],
+)
+def test_a_study_that_does_not_fit_its_games_is_an_error(old, new, message, typed, tmp_path):
+    text = STUDY.replace("games=20 ", "games=20 opponent=random ").replace(old, new)
+    (tmp_path / "mine.yaml").write_text(text)
+    said = typed("study", "mine.yaml")
+    assert (said.returncode, said.stderr.count("\n")) == (2, 1)
+    assert message in said.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+def test_a_dry_run_lists_the_jobs(typed, tmp_path):
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    lines = typed("study", "mine.yaml", "dry_run=true", "only=two").stdout.splitlines()
+    assert lines[0] == f"two/0: not started: {TINY} lr=0.1 seed=0; evaluations: played"
+    assert lines[-1] == "2 of 4 jobs would run, in outputs/studies/mine"
+
+
+def test_equal_values_of_three_seeds_have_no_interval():
+    assert Cell.of([4.5, 4.5, 4.5]).shown(format=".3f") == "4.500 (3 equal)"
+    assert Cell.of([4.5, 4.5]).shown(format=".1f") == "4.5 (4.5, 4.5)"
+    assert Cell.of([4.0, 5.0, 6.0]).shown(format=".2f") == "5.00 ± 2.48"
+    assert Cell.of([0.5], 0.1).shown(100, ".0f") == "50 ± 10"
+    assert Cell.of([1.0, 2.0]).shown(format=".1f", option="by seed") == "1.0, 2.0"
+
+
+def value(text, **samples):
+    cells = {name: Cell.of(each) for name, each in samples.items()}
+    words = text.split()
+    return evaluate_expression(words, lambda term: cells.get(term) or Cell.of([float(term)]))
+
+
+def test_a_difference_has_welchs_interval():
+    # By hand: variances 1 and 4, standard error √(1/3 + 4/3), 2.94 degrees of freedom.
+    difference = value("a - b", a=[1.0, 2.0, 3.0], b=[3.0, 5.0, 7.0])
+    assert difference.shown(format="+.2f") == "-3.00 ± 4.16"
+    assert value("a - b", a=[1.0, 1.0], b=[2.0, 2.0]).shown(format="+.2f") == "-1.00"
+
+
+def test_each_seed_is_divided_by_a_single_value():
+    assert value("a / 2 - 1", a=[4.0, 6.0, 8.0]).values == (1.0, 2.0, 3.0)
+
+
+RECORDED = """
+runs:
+  one: tictactoe
+  theory: player=exact game=tictactoe
+evaluations:
+  played: games=2000
+before: "{{one:played.win.rate | 100*.0f}}% won."
+reported:
+  article: {values: {one: 0.5, theory: most}, compared: played.win.rate, source: figure 1}
+table:
+  rows: {one: this, theory: exact}
+  columns:
+    reported: reported.article | .2f
+    won: played.win.rate | .2f | highest is best
+"""
+
+
+def test_a_page_is_made_from_the_record(tmp_path):
+    (tmp_path / "mine.yaml").write_text(RECORDED)
+    study = read_study(str(tmp_path / "mine.yaml"), [])
+    cells = {"played.win.rate": Cell.of([0.9, 0.92, 0.94]).as_record()}
+    cells["reported.article"] = Cell.of([0.5]).as_record()
+    record = {"dates": ["2026-01-02"], "runs": {"one": {"cells": cells}}}
+    text = section(study, record)
+    assert text.startswith("92 ± 5% won.\n\n| run | reported | won |\n| --- | --- | --- |\n")
+    assert "| this | 0.50† | **0.92 ± 0.05** |\n| exact | most | – |" in text
+    assert "Source: figure 1. † lies outside the 95% interval of `played.win.rate`: one-" in text
+    assert "- `one`: `rlgames train experiment=tictactoe seed=SEED`" in text
+    assert "- played of `theory`: `rlgames eval player=exact game=tictactoe games=2000`" in text
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- study mine -->\nold\n<!-- end of study mine -->\nafter\n")
+    update_page(page, study, {"mine": record})
+    assert page.read_text() == (
+        f"before\n<!-- study mine -->\n{text}<!-- end of study mine -->\nafter\n"
+    )
+
+
+def test_a_column_has_a_metric_a_format_and_an_option():
+    column = parse_column("won", "played.win.rate - one:played.win.rate | 100*.1f | by seed")
+    assert column.terms == ["played.win.rate", "one:played.win.rate"]
+    assert (column.factor, column.format, column.option) == (100.0, ".1f", "by seed")
