@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
+# The tests start many interpreters: those that find bytecode start in half the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
 	bench bench-peers reproduce strength intervals growth storm pictures site dist clean

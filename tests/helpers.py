@@ -2,10 +2,12 @@
 
 import dataclasses
 import io
+import json
 import os
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -124,20 +126,45 @@ def check_uncompiled(code: str) -> str:
     here = io.StringIO()
     with redirect_stdout(here):
         exec(code, {})
-    paths = [str(path) for path in (TESTS.parent, TESTS, TESTS / "kernels")]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],  # numpy warns of numbers that wrap around
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(paths)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == here.getvalue() != ""
-    return done.stdout
+    process = plain_python()
+    process.stdin.write(json.dumps(code) + "\n")
+    process.stdin.flush()
+    printed, error = json.loads(process.stdout.readline())
+    assert not error, error
+    assert printed == here.getvalue() != ""
+    return str(printed)
 
 
 TESTS = Path(__file__).parent
+PLAIN_PYTHON = """
+import contextlib, io, json, sys, traceback
+for line in sys.stdin:
+    printed, error = io.StringIO(), ""
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(json.loads(line), {})
+    except BaseException:
+        error = traceback.format_exc()
+    print(json.dumps([printed.getvalue(), error]), flush=True)
+"""
+
+
+@cache
+def plain_python() -> Any:
+    """A process where kernels are plain Python: it runs a line of code and prints what that prints.
+
+    There is one, because to import torch takes longer than what most tests do in it.
+    """
+    folders = (TESTS.parent, TESTS, TESTS / "kernels", TESTS / "search")
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", PLAIN_PYTHON],  # numpy warns of wrapped numbers
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": ":".join(map(str, folders))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 MAX_MESSAGE_LENGTH = 1000
 
 

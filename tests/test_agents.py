@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from agents import AGENTS
+from markers import quick
 from processes import fresh_session, session
 
 from rlgames.commands.configs import PlayConfig
@@ -58,7 +59,7 @@ def test_it_gives_hints_where_the_rules_are_its_own():
     assert agent("game=connect4", "rows=5") is None
 
 
-@pytest.mark.parametrize("option", ["format=table", "format=json"])
+@pytest.mark.parametrize("option", quick(["format=table", "format=json"], "format=json"))
 @pytest.mark.parametrize(
     ("words", "shown"),
     [

@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+from markers import quick
 from processes import Forked, Process
 
 from rlgames.cli.table import COMMANDS
@@ -110,7 +111,7 @@ def run_in_fork(function, *arguments):
 
 @pytest.mark.parametrize(
     "name",
-    ["tutorial", "adding-a-game", "notebook", pytest.param("engine", marks=pytest.mark.slow)],
+    quick(["tutorial", "adding-a-game", "notebook", "engine"], "adding-a-game", "notebook"),
 )
 def test_code_blocks_run(name, tmp_path):
     assert run_in_fork(run_document, ROOT / "docs" / f"{name}.md", tmp_path, True) == 0

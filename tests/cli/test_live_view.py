@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from helpers import SMALL_SALVO, rendered
+from markers import slow
 
 from rlgames.cli import progress
 from rlgames.cli.live_view import RenderedView, blocks
@@ -96,7 +97,7 @@ def test_no_line_is_too_long_and_no_figure_is_lost(width):
         assert figure in text
 
 
-@pytest.mark.parametrize("settings", [{"PYTHONIOENCODING": "ascii"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("settings", [slow({"PYTHONIOENCODING": "ascii"}), {"TERM": "dumb"}])
 def test_other_terminals_get_plain_lines(settings, tmp_path):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -223,6 +224,7 @@ def shown(ours, wanted, seconds=60):
     return text
 
 
+@pytest.mark.slow
 def test_a_resize_breaks_nothing_and_control_c_leaves_a_clean_terminal(terminal):
     process, ours = terminal
     assert "evaluated after" in shown(ours, "evaluated after")

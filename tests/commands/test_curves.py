@@ -244,6 +244,7 @@ def test_lines_can_be_told_apart_without_colors(style):
         assert min(abs(np.diff(brightness))) > 0.2
 
 
+@pytest.mark.slow
 def test_files_are_the_same_each_time(sweep, typed, tmp_path):
     for suffix in ("png", "svg", "pdf"):
         for name in ("a", "b"):

@@ -43,7 +43,10 @@ def small(tmp_path_factory):
             marks=pytest.mark.slow,
         ),
         pytest.param(["game=battleship", "policy=conv"], marks=pytest.mark.slow),
-        ["game=battleship", "board=5", "policy=belief_propagation", "policy.layers=[8]"],
+        pytest.param(
+            ["game=battleship", "board=5", "policy=belief_propagation", "policy.layers=[8]"],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             ["game=2048", "reward=score", "policy=embedding", "policy.canonical=true"],
             marks=pytest.mark.slow,

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from helpers import make_game_and_rules
+from markers import quick
 from processes import Terminal
 
 from rlgames.rollouts import records
@@ -17,7 +18,7 @@ from rlgames.rollouts import records
 ASKS = "your move (h for help): "
 
 
-@pytest.mark.parametrize("seat", [1, 2])
+@pytest.mark.parametrize("seat", quick([1, 2], 2))
 def test_a_whole_game_in_each_seat(seat, tmp_path):
     terminal = Terminal(
         tmp_path, "play", "interface=line", "game=tictactoe", f"seat={seat}",

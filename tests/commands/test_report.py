@@ -426,6 +426,7 @@ def test_settings_have_the_names_that_are_typed():
     assert "out" not in flat
 
 
+@pytest.mark.slow
 def test_forty_runs_are_quick(tmp_path, rlgames):
     for job in range(40):
         turns = [5 + 1 / (job + 1)] * 20

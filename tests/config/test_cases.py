@@ -14,6 +14,7 @@ from helpers import SMALL_TRAINING, check_refused
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.version import VersionBase
+from processes import Forked
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -25,6 +26,7 @@ from rlgames.config.options.players import RunPlayerConfig
 from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.runs.checkpoint import FORMAT
+from rlgames.sweeps import jobs
 from rlgames.sweeps.sweep import Sweep
 
 SMALL = [*SMALL_TRAINING, "solve_seconds=0", "learner.epochs=1"]
@@ -411,8 +413,9 @@ def test_files_hold_numbers_with_exponents_and_each_key_once(typed):
         check_refused(typed("train", *words), f"{file}, line {line}: lr is set twice")
 
 
-def test_a_search_lies_below_odd_names(typed, here):
+def test_a_search_lies_below_odd_names(typed, here, monkeypatch):
     pytest.importorskip("optuna")
+    monkeypatch.setattr(jobs, "start_process", Forked)
     words = ["hparams_search=random", "hparams_search.trials=2", "lr=interval(0.001,0.1)"]
     name = "why? #1 of%20 x"
     done = typed("train", "-m", *SMALL, *words, f"out={name}/s")

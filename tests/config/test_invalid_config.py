@@ -163,6 +163,7 @@ def test_a_control_groups_limit_counts(version, monkeypatch):
     assert free_memory() == 1_024_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["-v", "-d"])
 def test_ulimit_counts(flag):
     code = "from rlgames.factory.memory import free_memory; print(free_memory())"
@@ -194,6 +195,7 @@ def test_each_move_is_in_one_minibatch_of_an_epoch(moves, parts):
 NAMES = ["two words", "é – 漢字 🎲", "[red]markup[", "back\\slash", "it's", "a=b,c", 255 * "x"]
 
 
+@pytest.mark.slow
 def test_odd_paths_are_written_and_read(typed, tmp_path):
     package.train([*SMALL_TRAINING, f"out={tmp_path}/first"])
     for name in NAMES:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 import torch
-from helpers import make_agent, make_game, rng
+from helpers import SMALL_TRAINING, make_agent, make_game, rng
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlgames
@@ -163,13 +163,12 @@ def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monke
     monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
     before = torch_settings()
     assert before[0] != 2
-    words = ["game=tictactoe", "games=8", "batch=4", "eval_games=4", "threads=2"]
+    words = [*SMALL_TRAINING, "solve_seconds=0", "threads=2"]
     run = rlgames.train([*words, "out=run"])
     assert torch_settings() == before
     rlgames.load(run)
     rlgames.report(run)
     rlgames.evaluate(run, ["games=4", "threads=2"])
-    rlgames.export_onnx(run)
     assert torch_settings() == before
     for wrong in (["opponent=nobody"], ["out=run"], ["policy=table"]):
         with pytest.raises(ConfigError):
@@ -180,6 +179,15 @@ def test_the_functions_for_notebooks_leave_torchs_settings_alone(tmp_path, monke
     monkeypatch.setattr(Collector, "collect", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         rlgames.train([*words, "out=other"])
+    assert torch_settings() == before
+
+
+@pytest.mark.slow
+def test_an_export_leaves_torchs_settings_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rlgames.factory.components.find_device", as_on_cuda(find_device))
+    before = torch_settings()
+    rlgames.export_onnx(rlgames.train([*SMALL_TRAINING, "out=run"]))
     assert torch_settings() == before
 
 

@@ -170,6 +170,7 @@ def test_resumes_exactly(tmp_path):
     assert metrics_without_times(tmp_path / "whole") == metrics_without_times(tmp_path / "parted")
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_the_others(tmp_path):
     def prepare(rank):
         play, count = Collector.collect, 0

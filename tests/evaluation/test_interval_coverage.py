@@ -14,7 +14,7 @@ import interval_coverage  # noqa: E402
 
 PAGE = ROOT / "docs" / "statistics.md"
 
-SIMULATIONS = 800
+SIMULATIONS = 400
 
 CASES = interval_coverage.all_cases(games=4000)
 

@@ -106,7 +106,10 @@ def test_density_says_whether_it_counted(steps, share):
 
 
 @pytest.mark.parametrize("shots", [1, 3])
-@pytest.mark.parametrize("fleet", FLEETS)
+@pytest.mark.parametrize(
+    "fleet",
+    [*FLEETS[:4], *(pytest.param(fleet, marks=pytest.mark.slow) for fleet in FLEETS[4:])],
+)
 def test_counts_with_announced_sinkings_are_those_of_all_layouts(fleet, shots):
     """Random games, with ships named and not: each sunk ship was completed when it sank."""
     rows, columns, ships = fleet

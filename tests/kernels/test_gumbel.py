@@ -1,13 +1,12 @@
 """Kernels of rule=gumbel against plain formulas of the paper, equation by equation."""
 
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import check_uncompiled
 
 from rlgames.kernels import gumbel
 
@@ -131,25 +130,6 @@ def test_nodes_keep_the_value_of_the_simulation_that_found_them():
     assert raw_values.tolist() == [0.5, 0.25, 0.25, -1.0]
 
 
-TESTS = Path(__file__).parents[1]
-
-
 def test_a_search_is_the_same_without_compilation():
-    code = (
-        "import warnings; warnings.simplefilter('ignore', RuntimeWarning)\n"
-        "from test_gumbel_search import small_search\n"
-        "print(small_search())"
-    )
-    path = os.pathsep.join([str(TESTS), str(TESTS / "search"), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    sys.path.append(str(TESTS / "search"))
-    from test_gumbel_search import small_search
-
-    assert done.stdout.strip() == str(small_search())
+    sys.path.append(str(Path(__file__).parents[1] / "search"))
+    check_uncompiled("from test_gumbel_search import small_search\nprint(small_search())")

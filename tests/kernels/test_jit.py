@@ -58,6 +58,7 @@ def test_a_terminal_shows_what_is_compiled(tmp_path):
     assert shown.removeprefix(live).startswith("rlgames: compiled 1 kernel (once) in ")
 
 
+@pytest.mark.slow
 def test_a_kernel_runs_without_a_cache(tmp_path):
     # Where nothing can be written no cache is found, even by root, who can write anywhere.
     found = "NUMBA_CACHE_LOCATOR_CLASSES"
@@ -144,6 +145,7 @@ def test_a_change_to_rules_compiles_again_only_what_plays_by_them(folder):
     assert played(folder, "one", "two") == (["one", "1", "two", "20"], 1)
 
 
+@pytest.mark.slow
 def test_a_kernel_that_played_by_rules_runs_where_these_are_missing(folder):
     assert played(folder, "one", "two")[1] == 2
     (folder / "two.py").unlink()

@@ -1,14 +1,10 @@
 """Compiled random play: the batched rules and observations, and the right distribution."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from helpers import rng
+from helpers import check_uncompiled, rng
 from markers import quick
 
 from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
@@ -202,7 +198,7 @@ def test_only_many_games_of_random_players_on_the_cpu_use_a_kernel():
     assert found(changed, [player]) is None  # its rules may be different
 
 
-@pytest.mark.parametrize("game", [TICTACTOE, GAME_2048], ids=name)
+@pytest.mark.parametrize("game", quick([TICTACTOE, GAME_2048], TICTACTOE), ids=name)
 def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     results = []
     settings = EvaluationSettings(find_compiled_rules(game).min_random_games, batch=500)
@@ -216,24 +212,12 @@ def test_the_number_of_threads_does_not_change_an_evaluation(game, monkeypatch):
     assert results[0].num_moves == results[1].num_moves == int(results[0].state.turn.sum())
 
 
-def test_uncompiled_kernels_compute_the_same():
-    code = (
-        "import test_random_play as t, torch;"
-        "[t.check_walks(t.GAMES[n], 60, batch=20) for n in (0, 1, 2, 4, 9, 10, 14, 16)];"
-        "plays = [(t.GAMES[n], t.compiled_play(t.GAMES[n])) for n in (0, 1, 4, 12)];"
-        "states = [play.play(game.initial(9, t.rng(1)), 4, 5)[0] for game, play in plays];"
-        "print([tensor.tolist() for state in states for tensor in vars(state).values()])"
+@pytest.mark.parametrize("number", quick([0, 1, 2, 4, 9, 10, 12, 14, 16], 0, 2))
+def test_uncompiled_kernels_compute_the_same(number):
+    check_uncompiled(
+        "import test_random_play as t\n"
+        f"game = t.GAMES[{number}]\n"
+        "t.check_walks(game, 40, batch=20)\n"
+        "state = t.compiled_play(game).play(game.initial(5, t.rng(1)), 4, 5)[0]\n"
+        "print([tensor.tolist() for tensor in vars(state).values()])"
     )
-    tests = Path(__file__).parents[1]
-    path = f"{tests}:{tests / 'kernels'}:{tests.parent}"
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            check=True,
-            timeout=120,
-        ).stdout
-        for disabled in ("0", "1")
-    ]
-    assert outputs[0] == outputs[1]

@@ -177,6 +177,7 @@ def drawn(run):
     return {path.name for path in (run / "pictures").iterdir() if "game_" not in path.name}
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn(tmp_path):
     run = rlgames.train(["experiment=hickman", "games=300", "batch=50", f"out={tmp_path}/table"])
     assert drawn(run) == {"values.png"}

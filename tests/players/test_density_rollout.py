@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from helpers import check_uncompiled, rng
+from markers import quick
 
 from rlgames.games.battleship import Battleship
 from rlgames.games.k_in_a_row import KInARow
@@ -74,7 +75,7 @@ def test_a_list_without_room_for_all_layouts():
     assert counter.write_list(nothing, nothing, None, counter.make_list(10)) == -1
 
 
-@pytest.mark.parametrize("name", ONE_SHOT)
+@pytest.mark.parametrize("name", quick(ONE_SHOT, *ONE_SHOT[:3]))
 def test_turns_are_those_of_rollouts_over_all_layouts(name):
     """Against search=rollout around density, which plays every layout to the end."""
     game = GAMES[name]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markers import one_in
 from recorded_games import GAMES, make_game_and_rules, players_of, record
 
 from rlgames.config.files import OptionFiles
@@ -20,7 +21,7 @@ DAMAGED = "tictactoe"
 """The game whose record is damaged: its lines are short."""
 
 often = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -38,7 +39,7 @@ def read(path, *words):
 
 def test_several_processes_may_append_to_a_record_at_once(tmp_path):
     """For example evaluations of several runs with the same record=."""
-    path, count, times = tmp_path / "games", 200, 5
+    path, count, times = tmp_path / "games", 40, 3
 
     def write():
         for seed in range(times):
@@ -440,7 +441,7 @@ def test_a_move_in_a_finished_game_is_refused(tmp_path, undamaged):
         read(path)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_records_of_every_game_survive_random_damage(name, tmp_path):
     path = tmp_path / "games"
     record(path, f"game={name}", games=2)

@@ -262,11 +262,11 @@ def run(folder, count, examples):
 
 
 def test_files_changed_at_random_are_refused_or_read(tmp_path):
-    count = {fuzz_bytes: 25, fuzz_parts: 12, fuzz_record: 12, fuzz_config: 1}
+    count = {fuzz_bytes: 8, fuzz_parts: 4, fuzz_record: 4, fuzz_config: 1}
     sources(tmp_path)
     told = bounded(lambda: run(tmp_path, count, 40), MEBIBYTES, 100)
     print(told)
-    assert int(told.split()[0]) >= 2000
+    assert int(told.split()[0]) >= 600
 
 
 @pytest.mark.long

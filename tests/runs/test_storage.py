@@ -121,7 +121,7 @@ def test_odd_files_in_a_sweep_are_refused_by_name(name, kind, copies, typed):
     assert not (copies / "missing").exists()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, hard_link])
+@pytest.mark.parametrize("kind", one_in(3, [*KINDS, hard_link]))
 def test_the_error_of_a_job_is_not_written_into_another_file(kind, copies, typed):
     """The text comes from the manifest, and a shell might run it."""
     manifest = json.loads((copies / "sweep/sweep.json").read_text())
@@ -202,7 +202,10 @@ def test_a_run_overwrites_nothing(name, tmp_path, typed):
     assert files(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["config.yaml", *directory.SWEEP_FILES, "0_seed=0/notes"])
+OVERWRITTEN = ["config.yaml", *directory.SWEEP_FILES, "0_seed=0/notes"]
+
+
+@pytest.mark.parametrize("name", one_in(3, OVERWRITTEN))
 def test_a_sweep_overwrites_nothing(name, tmp_path, typed):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")

@@ -411,6 +411,7 @@ def test_what_a_line_earns_is_discounted_like_the_value_at_its_leaf(
     assert deepest > 1
 
 
+@pytest.mark.slow
 def test_the_papers_search_of_2048(monkeypatch):
     """Every simulation makes L moves; Q is the mean of the largest tile ÷ 2048 after a rollout; an
     action is chosen by Q + α·P/(1 + N)."""
@@ -494,7 +495,8 @@ def test_searching_players_meet_in_an_arena(tmp_path):
 
 
 def test_players_of_an_arena_have_each_their_own_search(tmp_path):
-    words = ["experiment=connect4_ntuple", "games=64", "batch=64", "eval_games=2", "log_every=64"]
+    words = ["experiment=connect4_ntuple", "policy.num_tuples=4"]
+    words += ["games=64", "batch=64", "eval_games=2", "log_every=64"]
     run = package.train([*words, "solve_seconds=0", f"out={tmp_path}/first"])
     for who in ([f"{run}+alphabeta", "random+mcts"], ["random+mcts", f"{run}+alphabeta"]):
         players = dict(zip(who, competitors(who, [])[2], strict=True))

@@ -184,6 +184,7 @@ def test_an_agent_in_training_plays_on_greedily():
     assert torch.equal(ours.q, greedy.q)
 
 
+@pytest.mark.slow
 def test_alphazero_learns_from_rollouts_to_play_perfectly(tmp_path):
     run = rlgames.train(
         [

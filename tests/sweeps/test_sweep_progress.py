@@ -112,6 +112,7 @@ def test_a_refused_job_and_one_that_died_are_named(tmp_path):
     assert [job.status for job in SweepReader(sweep).progress.jobs] == ["failed", "died"]
 
 
+@pytest.mark.slow
 def test_plain_lines_in_a_pipe(tmp_path):
     code, text = run(
         tmp_path, "train", "-m", *WORDS, "games=200", "seed=0,1", "out=sweep", prepare=fork_jobs

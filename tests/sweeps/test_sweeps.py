@@ -246,6 +246,7 @@ def test_joblibs_workers_end_with_the_sweep_before_their_first_job(tmp_path):
     assert all(has_ended(int(pid)) for pid in workers)
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed(whole, tmp_path):
     def kill():
         os.kill(os.getppid(), signal.SIGKILL)
@@ -279,6 +280,7 @@ def test_a_sweep_is_stopped_by_a_signal(number, whole, tmp_path):
     ends(tmp_path, whole, left, 0)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_the_jobs_of_a_sweep_at_once(whole, tmp_path):
     def interrupt():
         os.kill(os.getppid(), signal.SIGINT)
@@ -296,6 +298,7 @@ def test_a_second_ctrl_c_ends_the_jobs_of_a_sweep_at_once(whole, tmp_path):
     is_whole(whole, tmp_path / "sweep")
 
 
+@pytest.mark.slow
 def test_a_batch_system_that_signals_a_job_and_its_supervisor_lets_it_save(whole, tmp_path):
     def stop():
         os.kill(os.getppid(), signal.SIGTERM)
@@ -445,6 +448,7 @@ SEARCH = [*WORDS, "hparams_search=tpe", "hparams_search.trials=4", "games=40"]
 SEARCH += ["lr=tag(log,interval(0.001,0.1))", "policy.layers=[4],[8]", "learner.epochs=range(1,4)"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not installed("optuna"), reason="needs Optuna")
 def test_a_killed_search_resumes_with_the_same_proposals(tmp_path):
     code, told = run(tmp_path, "train", "-m", *SEARCH, "out=whole", prepare=fork_jobs)

@@ -83,6 +83,7 @@ def test_training_goes_on_meanwhile(whole, tmp_path):
     is_same(whole, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_no_process_and_loses_one_checkpoint(whole, tmp_path):
     def kill():
         (tmp_path / "writer").write_text(str(os.getpid()))

@@ -130,7 +130,7 @@ STAGES = ["opened", "half written", "before it is on the disk", "before it is re
 STAGES += ["after it is renamed"]
 
 
-@pytest.mark.parametrize("stage", quick(STAGES, "half written", "before it is renamed"))
+@pytest.mark.parametrize("stage", quick(STAGES, "half written"))
 def test_killed_while_saving(stage, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     code, output = run(tmp_path, *words, prepare=killed_at(stage, 7))
@@ -209,13 +209,13 @@ PLACES = {
     [
         *(pytest.param(place, signal.SIGTERM, 3, marks=pytest.mark.slow) for place in PLACES),
         ("playing", signal.SIGINT, 5),
-        ("learning", signal.SIGHUP, 3),
+        slow(("learning", signal.SIGHUP, 3)),
         ("saving", signal.SIGTERM, 2),
-        ("drawing", signal.SIGTERM, 1),
-        ("evaluating", signal.SIGTERM, 7),
-        ("playing", signal.SIGUSR1, 2),
+        slow(("drawing", signal.SIGTERM, 1)),
+        slow(("evaluating", signal.SIGTERM, 7)),
+        slow(("playing", signal.SIGUSR1, 2)),
         ("learning", signal.SIGUSR2, 4),
-        ("saving", signal.SIGXCPU, 3),
+        slow(("saving", signal.SIGXCPU, 3)),
     ],
 )
 def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
@@ -234,7 +234,7 @@ def test_stopped_by_a_signal(place, number, count, whole, tmp_path):
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", quick([1, 2], 1))
 @pytest.mark.parametrize("name", quick(["_write_results", "finish"], "finish"))
 def test_stopped_while_the_results_are_written(name, times, whole, tmp_path):
     prepare = signalled(RunLog, name, signal.SIGINT, count=1, times=times)
@@ -283,7 +283,8 @@ FURTHER = {
 }
 
 
-@pytest.mark.parametrize("name", quick(FURTHER, "SIGTERM twice"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FURTHER)
 def test_further_signals_do_not_tear_what_the_first_one_saves(name, whole, tmp_path):
     update, calls = Ppo.update, 0
 
@@ -350,6 +351,7 @@ def test_a_terminal_that_closes_stops_the_run_which_is_saved(tmp_path):
     assert read_run(tmp_path / "run")["status"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_sigterm_during_pretraining(tmp_path):
     code, output = run(
         tmp_path,
@@ -454,6 +456,7 @@ def test_a_link_is_replaced_and_not_written_through(tmp_path):
     assert not (tmp_path / "run/checkpoints/latest.safetensors").is_symlink()
 
 
+@pytest.mark.slow
 def test_trains_on_when_tensorboard_cannot_write(whole, tmp_path):
     size = sum(path.stat().st_size for path in (whole / "checkpoints").iterdir())
     charts = next(whole.glob("events*")).stat().st_size
@@ -494,6 +497,7 @@ def test_an_extended_run_has_its_references_and_events_once(tmp_path):
     assert steps["config/text_summary"] == [0, 120]  # games= has changed
 
 
+@pytest.mark.slow
 def test_a_run_resumes_on_hosts_whose_clocks_differ(whole, tmp_path):
     """Each process is killed after events that its last checkpoint does not count."""
     clock = time.time
@@ -549,6 +553,7 @@ def test_a_run_without_a_checkpoint_can_be_started_again(tmp_path):
     assert tags.count("_hparams_/session_start_info") == 1
 
 
+@pytest.mark.slow
 def test_a_torn_line_of_metrics_is_removed(whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     run(tmp_path, *words, prepare=signalled(Ppo, "update", signal.SIGKILL, 20))
@@ -590,9 +595,10 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name"), quick(METHODS, METHODS[1]))
-@pytest.mark.parametrize("times", quick([1, 2], 2))
-@pytest.mark.parametrize("count", quick([2, 12, 23, 40], 12))
+@pytest.mark.slow
+@pytest.mark.parametrize(("owner", "name"), METHODS)
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("count", [2, 12, 23, 40])
 def test_a_signal_inside_tensorboard_hangs_nothing(owner, name, times, count, whole, tmp_path):
     words = ("train", *WORDS, "games=600", "out=run")
     start = time.monotonic()
@@ -612,6 +618,7 @@ def test_a_run_is_locked_before_it_is_read(whole, tmp_path):
     load_resumable(tmp_path / "run", ["games=700"])
 
 
+@pytest.mark.slow
 def test_ignored_signals_stay_ignored(whole, tmp_path):
     prepare = at_play(5, lambda: signal.raise_signal(signal.SIGINT))
 

@@ -71,6 +71,7 @@ def everything(tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_the_page_explains_exactly_what_runs_log(everything):
     rows = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     explained = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}

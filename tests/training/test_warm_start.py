@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from helpers import make_game, make_game_and_rules, make_learner, rng
-from markers import one_in, quick
+from markers import one_in
 
 import rlgames as package
 from rlgames.config.compose import load_config
@@ -222,7 +222,7 @@ TINY = ["solve_seconds=0", "eval_games=50"]
 def corner(tmp_path_factory):
     """A folder with a record of corner's games of 2048, 3 by 3."""
     folder = tmp_path_factory.mktemp("corner")
-    words = ["player=corner", "game=2048", "board=3", "games=60", "solve_seconds=0"]
+    words = ["player=corner", "game=2048", "board=3", "games=20", "solve_seconds=0"]
     package.evaluate(None, [*words, f"record='{folder}/the games=(é)'"])
     return folder / "the games=(é)"
 
@@ -231,7 +231,8 @@ def last_value(run, name):
     return [line[name] for line in read_metrics(run / "metrics.jsonl") if name in line][-1]
 
 
-@pytest.mark.parametrize("source", quick(["teacher", "record"], "record"))
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["teacher", "record"])
 def test_cloning_agrees_with_its_teacher_and_plays_like_it(source, corner, tmp_path):
     words = [
         "game=2048",
@@ -275,7 +276,7 @@ def test_cloning_a_run_and_stopping_when_it_has_converged(tmp_path):
 def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     words = ["game=2048", "board=3", "games=20", "batch=10", f"demonstrations='{corner}'", *TINY]
     words += [
-        "clone_epochs=15",
+        "clone_epochs=4",
         "demos_per_batch=3",
         "lr=0.002",
         "policy=mlp",
@@ -286,9 +287,9 @@ def test_a_policy_is_fitted_to_a_record_before_the_first_game(corner, tmp_path):
     agreement = [
         line["train/pretrain_agreement"] for line in lines if "train/pretrain_agreement" in line
     ]
-    assert len(agreement) == 15
+    assert len(agreement) == 4
     assert agreement[0] < agreement[-1]
-    assert agreement[-1] > 0.95
+    assert agreement[-1] > 0.9
     again = package.train([*words, f"out={tmp_path}/again"])
     numbers = [
         [{k: v for k, v in line.items() if "time/" not in k} for line in read_metrics(path)]
