@@ -34,7 +34,7 @@ def main() -> None:
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     directory, number, *words = sys.argv[1:]
     plugins.import_plugins(words)
-    sys.exit(_run(Sweep.read(Path(directory)), int(number)))
+    sys.exit(_run(Sweep.read_job(Path(directory), int(number)), 0))
 
 
 def _exit_with_parent() -> None:

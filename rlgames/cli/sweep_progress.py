@@ -96,7 +96,7 @@ class SweepReader:
         self._followers: list[MetricsFollower] = []
         self.progress = SweepProgress([], 0, 0.0, 0.0)
         self.read()
-        self._work_before = sum(job.fraction for job in self.progress.jobs)
+        self._work_before, self.progress.work = self.progress.work, 0.0
 
     _work_before = 0.0
 

@@ -27,11 +27,11 @@ def train_command(words: list[str]) -> int:
     overrides = [word for word in words if word not in SWEEP_FLAGS]
     launch, rest = split(LaunchConfig, overrides)
     if {*SWEEP_FLAGS} & {*words}:
-        from rlgames.cli.sweep_view import sweep_view
+        from rlgames.cli.sweep_view import CheckingLine, sweep_view
         from rlgames.commands.sweep import sweep_command
 
         config = [word for word in overrides if word.startswith("config=")]
-        return sweep_command([*config, *rest], launch, sweep_view)
+        return sweep_command([*config, *rest], launch, sweep_view, CheckingLine())
     training = load_training(overrides)
     if launch.dry_run:
         from rlgames.training.components import build_components

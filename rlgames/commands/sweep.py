@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlgames.commands.launch import chosen_directory, is_sweep_word
-from rlgames.config.compose import Composition, load, load_config, split
+from rlgames.config.compose import Composition, JobComposer, load, load_config, split
 from rlgames.config.files import OptionFiles
 from rlgames.config.folders import split_folders
 from rlgames.config.keys import typed_values
@@ -27,6 +27,7 @@ from rlgames.runs.directory import (
     claim_directory,
     lock_directory,
 )
+from rlgames.runs.files import as_text
 from rlgames.runs.hyperparameters import MANIFEST
 from rlgames.runs.names import located
 from rlgames.sweeps import launchers
@@ -34,6 +35,9 @@ from rlgames.sweeps.sweep import MAX_BATCH_SIZE, Job, Sweep
 from rlgames.training.components import build_components
 
 LAUNCHER_KEYS = ("hydra/launcher", "hydra.launcher.", MAX_BATCH_SIZE)
+FIT_ALWAYS = ("seed", "lr", "out")
+"""Keys whose values, each valid by itself, fit whatever the others are."""
+
 MAX_NAME_BYTES = 255
 """The longest name of a directory."""
 
@@ -41,8 +45,14 @@ Watch = Callable[[Sweep], AbstractContextManager[object]]
 """Shows the progress of a sweep while its jobs run."""
 
 
-def sweep_command(words: list[str], launch: LaunchConfig, watch: Watch) -> int:
-    """Check all jobs, then run them; the exit code. launch: how the sweep starts.
+def sweep_command(
+    words: list[str],
+    launch: LaunchConfig,
+    watch: Watch,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+) -> int:
+    """Check all jobs, then run them; the exit code. launch: how the sweep starts. progress: called
+    with the number of jobs that are checked and of all.
 
     Raises ConfigError before anything is written, and Interrupted.
     """
@@ -65,8 +75,7 @@ def sweep_command(words: list[str], launch: LaunchConfig, watch: Watch) -> int:
     elif cfg.objective is not None:
         raise ConfigError("objective= needs a search", "add hparams_search=tpe")
     else:
-        jobs = enumerate(grammar.jobs(overrides))
-        sweep.jobs = [_job(number, job, fixed) for number, job in jobs]
+        sweep.jobs = _jobs(grammar.jobs(overrides), fixed, progress)
         _check_different(sweep)
     named = chosen_directory(
         shared.config.out, shared.hydra_value("hydra.sweep.dir"), "hydra.sweep.dir"
@@ -77,13 +86,23 @@ def sweep_command(words: list[str], launch: LaunchConfig, watch: Watch) -> int:
     return _run(sweep, _create(sweep, named, launch.exist_ok), rest, watch)
 
 
-def _job(number: int, words: list[str], fixed: list[str]) -> Job:
-    """A job of a sweep, checked; fixed: words that all jobs have and that are not overrides."""
-    composition = load(TrainConfig, [*fixed, *words], job=number)
-    config = located(composition.config)
-    build_components(config)  # which checks that they fit together
-    directory = _subdirectory(composition.hydra_value("hydra.sweep.subdir"))
-    return Job(words, to_plain(config), directory)
+def _jobs(
+    words: Sequence[list[str]], fixed: list[str], progress: Callable[[int, int], object]
+) -> list[Job]:
+    """The jobs of a sweep, checked; fixed: words that all have and that are not overrides."""
+    composer, checked, jobs = JobComposer(fixed), set[str](), []
+    for number, own in enumerate(words):
+        composition = composer.load(own, number)
+        config = located(composition.config)
+        plain = to_plain(config)
+        alike = as_text({name: plain[name] for name in plain if name not in FIT_ALWAYS})
+        if alike not in checked:
+            build_components(config)  # which checks that they fit together
+            checked.add(alike)
+        directory = _subdirectory(composition.hydra_value("hydra.sweep.subdir"))
+        jobs.append(Job(own, plain, directory))
+        progress(number + 1, len(words))
+    return jobs
 
 
 def _search(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,17 +129,70 @@ def load(
         files.check(grammar.groups[name].folder, option)
     primary = _primary(grammar, preset, chosen)
     composed = _compose(primary, [*grammar.for_hydra(typed_words), *own])
-    own_job = {"override_dirname": ",".join(sorted(typed_words))}
-    numbered = {} if job is None else {"num": job, "id": str(job)}
-    with read_write(composed.hydra), open_dict(composed.hydra):
-        composed.hydra.merge_with({"job": own_job | numbered, "runtime": {"choices": chosen}})
-        composed.hydra.overrides.task = typed_words
-    config = typed(schema, _plain(composed, schema))
-    plugins = getattr(config, "plugins", None)
+    composition = _composition(schema, composed, typed_words, job, chosen)
+    plugins = getattr(composition.config, "plugins", None)
     if plugins and not any(word.startswith("plugins=") for word in words):
         listed = f"plugins=[{','.join(plugins)}]"
         raise ConfigError(f"this config needs {listed}", "name them yourself if you trust them")
-    return Composition(config, typed_words, composed)
+    return composition
+
+
+def _composition(
+    schema: type[C],
+    composed: DictConfig,
+    words: list[str],
+    job: int | None,
+    chosen: Mapping[str, str],
+) -> Composition[C]:
+    """What Hydra composed, typed and checked, with what Hydra says of a job."""
+    own_job = {"override_dirname": ",".join(sorted(words))}
+    numbered = {} if job is None else {"num": job, "id": str(job)}
+    with read_write(composed.hydra), open_dict(composed.hydra):
+        composed.hydra.merge_with({"job": own_job | numbered, "runtime": {"choices": chosen}})
+        composed.hydra.overrides.task = words
+    return Composition(typed(schema, _plain(composed, schema)), words, composed)
+
+
+class JobComposer:
+    """Composes the jobs of a sweep of trainings, one after the other.
+
+    Most jobs name the same keys, and the same options, as the job before. Hydra then composes
+    nothing anew: the config of the job before gets the other values, as Hydra would set them.
+
+    Args:
+        fixed: words that all jobs have besides their own.
+    """
+
+    def __init__(self, fixed: Sequence[str]) -> None:
+        self._fixed = list(fixed)
+        self._grammar = Grammar(TrainConfig, OptionFiles(split_folders(fixed)[0]))
+        self._last: Composition[TrainConfig] | None = None
+        self._words: list[str] = []
+
+    def load(self, words: Sequence[str], job: int) -> Composition[TrainConfig]:
+        """The config of the next job, valid until the one after it. Raises as load."""
+        changed = [word for word, last in zip(words, self._words, strict=False) if word != last]
+        is_alike = [*map(key_of, words)] == [*map(key_of, self._words)]
+        if self._last is None or not is_alike or not all(map(self._is_value, changed)):
+            self._last = load(TrainConfig, [*self._fixed, *words], job=job)
+        else:
+            composed, every = self._last.composed, {**typed_values(self._last.words)}
+            for word in self._grammar.for_hydra(changed):
+                override = parse(word)
+                OmegaConf.update(composed, override.key_or_group, override.value(), merge=True)
+            every |= typed_values(words)
+            typed_words = [f"{name}={value}" for name, value in every.items()]
+            self._last = _composition(TrainConfig, composed, typed_words, job, {})
+        self._words = list(words)
+        return self._last
+
+    def _is_value(self, word: str) -> bool:
+        """Whether a word only sets the value of a key, which nothing else follows."""
+        name, _, value = word.partition("=")
+        if name in self._grammar.groups or name == "plugins" or "${" in value:
+            return False
+        override = parse(self._grammar.for_parser(word))
+        return not override.is_sweep_override() and not isinstance(override.value(), dict)
 
 
 def split(schema: type[C], words: Sequence[str]) -> tuple[C, list[str]]:

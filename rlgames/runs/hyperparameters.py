@@ -11,7 +11,7 @@ from rlgames.config.training import TrainConfig
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
-from rlgames.runs.files import differing, flatten
+from rlgames.runs.files import flatten
 
 MANIFEST, MAX_MANIFEST_BYTES = "sweep.json", 1 << 26
 """The file in the directory of a sweep that lists its jobs; longer ones are not read."""
@@ -53,20 +53,13 @@ def changed_settings(config: dict[str, Any]) -> list[str]:
 
 
 def _swept(directory: Path) -> list[str]:
-    """The settings that differ between the jobs of a sweep; empty where there is none.
-
-    Not all jobs of a search are known when the first one starts; any of them shows what it varies.
-    Raises OSError.
-    """
+    """The settings that differ between the jobs of a sweep, from the first line of its manifest;
+    empty where there is none. Raises OSError."""
     try:
-        manifest = parse_json(storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES))
-        jobs = [flatten(job["config"]) for job in manifest["jobs"] if job["config"]]
-        words = [str(word) for job in manifest["jobs"] for word in job["overrides"]]
-        is_search = manifest["search"] is not None
+        with storage.open_to_read(directory, MANIFEST) as file:
+            head = file.readline(MAX_MANIFEST_BYTES)
+        return [str(name) for name in parse_json(head.rstrip() + b"]}")["listed"]]
     except FileNotFoundError:
         return []
-    except (AttributeError, ConfigError, LookupError, TypeError, ValueError):
+    except (ConfigError, LookupError, TypeError, ValueError):
         return []  # a file of something else
-    if is_search:
-        return list(dict.fromkeys(word.partition("=")[0] for word in words))
-    return differing(jobs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,9 @@ STOP_FILE = "stop"
 
 POLL_SECONDS = 0.2
 
+MIN_FREE_BYTES = 1 << 24
+"""With less on the disk, a job could write neither its first checkpoint nor why it failed."""
+
 
 def this_process() -> str:
     """The host and the PID of this process."""
@@ -34,9 +38,15 @@ def this_process() -> str:
 def run_job(cfg: Any) -> None:
     """Run or resume a job. cfg: as conf/job.yaml.
 
-    It runs in its own process, whose end affects neither the launcher nor the other jobs.
+    It runs in its own process, whose end affects neither the launcher nor the other jobs. Raises
+    Interrupted once the sweep stops: the launcher then starts none of the jobs that wait.
     """
     path, owner = Path(cfg.directory), str(cfg.owner)
+    if (path / STOP_FILE).exists() or not _is_alive(owner):
+        raise Interrupted(signal.SIGINT)
+    if shutil.disk_usage(path).free < MIN_FREE_BYTES:
+        report_error(ConfigError(f"no space left in {path}: no more jobs are started"), False)
+        raise Interrupted(signal.SIGINT)
     if owner == this_process():
         _supervise(cfg, path, owner, None)
         return

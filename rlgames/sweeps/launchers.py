@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hydra import compose, initialize_config_dir, main
 from hydra.core.override_parser.types import IntervalSweep
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig
 
 from rlgames.config.compose import COMPOSE_ERRORS, hydra_state
@@ -79,12 +81,24 @@ def launch(task: Callable[[DictConfig], None], words: list[str]) -> None:
     # Workers import from the same places as this process.
     os.environ["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     try:
-        with hydra_state():
+        with hydra_state(), _checked_jobs():
             main(config_path=str(conf_dir()), config_name="job", version_base="1.3")(task)()
     finally:
         sys.argv = arguments
         os.environ.clear()
         os.environ.update(environment)
+
+
+@contextmanager
+def _checked_jobs() -> Iterator[None]:
+    """A block in which Hydra does not compose all jobs before the first one starts: its launchers
+    compose each job when they start it, and a job's own config is checked already."""
+    validate = Sweeper.validate_batch_is_legal
+    Sweeper.validate_batch_is_legal = lambda *_: None  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Sweeper.validate_batch_is_legal = validate  # type: ignore[method-assign]
 
 
 def end_joblib_workers_too() -> None:

@@ -12,10 +12,11 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from rlgames.core.text import printable
 from rlgames.core.untrusted import parse_json, sanitized
 from rlgames.runs import storage
 from rlgames.runs.directory import DirectoryLock, check_regular_files, lock_directory
-from rlgames.runs.files import LATEST
+from rlgames.runs.files import LATEST, differing, flatten
 from rlgames.runs.hyperparameters import MANIFEST, MAX_MANIFEST_BYTES
 from rlgames.runs.run_info import read_info
 from rlgames.sweeps import launchers
@@ -85,10 +86,32 @@ class Sweep:
     @classmethod
     def read(cls, directory: Path) -> Self:
         """Raises ConfigError for a directory without a manifest that can be read."""
-        path = directory / MANIFEST
         check_regular_files(directory)
+        sweep = cls._parse(
+            directory, lambda: storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES)
+        )
+        for number in range(len(sweep.jobs)):
+            if os.path.lexists(sweep.path(number)):
+                storage.check_folder(directory, sweep.name(number))
+        return sweep
+
+    @classmethod
+    def read_job(cls, directory: Path, number: int) -> Self:
+        """The sweep with this job alone, of which no other is read. Raises ConfigError."""
+
+        def content() -> bytes:
+            with storage.open_to_read(directory, MANIFEST) as file:
+                head, *lines = islice(file, number + 2)
+                return head + lines[number].rstrip(b",\n") + b"]}"
+
+        return cls._parse(directory, content)
+
+    @classmethod
+    def _parse(cls, directory: Path, content: Callable[[], bytes]) -> Self:
+        """A manifest. Raises ConfigError where it is none, or cannot be read."""
+        path = directory / MANIFEST
         try:
-            manifest = parse_json(storage.read_file(directory, MANIFEST, MAX_MANIFEST_BYTES))
+            manifest = parse_json(content())
             jobs = [
                 Job(
                     [str(word) for word in job["overrides"]],
@@ -107,15 +130,26 @@ class Sweep:
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             reason = sanitized(error)
             raise ConfigError(f"{path} is not the manifest of a sweep ({reason})") from None
-        sweep = cls(directory, words, launcher, jobs, search)
-        for number in range(len(jobs)):
-            if os.path.lexists(sweep.path(number)):
-                storage.check_folder(directory, sweep.name(number))
-        return sweep
+        return cls(directory, words, launcher, jobs, search)
 
     def write(self) -> None:
-        manifest = {name: value for name, value in asdict(self).items() if name != "directory"}
-        storage.write_file(self.directory, MANIFEST, json.dumps(manifest, indent=1) + "\n")
+        """Write the manifest, a line for each job, of which its process reads no other."""
+        names = [self.name(number) for number in range(len(self.jobs))]
+        jobs = [
+            json.dumps(asdict(job) | {"directory": name})
+            for job, name in zip(self.jobs, names, strict=True)
+        ]
+        head = {"words": self.words, "launcher": self.launcher, "search": self.search}
+        head["listed"] = self._listed()
+        text = json.dumps(head)[:-1] + ', "jobs": [\n' + ",\n".join(jobs) + "\n]}\n"
+        storage.write_file(self.directory, MANIFEST, text)
+
+    def _listed(self) -> list[str]:
+        """The settings that distinguish the jobs. Not all jobs of a search are known when the first
+        one starts; its space shows what it varies."""
+        if self.search is not None:
+            return [word.partition("=")[0] for word in self.search["space"]]
+        return differing([flatten(job.config) for job in self.jobs])
 
     def path(self, number: int) -> Path:
         """The directory of a job."""
@@ -184,7 +218,8 @@ class Sweep:
 
     def resume_command(self) -> str:
         """The command line that resumes this sweep."""
-        return shlex.join(["rlgames", "resume", str(self.directory), *self.launcher])
+        modules = [word for word in self.words if word.startswith("plugins=")]
+        return shlex.join(["rlgames", "resume", str(self.directory), *self.launcher, *modules])
 
     @contextmanager
     def owned(self, lock: DirectoryLock) -> Iterator[Interrupts]:
@@ -244,6 +279,8 @@ class Sweep:
         with interrupts.shielded():
             try:
                 launchers.launch(run_job, [*words, *self.launcher])
+            except Interrupted:  # in a job, because the sweep stops
+                self._wait_for_jobs()
             except Exception as error:
                 message = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 report_error(ConfigError(f"the launcher failed: {message}"), False)
