@@ -15,6 +15,8 @@ from rlgames.config import registry
 os.environ["OMP_NUM_THREADS"] = "1"
 # A fork of a process whose threads have begun would wait for them for ever.
 torch.set_num_threads(1)
+# What survives a loss of power is tested with a recorded disk: power_loss.py.
+os.fsync = lambda _: None
 # A shell ignores the first in jobs that it starts in the background, nohup the second.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -7,7 +7,9 @@ it on disk. Numba takes a second to import, so files import kernels where they c
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
+import os
 import re
 import sys
 import time
@@ -60,6 +62,30 @@ class _KernelCache(FunctionCache):
         super().__init__(function)  # type: ignore[no-untyped-call]
         self._cache_file._source_stamp = digest_of_sources(function.__module__)
 
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Waits for another process that compiles the same, as two jobs of a sweep would."""
+        load = super().load_overload
+        found = load(signature, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            byte = self._byte(signature, target_context.codegen())
+            end = time.monotonic() + MAX_WAIT_SECONDS
+            while not _lock(self._cache_path, byte) and time.monotonic() < end:
+                time.sleep(0.05)
+                if found := load(signature, target_context):  # type: ignore[no-untyped-call]
+                    break
+            else:  # saved in the meantime
+                found = load(signature, target_context)  # type: ignore[no-untyped-call]
+        return found
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        super().save_overload(signature, data)  # type: ignore[no-untyped-call]
+        _unlock(self._cache_path, self._byte(signature, data.codegen))
+
+    def _byte(self, signature: Any, codegen: Any) -> int:
+        """The byte of the lock file whose lock says that this is being compiled."""
+        text = f"{self._cache_file._index_name} {self._index_key(signature, codegen)}"
+        return int(hashlib.sha256(text.encode()).hexdigest()[:7], 16)
+
     def _index_key(self, signature: Any, codegen: Any) -> tuple[Any, ...]:
         # The text of the signature: reading the index must not import the modules of all rules.
         _, *others = super()._index_key(signature, codegen)  # type: ignore[no-untyped-call]
@@ -68,6 +94,33 @@ class _KernelCache(FunctionCache):
         modules = sorted(RULES_OF_TYPE[each] for each in classes if each in RULES_OF_TYPE)
         rules = [(module, digest_of_sources(module)) for module in modules]
         return (str(signature), *others, *rules)
+
+
+MAX_WAIT_SECONDS = 100
+"""A process that could not compile a kernel holds its lock until it ends."""
+
+
+def _lock(folder: str, byte: int) -> bool:
+    """Whether no other process holds this lock; from now on, this one does."""
+    try:
+        fcntl.lockf(_lock_file(folder), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks, or a folder that cannot be written
+        return True
+    return True
+
+
+def _unlock(folder: str, byte: int) -> None:
+    with suppress(OSError):
+        fcntl.lockf(_lock_file(folder), fcntl.LOCK_UN, 1, byte)
+
+
+@cache
+def _lock_file(folder: str) -> int:
+    """Open until the end of the process: to close it would release all of its locks."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return os.open(Path(folder) / "compiling.lock", os.O_RDWR | os.O_CREAT, 0o666)
 
 
 @cache

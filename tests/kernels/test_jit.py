@@ -44,6 +44,18 @@ def test_a_kernel_is_compiled_once_and_says_so(tmp_path):
     assert ended(tmp_path / "kernel.py") == ""
 
 
+def test_one_of_two_processes_compiles_what_both_need(tmp_path):
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, tmp_path / "kernel.py"]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) for _ in range(2)]
+    reports = [process.communicate(timeout=60)[1].decode() for process in both]
+    assert sorted(report.startswith("rlgames: compiled 1 kernel") for report in reports) == [
+        False,
+        True,
+    ]
+
+
 def test_a_terminal_shows_what_is_compiled(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     ours, theirs = os.openpty()
