@@ -7,12 +7,14 @@ import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rlgames.cli.text_tables import Column, fits, print_table
 from rlgames.commands.evaluate import result_fields
 from rlgames.config.plugins import command_for_run
 from rlgames.config.registry import REGISTRY
@@ -201,22 +203,37 @@ def print_arena(report: dict[str, Any]) -> None:
         if pair["exact"]
         for order in itertools.permutations(map(names.index, pair["players"]))
     }
-    table = Table(title=f"points of row against column, {report['games']:,} games per pair")
-    table.add_column("", overflow="fold")
-    table.add_column("Elo, 95%", justify="right", overflow="fold")
-    for rank in range(len(players)):
-        table.add_column(str(rank + 1), justify="right", overflow="fold")
-    for rank, (index, player) in enumerate(players):
-        points = [player["points"][number] for number, _ in players]
+    ranks = [str(rank) for rank, _ in enumerate(players, 1)]
+    means = [fmean(each for each in player["points"] if each is not None) for _, player in players]
+    intervals = [player["ci95"] for _, player in players]
+    ranking = [
+        Column("", ranks),
+        Column("player", [player["name"] for _, player in players], is_text=True),
+        Column("Elo", [f"{player['elo']:+.0f}" for _, player in players]),
+        Column("95%", ["" if ci is None else "{:+.0f} to {:+.0f}".format(*ci) for ci in intervals]),
+        Column("points", [f"{mean:.1%}" for mean in means], 1),
+    ]
+    title = f"ranking, {report['games']:,} games per pair"
+    print_table(title, [each for each in ranking if any(each.cells)], "table")
+    pairs = [
+        Column(
+            "",
+            [f"{rank} {names[index]}" for rank, (index, _) in zip(ranks, players, strict=True)],
+            is_text=True,
+        )
+    ]
+    for rank, (number, _) in zip(ranks, players, strict=True):
+        shares = [(index, player["points"][number]) for index, player in players]
         cells = [
             "-" if share is None else f"{share:.1%}" + "*" * ((index, number) in exact)
-            for share, (number, _) in zip(points, players, strict=True)
+            for index, share in shares
         ]
-        elo = f"{player['elo']:+.0f}"
-        if player["ci95"] is not None:
-            elo += " ({:+.0f} to {:+.0f})".format(*player["ci95"])
-        table.add_row(plain_text(f"{rank + 1} {player['name']}"), elo, *cells)
-    print_rich(table)
+        pairs.append(Column(rank, cells))
+    print()
+    if fits(pairs):
+        print_table("points of row against column", pairs, "table")
+    else:
+        print("the points of each pair need a wider terminal; a pipe and format=json have them")
     if exact:
         print("* exact: all games that these two can play")
     for pair in report["pairs"]:

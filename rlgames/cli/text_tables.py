@@ -62,6 +62,12 @@ def print_table(title: str, columns: Sequence[Column], format: str) -> None:
         print("\n".join(table_lines(title, columns, terminal_width())))
 
 
+def fits(columns: Sequence[Column]) -> bool:
+    """Whether columns fit side by side."""
+    width = terminal_width()
+    return width is None or _total(each.width for each in columns) <= width
+
+
 def terminal_width() -> int | None:
     """The columns of the terminal; None if standard output is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

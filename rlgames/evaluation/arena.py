@@ -62,4 +62,7 @@ def compete(
         table[column, row] = table[row, column, ::-1]
     with np.errstate(invalid="ignore"):
         points = (table[..., 0] + table[..., 1] / 2) / table.sum(2)
-    return Arena(names, evaluations, points, elo_ratings(table), elo_intervals(tables, count))
+    elo, intervals = elo_ratings(table), elo_intervals(tables, count)
+    if intervals is not None:  # one-sided results: the likeliest rating may lie at an end
+        intervals = np.minimum(intervals[0], elo), np.maximum(intervals[1], elo)
+    return Arena(names, evaluations, points, elo, intervals)

@@ -259,8 +259,9 @@ def test_what_is_printed_controls_no_terminal(typed, tmp_path, capfd):
     done = typed("eval", "x[bold]:smile:\x1b[31m", "games=4")
     assert r"x[bold]:smile:\x1b[31m against random" in done.stdout
     assert "\x1b" not in done.stdout
-    player = {"name": "[red]a\x1b[0m", "elo": 1.0, "ci95": [0.0, 2.0], "points": [None]}
-    display.print_arena({"games": 4, "players": [player], "pairs": []})
+    player = {"name": "[red]a\x1b[0m", "elo": 1.0, "ci95": [0.0, 2.0], "points": [None, 0.5]}
+    other = player | {"name": "b", "points": [0.5, None]}
+    display.print_arena({"games": 4, "players": [player, other], "pairs": []})
     assert r"[red]a\x1b[0m" in capfd.readouterr().out
 
 
@@ -276,3 +277,26 @@ def test_a_wrong_number_of_threads_is_refused_in_one_line(number, typed, monkeyp
     assert done.returncode == 2
     assert done.stderr.startswith(f"rlgames: OMP_NUM_THREADS={number!r} ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_arena_of_many_shows_the_ranking_whole_and_the_pairs_where_they_fit(monkeypatch, capsys):
+    names = [f"player {number}" for number in range(20)]
+    players = [
+        {
+            "name": name,
+            "elo": 10.0 * number,
+            "ci95": [10.0 * number - 5, 10.0 * number + 5],
+            "points": [None if name == other else 0.5 for other in names],
+        }
+        for number, name in enumerate(names)
+    ]
+    report = {"games": 4, "players": players, "pairs": []}
+    display.print_arena(report)
+    whole = capsys.readouterr().out
+    assert whole.count("50.0%") == 20 + 20 * 19
+    monkeypatch.setattr("rlgames.cli.text_tables.terminal_width", lambda: 80)
+    display.print_arena(report)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert [line.split()[2] for line in lines[4:24]] == [str(n) for n in range(19, -1, -1)]
+    assert lines[-1].startswith("the points of each pair need a wider terminal")

@@ -10,6 +10,7 @@ from rlgames.evaluation.arena import compete
 from rlgames.evaluation.elo import elo_intervals, elo_ratings
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Player, Random
+from rlgames.players.scripted import WinOrBlock
 
 
 def cross_table(results):
@@ -146,3 +147,12 @@ def test_ratings_converge_for_one_sided_results():
         elo_ratings(
             cross_table({(row, column): results.sum(0) for row, column, results, _ in tables})
         )
+
+
+@pytest.mark.parametrize("games", [2, 20, 200])
+def test_a_rating_lies_within_its_interval_where_results_are_one_sided(games):
+    game = KInARow(3, 3, 3, False)
+    players = [WinOrBlock(game), FirstLegal(game), Random(game)]
+    result = compete(game, ["block", "first", "random"], players, games, lambda *_: rng())
+    low, high = result.intervals
+    assert ((low <= result.elo) & (result.elo <= high)).all()
