@@ -6,7 +6,7 @@ import dataclasses
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -139,24 +139,25 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
             usual = defaults(type(rules))
             words = [f"{k}={as_typed(v)}" for k, v in vars(rules).items() if v != usual[k]]
             planned.rules[run.name] = [f"game={rules.name}", *words]
-            evaluations = [each for each in study.evaluations if run.name in each.runs]
+            made = [
+                (each, *_evaluation_config(planned, each, run, config, shared))
+                for each in study.evaluations
+                if run.name in each.runs
+            ]
             for seed in run.seeds:
-                name = f"{run.name}/{seed}"
                 job = _job(run, seed, config)
-                made = [
-                    _job_evaluation(study, each, run, seed, planned, config, shared)
-                    for each in evaluations
-                    if each.seeds is None or seed in each.seeds
-                ]
-                job.after[:] = _references([*job.links.values(), *_words_of(made)], name)
-                if (other := known.get(name)) is not None:
-                    if (job.config, job.links) != (other.config, other.links):
-                        raise ConfigError("another part trains it differently", "rename one")
-                    other.evaluations.extend(each for each in made if each not in other.evaluations)
-                    other.after.extend(each for each in job.after if each not in other.after)
-                else:
-                    job.evaluations.extend(made)
-                    jobs.append(job)
+                for each, first, plain in made:
+                    if each.seeds is None or seed in each.seeds:
+                        words = [each.command, *first, *(_with_seed(w, seed) for w in each.words)]
+                        if not run.is_training and len(run.seeds) > 1:
+                            words.append(f"seed={seed}")
+                        name = f"{study.name}.{each.name}"
+                        job.evaluations.append(JobEvaluation(name, words, plain))
+                texts = [word for each in job.evaluations for word in each.words]
+                paths = [*job.links.values(), *re.findall(r"\{([^}]+)\}", " ".join(texts))]
+                names = ["/".join(path.split("/")[:2]) for path in paths]
+                job.after.extend(dict.fromkeys(name for name in names if name != job.directory))
+                _add(jobs, known.get(job.directory), job)
         except ConfigError as error:
             where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
             raise ConfigError(f"{where}{error.error}", error.hint) from None
@@ -194,35 +195,44 @@ def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
     return Job(words, plain, f"{run.name}/{seed}", links=links)
 
 
-def _job_evaluation(
-    study: Study,
+def _with_seed(word: str, seed: int) -> str:
+    """A word whose references name the runs of a seed."""
+    return REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
+
+
+def _add(jobs: list[Job], other: Job | None, job: Job) -> None:
+    """Add a job, or what it evaluates to that of another part. Raises ConfigError."""
+    if other is None:
+        jobs.append(job)
+        return
+    if (job.config, job.links) != (other.config, other.links):
+        raise ConfigError("another part trains it differently", "rename one")
+    other.evaluations.extend(each for each in job.evaluations if each not in other.evaluations)
+    other.after.extend(each for each in job.after if each not in other.after)
+
+
+def _evaluation_config(
+    planned: PlannedStudy,
     evaluation: StudyEvaluation,
     run: StudyRun,
-    seed: int,
-    planned: PlannedStudy,
     config: TrainConfig | None,
     shared: list[str],
-) -> JobEvaluation:
-    """An evaluation of a seed of a run, checked."""
-    words = [
-        REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
-        for word in evaluation.words
-    ]
-    plain = [word.replace("{", "").replace("}", "") for word in words]
+) -> tuple[list[str], dict[str, Any]]:
+    """The words that an evaluation of a run begins with, and its plain config; checked."""
+    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in evaluation.words]
     first = ["{}"] if run.is_training else [*run.words]
     try:
         if evaluation.command == "solve":
             first = planned.rules[run.name]
-            checked = to_plain(load_config(SolveConfig, [*shared, *first, *plain]))
+            checked = to_plain(load_config(SolveConfig, [*shared, *first, *words]))
         elif evaluation.command == "arena":
-            contestants = [word for word in plain if "=" not in word]
             first = ["{}"] if run.is_training else []
-            if len(contestants) + len(first) < 2:
+            if len([*first, *(word for word in words if "=" not in word)]) < 2:
                 raise ConfigError("an arena needs at least two players", "add random")
-            overrides = [w for w in plain if "=" in w and not w.startswith("search.")]
+            overrides = [w for w in words if "=" in w and not w.startswith("search.")]
             checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
         else:
-            typed = plain if config is None else drop_training_words(EvalConfig, plain, config)
+            typed = words if config is None else drop_training_words(EvalConfig, words, config)
             own = [] if config is not None else first
             cfg = load_config(EvalConfig, [*shared, *own, *typed])
             game = planned.games[run.name].spec
@@ -232,24 +242,9 @@ def _job_evaluation(
     except ConfigError as error:
         text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
         raise ConfigError(text, error.hint) from None
-    for key in UNCOUNTED:
-        checked.pop(key, None)
-    if config is not None:
-        checked.pop("game", None)  # that of the checkpoint
-    name = f"{study.name}.{evaluation.name}"
-    return JobEvaluation(name, [evaluation.command, *first, *words], checked)
-
-
-def _words_of(evaluations: Sequence[JobEvaluation]) -> Iterator[str]:
-    for evaluation in evaluations:
-        for word in evaluation.words:
-            yield from (match[1] for match in re.finditer(r"\{([^}]+)\}", word))
-
-
-def _references(paths: Sequence[str], own: str) -> list[str]:
-    """The jobs whose directories these paths begin with."""
-    names = ["/".join(path.split("/")[:2]) for path in paths]
-    return [name for name in dict.fromkeys(names) if name != own]
+    # The game of a run is that of its checkpoint.
+    left_out = (*UNCOUNTED, "game") if config is not None else UNCOUNTED
+    return first, {key: value for key, value in checked.items() if key not in left_out}
 
 
 def _check_after(jobs: Sequence[Job]) -> None:
