@@ -222,7 +222,8 @@ def _print(planned: PlannedStudy, records: dict[str, Record], format: str) -> No
             for table, columns in tables(leaf, records[leaf.name]):
                 title, plain = table.title or leaf.name, [*map(_plain, columns)]
                 if format == "latex":
-                    print(f"% {printable(title)}\n" + _marked(latex_table(plain), "\\textbf{", "}"))
+                    text = _marked(latex_table(plain), "\\textbf{", "}")
+                    print(f"% {printable(title)}\n{text}\n")
                 else:
                     cells = [[_marked(each, "", " (best)") for each in c.cells] for c in plain]
                     shown = [replace(c, cells=own) for c, own in zip(plain, cells, strict=True)]
