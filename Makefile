@@ -5,9 +5,10 @@ PEERS := jax pgx open_spiel torchrl tensordict stable-baselines3 gymnasium
 export OMP_NUM_THREADS = 1
 # The tests start many interpreters: those that find bytecode start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
+STUDY := records=docs/records page=docs/results.md hydra/launcher=joblib hydra.launcher.n_jobs=2
 
 .PHONY: demo conf test test-engines test-slow test-long format format-check lint types coverage check \
-	bench bench-peers reproduce strength intervals growth storm pictures site dist clean
+	bench bench-peers reproduce strength intervals agents storm pictures site dist clean
 
 demo: .venv/installed
 	$(BIN)/rlgames train game=salvo board=4 shots=2
@@ -15,7 +16,7 @@ demo: .venv/installed
 
 # What is generated from the schemas: conf/, docs/configs.md, tables in docs/games and docs/learners.
 conf: .venv/installed
-	$(BIN)/python scripts/configs.py
+	$(BIN)/python scripts/docs/configs.py
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -49,35 +50,41 @@ coverage: .venv/installed
 	rm -f .coverage .coverage.*
 	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
 	$(BIN)/coverage combine --quiet
-	$(BIN)/python scripts/coverage_by_room.py
+	$(BIN)/coverage report
 
 check: format-check lint types coverage
 
 bench: .venv/installed
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
-	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench/bench.py
 
 bench-peers: .venv/installed .venv-bench/installed
-	$(BIN)/python scripts/bench.py peers
+	$(BIN)/python scripts/bench/bench.py peers
 
 reproduce: .venv/installed
-	$(BIN)/python scripts/reproduce.py
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
+	$(BIN)/rlgames study reproduce $(STUDY)
 
 strength: .venv/installed
-	$(BIN)/python scripts/strength.py
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[joblib]'
+	$(BIN)/rlgames study strength $(STUDY)
 
 intervals: .venv/installed
-	$(BIN)/python scripts/interval_coverage.py
+	$(BIN)/python scripts/checks/interval_coverage.py
 
-growth: .venv/installed
-	$(BIN)/python scripts/growth.py --picture docs/pictures/growth.png
+# The agents that come with rlgames.
+agents: .venv/installed
+	$(BIN)/rlgames study agents
+	for run in outputs/studies/agents/*/0; do \
+		cp $$run/checkpoints/best.safetensors rlgames/agents/$$(basename $$(dirname $$run)).safetensors; \
+	done
 
 storm: .venv/installed
-	$(BIN)/python scripts/storm.py
+	$(BIN)/python scripts/checks/storm.py
 
 pictures: .venv/installed
-	$(BIN)/python scripts/figures.py
-	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python scripts/docs/figures.py
+	$(BIN)/python scripts/docs/screenshots.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -12,7 +12,8 @@ import time
 import traceback
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "scripts"))
+sys.path.append(str(Path(__file__).parents[1] / "scripts" / "checks"))
+sys.path.append(str(Path(__file__).parents[1] / "scripts" / "docs"))
 
 from forks import Forked as Forked
 from forks import Process as Process

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from agents import AGENTS
 from markers import quick
 from processes import fresh_session, session
 
 from rlgames.commands.configs import PlayConfig
 from rlgames.config.compose import load_config
 from rlgames.config.files import OptionFiles
+from rlgames.config.studies import read_study
 from rlgames.config.training import TrainConfig
 from rlgames.config.typed import from_plain, to_plain
 from rlgames.factory.agents import load_agent, load_shipped_agent
@@ -23,6 +23,7 @@ from rlgames.runs.names import AGENTS as FOLDER
 from rlgames.runs.names import run_name, run_path, shipped_agent, shipped_agents
 
 ROOT = Path(__file__).parent.parent
+AGENTS = {name: [*run.words] for name, run in read_study("agents", []).runs.items()}
 RECIPE = ["game", "reward", "policy", "sampling", "learner", "opponent", "search"]
 RECIPE += ["games", "batch", "lr", "seed"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "scripts"))
+sys.path.append(str(ROOT / "scripts" / "bench"))
 
 import bench  # noqa: E402
 import bench_by_hand  # noqa: E402
@@ -38,19 +38,19 @@ def test_the_page_of_a_gpu_has_what_runs_there():
     page = bench.PAGES["cuda"].read_text(encoding="utf-8")
     assert set(sections(page)) == {name for name, part in bench.PARTS.items() if part.on_gpu}
     for name, section in sections(page).items():
-        assert f"`.venv/bin/python scripts/bench.py {name} --device cuda`" in section
+        assert f"`.venv/bin/python scripts/bench/bench.py {name} --device cuda`" in section
 
 
 @pytest.mark.parametrize("name", bench.PARTS)
 def test_every_table_names_the_command_that_reproduces_it(name):
-    assert f"`.venv/bin/python scripts/bench.py {name}`" in sections()[name]
+    assert f"`.venv/bin/python scripts/bench/bench.py {name}`" in sections()[name]
 
 
 def test_commands_on_the_page_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
     assert set(re.findall(r"`make ([\w-]+)`", PAGE)) <= targets
-    for words in re.findall(r"`\.venv/bin/python scripts/bench\.py ([^`]*)`", PAGE):
+    for words in re.findall(r"`\.venv/bin/python scripts/bench/bench\.py ([^`]*)`", PAGE):
         parts = words.partition(" --")[0].split()
         assert set(parts) <= {*bench.PARTS, "peers"}
 

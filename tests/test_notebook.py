@@ -133,7 +133,7 @@ def test_the_progress_of_a_training_in_a_notebook(monkeypatch):
 
 
 def test_the_notebook_holds_the_page():
-    assert notebooks.NOTEBOOK.read_text() == notebooks.text(), "run scripts/notebooks.py"
+    assert notebooks.NOTEBOOK.read_text() == notebooks.text(), "run scripts/docs/notebooks.py"
     cells = [cell for cell in notebooks.notebook()["cells"] if cell["cell_type"] == "code"]
     assert len(cells) == notebooks.PAGE.read_text().count("```python") + 1
 

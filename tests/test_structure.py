@@ -19,7 +19,7 @@ from rlgames.config.registry import REGISTRY
 from rlgames.config.schema import groups_of, key_fields
 
 PACKAGE = Path(compose.__file__).parents[1]
-SCRIPTS = PACKAGE.parent / "scripts"
+SCRIPTS = PACKAGE.parent / "scripts" / "docs"
 ROOMS = [
     ["version"],
     ["core"],

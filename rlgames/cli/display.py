@@ -145,6 +145,9 @@ def _outcome_rows(report: dict[str, Any]) -> Rows:
     rows.append((EXPLOITABILITY, _number(report["exploitability"])))
     if "proven_moves" in report:
         rows.append(("moves proven optimal", f"{report['proven_moves']:.1%}"))
+    for name, losses in report.get("value_losses", {}).items():
+        where = f"{losses['positions']:,} positions" + ("" if name == "all" else f", {name}")
+        rows.append((f"moves that lose value, {where}", f"{losses['rate']:.1%}"))
     return rows + _opponent_rows(report.get("opponent_proven_moves"))
 
 
@@ -190,61 +193,65 @@ def _search_suffix(search: dict[str, Any] | None) -> str:
 
 
 def print_arena(report: dict[str, Any]) -> None:
-    """The cross table of `rlgames arena`, the strongest player first; for a one-player game the
-    differences on the same boards and random numbers."""
+    """The ranking and the cross table of `rlgames arena`, the strongest player first; for a
+    one-player game the differences on the same boards and random numbers."""
     if "figure" in report:
         _print_paired(report)
         return
-    players = sorted(enumerate(report["players"]), key=lambda numbered: -float(numbered[1]["elo"]))
-    names = [player["name"] for player in report["players"]]
-    exact = {
-        order
-        for pair in report["pairs"]
-        if pair["exact"]
-        for order in itertools.permutations(map(names.index, pair["players"]))
-    }
-    ranks = [str(rank) for rank, _ in enumerate(players, 1)]
-    means = [fmean(each for each in player["points"] if each is not None) for _, player in players]
-    intervals = [player["ci95"] for _, player in players]
-    ranking = [
-        Column("", ranks),
-        Column("player", [player["name"] for _, player in players], is_text=True),
-        Column("Elo", [f"{player['elo']:+.0f}" for _, player in players]),
-        Column("95%", ["" if ci is None else "{:+.0f} to {:+.0f}".format(*ci) for ci in intervals]),
-        Column("points", [f"{mean:.1%}" for mean in means], 1),
-    ]
-    title = f"ranking, {report['games']:,} games per pair"
-    print_table(title, [each for each in ranking if any(each.cells)], "table")
-    pairs = [
-        Column(
-            "",
-            [f"{rank} {names[index]}" for rank, (index, _) in zip(ranks, players, strict=True)],
-            is_text=True,
-        )
-    ]
-    for rank, (number, _) in zip(ranks, players, strict=True):
-        shares = [(index, player["points"][number]) for index, player in players]
-        cells = [
-            "-" if share is None else f"{share:.1%}" + "*" * ((index, number) in exact)
-            for index, share in shares
-        ]
-        pairs.append(Column(rank, cells))
-    print()
-    if fits(pairs):
-        print_table("points of row against column", pairs, "table")
-    else:
-        print("the points of each pair need a wider terminal; a pipe and format=json have them")
-    if exact:
-        print("* exact: all games that these two can play")
+    order = sorted(report["players"], key=lambda player: -float(player["elo"]))
+    _print_ranking(order, report["games"])
+    _print_cross_table(order, report)
     for pair in report["pairs"]:
         distinct = pair["distinct_games"]
         if not pair["exact"] and distinct is not None and 2 * distinct <= pair["games"]:
             games = _games_in_words(pair["games"], distinct, False, 2)
             print(printable(f"{' against '.join(pair['players'])}: {games}"))
-    for _, player in players:
+    for player in order:
         if "proven_moves" in player:
             share = f"{player['proven_moves']:.1%} of its moves proven optimal"
             print(printable(f"{player['name']}: {share}"))
+
+
+def _print_ranking(players: list[dict[str, Any]], games: int) -> None:
+    means = [fmean(each for each in player["points"] if each is not None) for player in players]
+    intervals = [player["ci95"] for player in players]
+    columns = [
+        Column("", [str(rank) for rank, _ in enumerate(players, 1)]),
+        Column("player", [player["name"] for player in players], is_text=True),
+        Column("Elo", [f"{player['elo']:+.0f}" for player in players]),
+        Column("95%", ["" if ci is None else "{:+.0f} to {:+.0f}".format(*ci) for ci in intervals]),
+        Column("points", [f"{mean:.1%}" for mean in means], 1),
+    ]
+    title = f"ranking, {games:,} games per pair"
+    print_table(title, [each for each in columns if any(each.cells)], "table")
+
+
+def _print_cross_table(players: list[dict[str, Any]], report: dict[str, Any]) -> None:
+    """The points of each player against each other, if the terminal is wide enough."""
+    places = {player["name"]: number for number, player in enumerate(report["players"])}
+    exact = {
+        names
+        for pair in report["pairs"]
+        if pair["exact"]
+        for names in itertools.permutations(pair["players"])
+    }
+
+    def cell(row: dict[str, Any], column: dict[str, Any]) -> str:
+        share = row["points"][places[column["name"]]]
+        star = "*" * ((row["name"], column["name"]) in exact)
+        return "-" if share is None else f"{share:.1%}{star}"
+
+    labels = [f"{rank} {player['name']}" for rank, player in enumerate(players, 1)]
+    columns = [Column("", labels, is_text=True)]
+    for rank, other in enumerate(players, 1):
+        columns.append(Column(str(rank), [cell(player, other) for player in players]))
+    print()
+    if fits(columns):
+        print_table("points of row against column", columns, "table")
+    else:
+        print("the points of each pair need a wider terminal; a pipe and format=json have them")
+    if exact:
+        print("* exact: all games that these two can play")
 
 
 def _print_paired(report: dict[str, Any]) -> None:

@@ -15,13 +15,13 @@ from rlgames.cli.text_tables import rows as table_rows
 from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
     Record,
-    evaluation_command,
     make_record,
     read_record,
     train_command,
+    typed_word,
     write_record,
 )
-from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_column
+from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, parse_value
 from rlgames.core.text import json_text, printable
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
@@ -142,8 +142,9 @@ def _reported(
     return f"{text}†" if differs else str(text)
 
 
-def section(study: Study, record: Record) -> str:
-    """The section of a study in a page, in Markdown."""
+def section(study: Study, records: dict[str, Record]) -> str:
+    """The section of a study in a page, in Markdown; its parts have comments around them."""
+    record = records.get(study.name, {})
     parts = [filled(study, record, study.before)]
     for table, columns in tables(study, record, ("**", "**")):
         parts.append(f"### {table.title}" if table.title else "")
@@ -152,17 +153,24 @@ def section(study: Study, record: Record) -> str:
         lines.insert(1, ["---"] * len(columns))
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
         parts.append(filled(study, record, table.after))
-    parts += [f"{note}" for note in notes(study)]
+    parts += notes(study)
+    for part in study.parts:
+        begin, end = _comments(part)
+        parts.append(f"{begin}{section(part, records)}{end}".strip())
     parts += [filled(study, record, study.after), *_commands(study, record)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _comments(study: Study) -> tuple[str, str]:
+    return f"<!-- study {study.name} -->\n", f"<!-- end of study {study.name} -->\n"
 
 
 def filled(study: Study, record: Record, text: str) -> str:
     """A text with its values."""
 
     def value(match: re.Match[str]) -> str:
-        column = parse_column("", match[1])
-        cell = cell_of(study, record, *column.owner)
+        run, column = parse_value(match[1])
+        cell = cell_of(study, record, run, column.metric)
         return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
 
     return PLACEHOLDER.sub(value, text).strip()
@@ -184,29 +192,23 @@ def _commands(study: Study, record: Record) -> list[str]:
     dates = record.get("dates") or [MISSING]
     lines = [f"Measured on {' to '.join(dates)} by `rlgames study {study.name}`:", ""]
     for run in study.runs.values():
-        if run.is_training:
-            lines.append(f"- `{run.name}`: `{train_command(run)}`")
-    for each in study.evaluations.values():
-        commands = [evaluation_command(study.runs[run], each) for run in each.runs]
-        for command in dict.fromkeys(commands):
-            of = [run for run in each.runs if evaluation_command(study.runs[run], each) == command]
-            named = (
-                "" if len(of) == len(study.runs) else f" of {', '.join(f'`{run}`' for run in of)}"
-            )
-            lines.append(f"- {each.name}{named}: `{command}`")
+        words = train_command(run) or " ".join(run.words)
+        lines.append(f"- `{run.name}`: `{words}`")
+    for each in study.evaluations:
+        named = " of " + ", ".join(f"`{name}`" for name in each.patterns) if each.patterns else ""
+        first = "GAME" if each.command == "solve" else "RUN"
+        words = " ".join([each.command, first, *map(typed_word, each.words)])
+        lines.append(f"- {each.name}{named}: `rlgames {words}`")
     return ["\n".join(lines)]
 
 
 def update_page(page: Path, study: Study, records: dict[str, Record]) -> None:
-    """Write the sections of a study and of its parts between their comments, or at the end."""
+    """Write the section of a study between its comments, or at the end of the page."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    for each in [study] if study.runs else [study, *study.leaves]:
-        begin, end = f"<!-- study {each.name} -->\n", f"<!-- end of study {each.name} -->\n"
-        if begin not in text:
-            text += f"\n{begin}{end}"
-        before, _, rest = text.partition(begin)
-        made = section(each, records.get(each.name, {}))
-        text = before + begin + made + end + rest.partition(end)[2]
+    begin, end = _comments(study)
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    text = f"{before}{begin}{section(study, records)}{end}{after}"
     storage.write_file(page.parent, page.name, text)
 
 
@@ -216,7 +218,7 @@ def _print(study: Study, records: dict[str, Record], format: str) -> None:
     elif format == "csv":
         _print_csv(study, records)
     elif format == "markdown":
-        print("\n".join(section(leaf, records[leaf.name]) for leaf in study.leaves), end="")
+        print(section(study, records), end="")
     elif format == "html":
         print(_html(study, records))
     else:

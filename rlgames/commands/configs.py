@@ -38,6 +38,9 @@ class EvalConfig(FormatConfig, PlayerConfig, RunConfig):
     batch: int = key(4096, 1, MAX_BATCH, help="games played in parallel")
     trace: int = key(0, 0, 1000, help="games to print move by move first")
     record: str | None = key(None, is_path=True, help="file to append the games to")
+    positions: str | None = key(
+        None, is_path=True, help="labeled positions, where moves that lose value are counted"
+    )
     solve_seconds: float = key(
         20.0, 0, 1e6, help="time limit of the optimum or best response; 0: skip it"
     )

@@ -34,6 +34,7 @@ from rlgames.evaluation.evaluate import (
     exact_mean,
     random_play_mean,
 )
+from rlgames.evaluation.positions import LabeledPositions, value_losses
 from rlgames.factory.agents import build_player, checkpoint_fields, trained_config
 from rlgames.factory.components import build_device
 from rlgames.factory.memory import check_batch_memory, check_evaluation_memory
@@ -62,7 +63,8 @@ Recorder = Callable[[Trajectories, FinalStates], None]
 class Match:
     """The game and the players of an evaluation; run: the path of the player, None for another.
 
-    games: a number, "auto" or "all". opponent: None in a game with one seat.
+    games: a number, "auto" or "all". opponent: None in a game with one seat. positions: labeled
+    ones, if the config names any.
     """
 
     cfg: EvalConfig
@@ -71,6 +73,7 @@ class Match:
     games: int | str
     player: Player
     opponent: Player | None
+    positions: LabeledPositions | None
 
     @property
     def names(self) -> list[str]:
@@ -148,7 +151,8 @@ def _match(cfg: EvalConfig, run: Path | None) -> Match:
         opponent = player if is_same else build_player(other, game, cfg.game, cfg.opponent_search)
     elif cfg.opponent is not None or cfg.opponent_search is not None:
         raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
-    return Match(cfg, run, game, games, player, opponent)
+    positions = LabeledPositions.read(Path(cfg.positions), game) if cfg.positions else None
+    return Match(cfg, run, game, games, player, opponent, positions)
 
 
 def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
@@ -179,9 +183,18 @@ def _report(match: Match, recorder: Recorder | None) -> dict[str, Any]:
             else _one_player_fields(game, player, result, cfg.solve_seconds)
         ),
         **_player_statistics(player, opponent),
+        **_value_losses(match),
         "seconds": result.seconds,
         "moves_per_s": result.num_moves / max(result.seconds, 1e-9),
     }
+
+
+def _value_losses(match: Match) -> dict[str, Any]:
+    """The moves that lose value in the labeled positions of positions=."""
+    if match.positions is None:
+        return {}
+    rng = make_generator(match.cfg.seed, REPORT_STREAM, match.game.device)
+    return {"value_losses": value_losses(match.player, match.positions, rng)}
 
 
 def _player_statistics(player: Player, opponent: Player | None) -> dict[str, float]:
@@ -320,6 +333,7 @@ def reference_fields(
     return {
         "reference": {
             "random": random_play_mean(game) if random is None else random,
+            "random_std": game.random_turns_std() if game.spec.goal == "turns" else None,
             "optimal": optimal,
             "gap_to_optimal": gap,
         }

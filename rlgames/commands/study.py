@@ -6,7 +6,7 @@ import dataclasses
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -19,7 +19,7 @@ from rlgames.commands.run_config import drop_training_words
 from rlgames.commands.sweep import LAUNCHER_KEYS
 from rlgames.config.compose import load, load_config
 from rlgames.config.folders import split_folders
-from rlgames.config.schema import as_typed
+from rlgames.config.schema import OptionConfig, as_typed, defaults
 from rlgames.config.studies import (
     REFERENCE,
     Study,
@@ -84,12 +84,13 @@ Watch = Callable[[Sweep], AbstractContextManager[object]]
 
 @dataclass
 class PlannedStudy:
-    """A study and its jobs. games: the game of each run, by its name."""
+    """A study and its jobs. games: the game of each run, by its name; rules: its words."""
 
     study: Study
     config: StudyConfig
     sweep: Sweep
     games: dict[str, Game[Any]] = field(default_factory=dict)
+    rules: dict[str, list[str]] = field(default_factory=dict)
 
     def numbers(self, run: StudyRun) -> list[int]:
         """The jobs of a run, in the order of its seeds."""
@@ -117,8 +118,8 @@ def plan_study(names: Sequence[str], words: list[str]) -> PlannedStudy:
     shared += [f"plugins=[{','.join(cfg.plugins)}]"] if cfg.plugins else []
     for leaf in study.leaves:
         _add_jobs(planned, leaf, shared)
-        for value in leaf.values:
-            _check_metrics(planned, leaf, "", value)
+        for run, value in leaf.values:
+            _check_metrics(planned, leaf, run, value)
         for rows, columns in zip(leaf.rows, leaf.columns, strict=True):
             for column in columns:
                 for run in rows:
@@ -133,44 +134,51 @@ def _add_jobs(planned: PlannedStudy, study: Study, shared: list[str]) -> None:
     known = {job.directory: job for job in jobs}
     for run in study.runs.values():
         try:
-            config, game = _run_config(run, shared)
-            planned.games[run.name] = game
-            evaluations = [each for each in study.evaluations.values() if run.name in each.runs]
+            config, rules = _run_config(run, shared)
+            planned.games[run.name] = build_game(rules)
+            usual = defaults(type(rules))
+            words = [f"{k}={as_typed(v)}" for k, v in vars(rules).items() if v != usual[k]]
+            planned.rules[run.name] = [f"game={rules.name}", *words]
+            made = [
+                (each, *_evaluation_config(planned, each, run, config, shared))
+                for each in study.evaluations
+                if run.name in each.runs
+            ]
             for seed in run.seeds:
-                name = f"{run.name}/{seed}"
                 job = _job(run, seed, config)
-                made = [
-                    _job_evaluation(study, each, run, seed, game, config, shared)
-                    for each in evaluations
-                    if each.seeds is None or seed in each.seeds
-                ]
-                job.after[:] = _references([*job.links.values(), *_words_of(made)], name)
-                if (other := known.get(name)) is not None:
-                    if (job.config, job.links) != (other.config, other.links):
-                        raise ConfigError("another part trains it differently", "rename one")
-                    other.evaluations.extend(each for each in made if each not in other.evaluations)
-                    other.after.extend(each for each in job.after if each not in other.after)
-                else:
-                    job.evaluations.extend(made)
-                    jobs.append(job)
+                for each, first, plain in made:
+                    if each.seeds is None or seed in each.seeds:
+                        words = [each.command, *first, *(_with_seed(w, seed) for w in each.words)]
+                        if not run.is_training and len(run.seeds) > 1:
+                            words.append(f"seed={seed}")
+                        name = f"{study.name}.{each.name}"
+                        job.evaluations.append(JobEvaluation(name, words, plain))
+                texts = [word for each in job.evaluations for word in each.words]
+                paths = [*job.links.values(), *re.findall(r"\{([^}]+)\}", " ".join(texts))]
+                names = ["/".join(path.split("/")[:2]) for path in paths]
+                job.after.extend(dict.fromkeys(name for name in names if name != job.directory))
+                _add(jobs, known.get(job.directory), job)
         except ConfigError as error:
             where = "" if error.error.startswith("evaluations.") else f"runs.{run.name}: "
             raise ConfigError(f"{where}{error.error}", error.hint) from None
 
 
-def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, Game[Any]]:
-    """The config of a training, None for a player, and the game; checked."""
+def _run_config(run: StudyRun, shared: list[str]) -> tuple[TrainConfig | None, OptionConfig]:
+    """The config of a training, None for a player, and that of the game; checked."""
     wrong = next((w for w in run.words if key_of(w) in ("seed", "out", "plugins")), None)
     if wrong and run.is_training:
         raise ConfigError(f"{wrong} does not belong to a run", "the study has seeds: and out=")
-    words = [word for word in run.words if not REFERENCE.search(word)]
+    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in run.words]
     if not run.is_training:
         cfg = load_config(EvalConfig, [*shared, *words])
         if cfg.game is None:
             raise ConfigError("a player needs a game", "as in player=random game=salvo")
-        return None, build_game(cfg.game)
-    config = located(load(TrainConfig, [*shared, *words]).config)
-    return config, build_components(config).evaluator.game
+        return None, cfg.game
+    config = load(TrainConfig, [*shared, *words]).config
+    if words == [*run.words]:  # otherwise the runs that it names do not exist yet
+        config = located(config)
+        build_components(config)  # which checks that they fit together
+    return config, config.game
 
 
 def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
@@ -187,67 +195,56 @@ def _job(run: StudyRun, seed: int, config: TrainConfig | None) -> Job:
     return Job(words, plain, f"{run.name}/{seed}", links=links)
 
 
-def _job_evaluation(
-    study: Study,
+def _with_seed(word: str, seed: int) -> str:
+    """A word whose references name the runs of a seed."""
+    return REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
+
+
+def _add(jobs: list[Job], other: Job | None, job: Job) -> None:
+    """Add a job, or what it evaluates to that of another part. Raises ConfigError."""
+    if other is None:
+        jobs.append(job)
+        return
+    if (job.config, job.links) != (other.config, other.links):
+        raise ConfigError("another part trains it differently", "rename one")
+    other.evaluations.extend(each for each in job.evaluations if each not in other.evaluations)
+    other.after.extend(each for each in job.after if each not in other.after)
+
+
+def _evaluation_config(
+    planned: PlannedStudy,
     evaluation: StudyEvaluation,
     run: StudyRun,
-    seed: int,
-    game: Game[Any],
     config: TrainConfig | None,
     shared: list[str],
-) -> JobEvaluation:
-    """An evaluation of a seed of a run, checked."""
-    words = [
-        REFERENCE.sub(lambda m: f"{{{m[1]}/{m[2] or seed}}}" if m[1] else "{}", word)
-        for word in evaluation.words
-    ]
-    plain = [word.replace("{", "").replace("}", "") for word in words]
+) -> tuple[list[str], dict[str, Any]]:
+    """The words that an evaluation of a run begins with, and its plain config; checked."""
+    words = [REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 0}", word) for word in evaluation.words]
     first = ["{}"] if run.is_training else [*run.words]
     try:
         if evaluation.command == "solve":
-            rules = dict(vars(game_config(run, config, shared)))
-            first = [f"game={rules.pop('name')}"]
-            first += [f"{name}={as_typed(value)}" for name, value in rules.items()]
-            checked = to_plain(load_config(SolveConfig, [*shared, *first, *plain]))
+            first = planned.rules[run.name]
+            checked = to_plain(load_config(SolveConfig, [*shared, *first, *words]))
         elif evaluation.command == "arena":
-            contestants = [word for word in plain if "=" not in word]
             first = ["{}"] if run.is_training else []
-            if len(contestants) + len(first) < 2:
+            if len([*first, *(word for word in words if "=" not in word)]) < 2:
                 raise ConfigError("an arena needs at least two players", "add random")
-            overrides = [w for w in plain if "=" in w and not w.startswith("search.")]
+            overrides = [w for w in words if "=" in w and not w.startswith("search.")]
             checked = to_plain(load_config(ArenaConfig, [*shared, *overrides]))
         else:
-            typed = plain if config is None else drop_training_words(EvalConfig, plain, config)
+            typed = words if config is None else drop_training_words(EvalConfig, words, config)
             own = [] if config is not None else first
             cfg = load_config(EvalConfig, [*shared, *own, *typed])
-            if game.spec.seats == 1 and (cfg.opponent or cfg.opponent_search):
-                raise ConfigError(f"{game.spec.name} is a one-player game", "remove opponent=")
+            game = planned.games[run.name].spec
+            if game.seats == 1 and (cfg.opponent or cfg.opponent_search):
+                raise ConfigError(f"{game.name} is a one-player game", "remove opponent=")
             checked = to_plain(cfg)
     except ConfigError as error:
         text = f"evaluations.{evaluation.name} of {run.name}: {error.error}"
         raise ConfigError(text, error.hint) from None
-    for key in UNCOUNTED:
-        checked.pop(key, None)
-    if config is not None:
-        checked.pop("game", None)  # that of the checkpoint
-    name = f"{study.name}.{evaluation.name}"
-    return JobEvaluation(name, [evaluation.command, *first, *words], checked)
-
-
-def game_config(run: StudyRun, config: TrainConfig | None, shared: list[str]) -> Any:
-    return config.game if config else load_config(EvalConfig, [*shared, *run.words]).game
-
-
-def _words_of(evaluations: Sequence[JobEvaluation]) -> Iterator[str]:
-    for evaluation in evaluations:
-        for word in evaluation.words:
-            yield from (match[1] for match in re.finditer(r"\{([^}]+)\}", word))
-
-
-def _references(paths: Sequence[str], own: str) -> list[str]:
-    """The jobs whose directories these paths begin with."""
-    names = ["/".join(path.split("/")[:2]) for path in paths]
-    return [name for name in dict.fromkeys(names) if name != own]
+    # The game of a run is that of its checkpoint.
+    left_out = (*UNCOUNTED, "game") if config is not None else UNCOUNTED
+    return first, {key: value for key, value in checked.items() if key not in left_out}
 
 
 def _check_after(jobs: Sequence[Job]) -> None:
@@ -264,9 +261,9 @@ def _check_metrics(planned: PlannedStudy, study: Study, run: str, column: StudyC
     for term in column.terms:
         other, _, path = term.rpartition(":")
         source, _, name = path.partition(".")
-        evaluation = study.evaluations.get(source)
         row = other or run
-        if source == "reported" or (evaluation and row not in evaluation.runs):
+        evaluation = study.evaluation(source, row)
+        if source != "training" and evaluation is None:
             continue
         goal = planned.games[row].spec.goal
         kinds = [source] if evaluation is None else [evaluation.command]

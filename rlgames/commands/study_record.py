@@ -11,7 +11,6 @@ import math
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,7 @@ def values_of(study: Study) -> Iterator[tuple[str, StudyColumn]]:
     for rows, columns in zip(study.rows, study.columns, strict=True):
         for column in columns:
             yield from ((run, column) for run in rows)
-    for value in study.values:
-        run, metric = value.owner
-        yield run, replace(value, metric=metric)
+    yield from study.values
     for reported in study.reported.values():
         if reported.compared:
             column = StudyColumn("", reported.compared, 1.0, "", "")
@@ -68,8 +65,11 @@ def make_record(planned: PlannedStudy, study: Study, old: Record) -> Record:
     for run in study.runs.values():
         entry = {"command": train_command(run), **reader.about(run)}
         entry["evaluations"] = {
-            each.name: {"command": evaluation_command(run, each), **reader.about(run, each)}
-            for each in study.evaluations.values()
+            each.name: {
+                "command": evaluation_command(run, each, planned),
+                **reader.about(run, each),
+            }
+            for each in study.evaluations
             if run.name in each.runs
         }
         runs[run.name] = entry | {"cells": {}}
@@ -117,19 +117,21 @@ def _is_same(runs: Record, former: Record, row: str, term: str) -> bool:
 
 def train_command(run: StudyRun) -> str:
     """The command that trains a run, with SEED for its seed; empty for a player."""
-    words = ["train", *map(_typed, run.words), "seed=SEED"]
+    words = ["train", *map(typed_word, run.words), "seed=SEED"]
     return f"rlgames {shlex.join(words)}" if run.is_training else ""
 
 
-def evaluation_command(run: StudyRun, evaluation: StudyEvaluation) -> str:
+def evaluation_command(run: StudyRun, evaluation: StudyEvaluation, planned: PlannedStudy) -> str:
     """The command that makes an evaluation, with RUN for the directory of its run."""
     first = ["RUN"] if run.is_training else [*run.words]
     if evaluation.command == "solve":
-        first = [word for word in run.words if word.partition("=")[0] in ("experiment", "game")]
-    return f"rlgames {shlex.join([evaluation.command, *first, *map(_typed, evaluation.words)])}"
+        first = planned.rules[run.name]
+    words = [evaluation.command, *first, *map(typed_word, evaluation.words)]
+    return f"rlgames {shlex.join(words)}"
 
 
-def _typed(word: str) -> str:
+def typed_word(word: str) -> str:
+    """A word with the names of runs that it refers to."""
     return REFERENCE.sub(lambda m: f"{m[1]}/{m[2] or 'SEED'}" if m[1] else "RUN", word)
 
 
@@ -169,7 +171,10 @@ class _Reader:
         return self._saved[run, evaluation]
 
     def cell(self, row: str, metric: str) -> Cell | None:
-        """The value of an expression; None where something is missing."""
+        """The value of an expression; None where something is missing, and for a row that is
+        compared with itself."""
+        if f"{row}:" in metric:
+            return None
         return evaluate_expression(OPERATOR.split(metric), lambda term: self._term(row, term))
 
     def _term(self, row: str, term: str) -> Cell | None:
@@ -183,8 +188,6 @@ class _Reader:
             return Cell.of([float(value)]) if is_number(value) else None
         if source == "training":
             return self._training(self.study.runs[run], name)
-        if run not in self.study.evaluations[source].runs:
-            return None
         numbers = [_value(each["report"], name.split(".")) for each in self.saved(run, source)]
         values = [value for value, _ in numbers if value is not None]
         return Cell.of(values, numbers[0][1]) if values else None

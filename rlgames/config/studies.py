@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from rlgames.core.errors import ConfigError, nearest
 COMMANDS = ("eval", "arena", "solve")
 """The commands that an evaluation may call."""
 
-OPTIONS = ("by seed", "highest", "lowest is best", "highest is best")
+OPTIONS = ("by seed", "highest", "mean", "lowest is best", "highest is best")
 """What a column may say after its metric and its format."""
 
 PLACEHOLDER = re.compile(r"\{\{(.+?)\}\}")
@@ -44,7 +45,7 @@ class StudyEntry(Config):
 
     overrides: str = key("", is_text=True)
     seeds: Any = key(None)
-    runs: list[str] = key([], takes_word=True, help="runs that are evaluated; []: all")
+    runs: list[str] = key([], takes_word=True, help="runs to evaluate, as in [ppo*]; []: all")
 
 
 @schema
@@ -99,12 +100,14 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class StudyEvaluation:
-    """An evaluation of each seed of some runs. words: as after the command; runs: their names."""
+    """An evaluation of each seed of some runs. words: as after the command; runs: their names;
+    patterns: as the file has them, empty for all."""
 
     name: str
     command: str
     words: tuple[str, ...]
     runs: tuple[str, ...]
+    patterns: tuple[str, ...]
     seeds: tuple[int, ...] | None
 
 
@@ -126,12 +129,6 @@ class StudyColumn:
     option: str
 
     @property
-    def owner(self) -> tuple[str, str]:
-        """The run that a value within text names first, and the expression without it."""
-        run, _, metric = self.metric.partition(":")
-        return run, metric
-
-    @property
     def terms(self) -> list[str]:
         """The metrics of the expression, without its numbers."""
         return [term for term in OPERATOR.split(self.metric)[::2] if not is_number(term)]
@@ -150,7 +147,7 @@ class Study:
 
     name: str
     runs: dict[str, StudyRun]
-    evaluations: dict[str, StudyEvaluation]
+    evaluations: tuple[StudyEvaluation, ...]
     tables: tuple[StudyTable, ...]
     rows: tuple[dict[str, str], ...]
     columns: tuple[tuple[StudyColumn, ...], ...]
@@ -160,17 +157,22 @@ class Study:
     after: str
     parts: tuple[Study, ...]
 
+    def evaluation(self, name: str, run: str) -> StudyEvaluation | None:
+        """The evaluation of this name that a run has."""
+        named = (each for each in self.evaluations if each.name == name)
+        return next((each for each in named if run in each.runs), None)
+
     @property
     def leaves(self) -> list[Study]:
         """The studies that have runs: this one, or its parts."""
         return [leaf for part in self.parts for leaf in part.leaves] or [self]
 
     @property
-    def values(self) -> list[StudyColumn]:
-        """The values within its texts."""
+    def values(self) -> list[tuple[str, StudyColumn]]:
+        """The values within its texts, each with its run."""
         texts = [self.before, self.after]
         texts += [text for table in self.tables for text in (table.before, table.after)]
-        return [parse_column("", match) for text in texts for match in PLACEHOLDER.findall(text)]
+        return [parse_value(match) for text in texts for match in PLACEHOLDER.findall(text)]
 
 
 def is_number(text: str) -> bool:
@@ -204,10 +206,15 @@ def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> S
         if entry.seeds is not None:
             own = parse_seeds(entry.seeds, f"runs.{run}.seeds")
         runs[run] = StudyRun(run, _words(entry.overrides, f"runs.{run}", "experiment="), own)
-    evaluations = {}
-    for each, entry in _entries(StudyEntry, file.evaluations, "evaluations", "overrides").items():
-        _check_name("evaluation", each)
-        evaluations[each] = _evaluation(each, entry, runs)
+    evaluations: list[StudyEvaluation] = []
+    for each, node in _mapping(file.evaluations, "evaluations").items():
+        _check_name("evaluation", str(each))
+        for part in node if isinstance(node, list) else [node]:
+            made = _evaluation(str(each), _short(StudyEntry, part, f"evaluations.{each}"), runs)
+            twice = {run for other in evaluations if other.name == each for run in other.runs}
+            if again := sorted(twice & {*made.runs}):
+                raise ConfigError(f"evaluations.{each} evaluates {again[0]} twice", "use runs:")
+            evaluations.append(made)
     nodes = file.tables or ([] if file.table is None else [file.table])
     if not isinstance(nodes, list):
         raise ConfigError("tables is not a list", "use table: for a single one")
@@ -216,7 +223,7 @@ def _study(name: str, file: StudyFile, folders: Sequence[Path], seeds: Any) -> S
     study = Study(
         name,
         runs,
-        evaluations,
+        tuple(evaluations),
         tables,
         tuple(_rows(table, runs) for table in tables),
         tuple(_columns(table) for table in tables),
@@ -250,8 +257,10 @@ def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> S
     command, words = (
         (words[0], words[1:]) if words[:1] and words[0] in COMMANDS else ("eval", words)
     )
-    for run in entry.runs:
-        _check_known(run, runs, f"{where}.runs: no run", "runs")
+    chosen = tuple(run for run in runs if any(fnmatch(run, each) for each in entry.runs or ["*"]))
+    for each in entry.runs:
+        if not any(fnmatch(run, each) for run in runs):
+            raise ConfigError(f"{where}.runs: no run is called {each!r}", nearest(each, [*runs]))
     wrong = next((word for word in words if word.startswith("plugins=")), None)
     if wrong:
         raise ConfigError(f"{where}: {wrong} is typed", f"rlgames study {name} {wrong}")
@@ -261,7 +270,7 @@ def _evaluation(name: str, entry: StudyEntry, runs: Mapping[str, StudyRun]) -> S
             f"{where}: {outside[0]} is outside the run", "as in record={}/games.jsonl"
         )
     seeds = None if entry.seeds is None else parse_seeds(entry.seeds, f"{where}.seeds")
-    return StudyEvaluation(name, command, words, tuple(entry.runs) or tuple(runs), seeds)
+    return StudyEvaluation(name, command, words, chosen, tuple(entry.runs), seeds)
 
 
 def _words(text: str, where: str, first: str = "") -> tuple[str, ...]:
@@ -309,27 +318,35 @@ def parse_column(heading: str, text: str) -> StudyColumn:
     return StudyColumn(heading, metric, float(factor[0]) if factor else 1.0, spec or ",.4g", option)
 
 
+def parse_value(text: str) -> tuple[str, StudyColumn]:
+    """The run and the column of a value within text. Raises ConfigError."""
+    run, colon, rest = text.partition(":")
+    if not colon:
+        raise ConfigError(f"{{{{{text}}}}} names no run", "as in {{RUN:METRIC}}")
+    return run.strip(), parse_column("", rest)
+
+
 def _check_terms(study: Study) -> None:
     """Raises ConfigError for a metric whose run or evaluation does not exist."""
-    sources = [*study.evaluations, "training", "reported"]
-    pairs = [(row, each) for row, each in zip(study.rows, study.columns, strict=True)]
-    used = [(rows, column) for rows, columns in pairs for column in columns]
-    for rows, column in [*used, *(({}, value) for value in study.values)]:
+    names = [each.name for each in study.evaluations]
+    sources = [*dict.fromkeys(names), "training", "reported"]
+    pairs = zip(study.rows, study.columns, strict=True)
+    used = [column for _, columns in pairs for column in columns]
+    for run, column in study.values:
+        _check_known(run, study.runs, f"{{{{{run}:{column.metric}}}}}: no run", "runs")
+        used.append(column)
+    for column in used:
         for term in column.terms:
             run, colon, path = term.rpartition(":")
             source = path.partition(".")[0]
             if colon:
                 _check_known(run, study.runs, f"{term}: no run", "runs")
-            elif not rows:
-                raise ConfigError(f"{{{{{column.metric}}}}} names no run", "as in {{RUN:METRIC}}")
             _check_known(source, sources, f"{term}: no evaluation", "evaluations")
             if source == "reported":
                 name = path.partition(".")[2]
                 _check_known(name, study.reported, f"{term}: no values", "reported")
-            elif source in study.evaluations:
-                evaluated = study.evaluations[source].runs
-                if colon and run not in evaluated:
-                    raise ConfigError(f"{term}: {source} does not evaluate {run}")
+            elif source in names and colon and study.evaluation(source, run) is None:
+                raise ConfigError(f"{term}: {source} does not evaluate {run}")
     for name, reported in study.reported.items():
         for run in _mapping(reported.values, f"reported.{name}.values"):
             _check_known(run, study.runs, f"reported.{name}: no run", "runs")
@@ -353,11 +370,15 @@ def _mapping(node: Any, where: str) -> Mapping[Any, Any]:
 
 def _entries(kind: type[C], node: Any, where: str, short: str) -> dict[str, C]:
     """Entries by name; a text or a number is the value of the key `short`."""
-    entries = {}
-    for name, each in _mapping(node, where).items():
-        is_full = isinstance(each, Mapping) and (short != "values" or "values" in each)
-        entries[str(name)] = _entry(kind, each if is_full else {short: each}, f"{where}.{name}")
-    return entries
+    return {
+        str(name): _short(kind, each, f"{where}.{name}", short)
+        for name, each in _mapping(node, where).items()
+    }
+
+
+def _short(kind: type[C], node: Any, where: str, short: str = "overrides") -> C:
+    is_full = isinstance(node, Mapping) and (short != "values" or "values" in node)
+    return _entry(kind, node if is_full else {short: node}, where)
 
 
 def _entry(kind: type[C], node: Any, where: str) -> C:

@@ -81,6 +81,8 @@ class Cell:
             return ", ".join(map(text, values))
         if option == "highest":
             return text(max(values))
+        if option == "mean":
+            return text(self.mean)
         if self.n == 2 == len(self.values):
             return f"{text(self.mean)} ({text(min(values))}, {text(max(values))})"
         if self.half is None:

@@ -23,7 +23,7 @@ from rlgames.games.battleship_notation import BattleshipNotation, BattleshipStat
 from rlgames.games.fleets import Fleet
 from rlgames.games.game import HIDDEN, ExactSolver, Spec
 from rlgames.games.numbering import encode_cells, encode_digits, fits_in_key
-from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential
+from rlgames.games.salvos import Salvos, expected_random_turns, is_sequential, random_turns_std
 from rlgames.games.sinkings import Sinkings, SinkingSlots
 from rlgames.games.state import count_boards
 from rlgames.games.symmetry import board_symmetries
@@ -256,6 +256,9 @@ class Battleship(BattleshipNotation):
 
     def expected_random_turns(self) -> float:
         return expected_random_turns(self.num_cells, self.ship_cells, self.shots)
+
+    def random_turns_std(self) -> float:
+        return random_turns_std(self.num_cells, self.ship_cells, self.shots)
 
     def symmetries(self) -> Tensor:
         return board_symmetries(self.rows, self.columns)

@@ -236,6 +236,10 @@ class Game(Tables, ABC, Generic[S]):
         """The mean number of turns of uniformly random play, where theory gives it."""
         return None
 
+    def random_turns_std(self) -> float | None:
+        """The standard deviation of these turns, where theory gives it."""
+        return None
+
     # Text
 
     seat_marks = ""

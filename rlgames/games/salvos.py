@@ -47,9 +47,19 @@ def expected_random_turns(cells: int, ship_cells: int, shots: int) -> float:
 
     The last of T ship cells among N is the m-th shot with probability C(m-1, T-1) / C(N, T).
     """
+    return _random_turns(cells, ship_cells, shots, 1)
+
+
+def random_turns_std(cells: int, ship_cells: int, shots: int) -> float:
+    """The standard deviation of the turns of random play."""
+    mean = _random_turns(cells, ship_cells, shots, 1)
+    return math.sqrt(_random_turns(cells, ship_cells, shots, 2) - mean**2)
+
+
+def _random_turns(cells: int, ship_cells: int, shots: int, power: int) -> float:
     total = math.comb(cells, ship_cells)
     return sum(
-        math.ceil(m / shots) * math.comb(m - 1, ship_cells - 1) / total
+        float(math.ceil(m / shots) ** power) * math.comb(m - 1, ship_cells - 1) / total
         for m in range(ship_cells, cells + 1)
     )
 

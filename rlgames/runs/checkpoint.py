@@ -155,13 +155,15 @@ class Checkpoint:
         return cls(config, games, tree["policy"], state)
 
 
-def read_digest(path: Path) -> str | None:
-    """The checksum in a checkpoint's header, which is all that is read; None without one."""
+def read_identity(path: Path) -> str | None:
+    """What identifies the weights of a checkpoint: its config and its games, which its header has;
+    None without a checkpoint."""
     try:
         with safetensors.safe_open(path, "pt") as file:
-            return (file.metadata() or {}).get("sha256")
+            header = file.metadata() or {}
     except (OSError, safetensors.SafetensorError):
         return None
+    return hashlib.sha256(f"{header.get('config')} {header.get('games')}".encode()).hexdigest()
 
 
 def _version(path: Path) -> tuple[int, int] | None:

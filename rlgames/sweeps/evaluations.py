@@ -16,7 +16,7 @@ from typing import Any
 from rlgames.core.errors import ConfigError
 from rlgames.core.untrusted import parse_json
 from rlgames.runs import storage
-from rlgames.runs.checkpoint import read_digest
+from rlgames.runs.checkpoint import read_identity
 from rlgames.runs.files import BEST, LATEST
 
 VERSION = 1
@@ -55,10 +55,10 @@ class JobEvaluation:
             files = (BEST, LATEST) if self.config.get("checkpoint") in (None, "best") else (LATEST,)
             folder = sweep / name.partition("/checkpoints")[0] / "checkpoints"
             if folder.is_dir():
-                digests = [digest for file in files if (digest := read_digest(folder / file))]
-                if not digests:
+                known = [each for file in files if (each := read_identity(folder / file))]
+                if not known:
                     return None
-                checkpoints.append(digests[0])
+                checkpoints.append(known[0])
         content = json.dumps([VERSION, self.words, self.config, checkpoints], sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
         return sweep / own / FOLDER / f"{digest}.json"

@@ -192,12 +192,13 @@ def test_a_page_is_made_from_the_record(tmp_path):
     cells = {"played.win.rate": Cell.of([0.9, 0.92, 0.94]).as_record()}
     cells["reported.article"] = Cell.of([0.5]).as_record()
     record = {"dates": ["2026-01-02"], "runs": {"one": {"cells": cells}}}
-    text = section(study, record)
+    text = section(study, {"mine": record})
     assert text.startswith("92 ± 5% won.\n\n| run | reported | won |\n| --- | --- | --- |\n")
     assert "| this | 0.50† | **0.92 ± 0.05** |\n| exact | most | – |" in text
     assert "Source: figure 1. † lies outside the 95% interval of `played.win.rate`: one-" in text
     assert "- `one`: `rlgames train experiment=tictactoe seed=SEED`" in text
-    assert "- played of `theory`: `rlgames eval player=exact game=tictactoe games=2000`" in text
+    assert "- `theory`: `player=exact game=tictactoe`" in text
+    assert "- played: `rlgames eval RUN games=2000`" in text
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- study mine -->\nold\n<!-- end of study mine -->\nafter\n")
     update_page(page, study, {"mine": record})

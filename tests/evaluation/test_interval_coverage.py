@@ -8,7 +8,7 @@ import pytest
 from markers import quick
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "scripts"))
+sys.path.append(str(ROOT / "scripts" / "checks"))
 
 import interval_coverage  # noqa: E402
 

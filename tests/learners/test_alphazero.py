@@ -34,7 +34,7 @@ from rlgames.training.run import train
 TICTACTOE = KInARow(3, 3, 3, gravity=False)
 CONNECT4 = KInARow(6, 7, 4, gravity=True)
 SMALL = ["experiment=tictactoe_alphazero", "policy.layers=[32]", "search.simulations=16"]
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+sys.path.append(str(Path(__file__).parents[2] / "scripts" / "checks"))
 
 
 def made(*words):
@@ -245,7 +245,7 @@ def build_agent(run):
 
 
 def test_no_test_position_is_among_those_that_select_networks():
-    from label_connect4 import FILE, TEST_FILE, boards_of
+    from connect4_boards import FILE, TEST_FILE, boards_of
 
     used, test = boards_of(FILE), boards_of(TEST_FILE)
     assert len(set(test)) == len(test) == 6000
@@ -254,11 +254,12 @@ def test_no_test_position_is_among_those_that_select_networks():
 
 @pytest.mark.parametrize("name", ["connect4_positions.txt", "connect4_test_positions.txt"])
 def test_labels_of_late_positions_are_what_alpha_beta_proves(name):
-    from label_connect4 import FILE, drop, played
-    from value_losses import Positions
+    from connect4_boards import FILE, drop, played
+
+    from rlgames.evaluation.positions import LabeledPositions
 
     file = FILE.with_name(name)
-    positions = Positions.read(file, CONNECT4)
+    positions = LabeledPositions.read(file, CONNECT4)
     assert len(set(positions.group)) == 6
     assert len(positions.state.occupied.unique()) > 0.9 * len(positions.group)
     lines = [line.split() for line in file.read_text().splitlines() if line[0] != "#"]

@@ -173,7 +173,7 @@ def test_in_training_its_moves_depend_on_the_position_alone():
 @pytest.mark.slow
 def test_it_seldom_loses_value():
     """In 9% of these positions it did when a heuristic made its unproven moves."""
-    test_file = Path(__file__).parents[2] / "scripts/connect4_test_positions.txt"
+    test_file = Path(__file__).parents[2] / "scripts/checks/connect4_test_positions.txt"
     lines = [line.split() for line in test_file.read_text().splitlines() if line[0] != "#"]
     lines = [line for line in lines if 4 <= len(line[2]) <= 13]
     lines = random.Random(0).sample(lines, 300)

@@ -1,6 +1,5 @@
 """Alpha-beta search: held to the values of all positions, and honest about its budget."""
 
-import json
 import random
 import signal
 import subprocess
@@ -14,6 +13,8 @@ import torch
 from helpers import rng
 from markers import one_in, quick
 
+import rlgames
+from rlgames.core.errors import ConfigError
 from rlgames.games.k_in_a_row import KInARow
 from rlgames.players.player import Random
 from rlgames.rollouts.play import collect_games
@@ -23,7 +24,9 @@ from rlgames.solvers.optimum import find_optimum
 
 RULES = [(3, 3, 3), (4, 4, 3), (4, 4, 4), (3, 5, 3), (4, 4, 2), (5, 3, 4), (2, 6, 4), (4, 3, 1)]
 
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+SCRIPTS = Path(__file__).parents[2] / "scripts" / "checks"
+POSITIONS = SCRIPTS / "connect4_test_positions.txt"
+sys.path.append(str(SCRIPTS))
 
 
 def some_positions(game, games=60, seed=1):
@@ -255,7 +258,7 @@ def test_every_position_of_a_small_board_has_its_exact_score(rules):
 
 
 def labeled_positions():
-    from label_connect4 import FILE, played
+    from connect4_boards import FILE, played
 
     lines = [line.split() for line in FILE.read_text().splitlines() if line[0] != "#"]
     return [(played(moves), outcomes) for _, _, moves, outcomes, _ in lines]
@@ -280,7 +283,7 @@ def test_positions_have_the_outcomes_of_their_labels(stones):
 @pytest.mark.slow
 def test_scores_are_those_of_another_solver():
     bitbully = pytest.importorskip("bitbully")
-    from label_connect4 import random_position
+    from connect4_boards import random_position
 
     solver, search, picks = bitbully.BitBully(), AlphaBeta(6, 7, 4), random.Random(0)
     checked = 0
@@ -336,45 +339,23 @@ def test_a_solved_position_says_in_how_many_plies_it_ends():
     assert {result.plies(column) for column in result.columns} == {3}
 
 
-def test_fewer_moves_that_win_or_block_lose_value_than_random_ones(capsys):
-    import value_losses
-
-    players = ["random", "win_or_block"]
-    assert value_losses.main([*players, "format=json"]) == 0
-    counts = json.loads(capsys.readouterr().out)
-    assert list(counts) == players
-    totals = {name: torch.tensor([*counts[name].values()]).sum(0).tolist() for name in players}
-    assert totals["random"][1:] == totals["win_or_block"][1:]
-    assert 0 < totals["win_or_block"][0] < totals["random"][0] < totals["random"][1]
-    assert value_losses.main(players) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2 + len(counts["random"])
+def test_fewer_moves_that_win_or_block_lose_value_than_random_ones():
+    losses = {}
+    for name in ("random", "win_or_block"):
+        words = [f"player={name}", "game=connect4", "games=2", "solve_seconds=0"]
+        report = rlgames.evaluate(None, [*words, f"positions={POSITIONS}"])
+        losses[name] = report["value_losses"]["all"]
+    assert losses["random"]["allow"] == losses["win_or_block"]["allow"]
+    assert losses["random"]["positions"] == 6000
+    assert 0 < losses["win_or_block"]["count"] < losses["random"]["count"]
+    assert losses["random"]["count"] < losses["random"]["allow"]
 
 
-def test_replies_of_exact_play_hurry_to_win_and_delay_a_loss():
-    from connect4_exact import ExactReplies
-    from label_connect4 import COLUMNS, FILE, drop, wins
-
-    @cache
-    def score(board):
-        """More for a sooner win and for a later loss of the mover, 0 for a draw."""
-        values = [
-            100 - board[1].bit_count() if wins(board, column) else -score(drop(board, column))
-            for column in range(COLUMNS)
-            if drop(board, column)
-        ]
-        return max(values, default=0)
-
-    replies, checked = ExactReplies(), 0
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        words = line.split()
-        if words[0] != "end" or len(words[2]) < 33:
-            continue
-        board = (0, 0)
-        for column in words[2]:
-            board = drop(board, int(column) - 1)
-        after = {column: drop(board, column) for column in range(COLUMNS) if drop(board, column)}
-        values = {column: -score(position) for column, position in after.items()}
-        best = [column for column, value in values.items() if value == max(values.values())]
-        assert sorted(replies.of([], board)) == best
-        checked += 1
-    assert checked >= 20
+def test_positions_that_do_not_fit_a_game_are_an_error(tmp_path):
+    words = ["player=random", "game=tictactoe", f"positions={POSITIONS}"]
+    with pytest.raises(ConfigError, match="holds no positions of tictactoe"):
+        rlgames.evaluate(None, words)
+    file = tmp_path / "positions.txt"
+    file.write_text("end 1111111 .=-+.-- ours\n")
+    with pytest.raises(ConfigError, match="illegal move of connect4"):
+        rlgames.evaluate(None, ["player=random", "game=connect4", f"positions={file}"])

@@ -1,0 +1,121 @@
+"""Measures rlgames, alone and beside others, and writes docs/benchmarks.md or its GPU page.
+
+    cd scripts/bench
+    python bench.py                      # all that needs no other libraries: make bench
+    python bench.py peers                # all that does: make bench-peers makes .venv-bench
+    python bench.py play td --rounds 1   # parts, by name
+    python bench.py --device cuda        # on a GPU, what runs there: docs/benchmarks_gpu.md
+
+Every part prints a table and puts it into its section of the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import bench_kernels
+import bench_limits
+import bench_play
+import bench_search
+import bench_start
+import bench_train
+import torch
+from bench_tools import PEERS, ROOT, progress, write_section
+
+PAGES = {"cpu": ROOT / "docs" / "benchmarks.md", "cuda": ROOT / "docs" / "benchmarks_gpu.md"}
+"""By device."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the page. table: makes it, given rounds=, and device= where on_gpu. rounds: the
+    default. peers: whether it needs the peers' environment."""
+
+    table: Callable[..., str]
+    rounds: int = 3
+    peers: bool = False
+    on_gpu: bool = False
+
+
+def actors(**settings: Any) -> str:
+    """The part of actors on Ray, which is an extra: the other parts run without it."""
+    return str(importlib.import_module("bench_actors").actors(**settings))
+
+
+PARTS = {
+    "play": Part(bench_play.alone, on_gpu=True),
+    "train": Part(bench_train.beside_hand),
+    "td": Part(bench_train.td_of_2048, on_gpu=True),
+    "td_compiled": Part(bench_kernels.td_compiled),
+    "learners": Part(bench_train.learners, rounds=2, on_gpu=True),
+    "search": Part(bench_search.searching, rounds=3, on_gpu=True),
+    "actors": Part(actors),
+    "connect4": Part(bench_kernels.connect4, rounds=1),
+    "belief": Part(bench_kernels.belief, rounds=1),
+    "density": Part(bench_kernels.density, rounds=1),
+    "start": Part(bench_start.starting, rounds=3),
+    "memory": Part(bench_start.memory, rounds=1),
+    "limits": Part(bench_limits.limits, rounds=1),
+    "pgx": Part(bench_play.beside_pgx, peers=True),
+    "torchrl": Part(bench_play.beside_torchrl, peers=True),
+    "openspiel": Part(bench_play.beside_openspiel, peers=True),
+    "sb3": Part(bench_train.beside_sb3, peers=True),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, "peers"]))
+    parser.add_argument("--rounds", type=int, help="of every part, in place of its own")
+    parser.add_argument("--device", choices=PAGES, default="cpu", help="which has its own page")
+    chosen = parser.parse_args()
+    names = [name for name, part in PARTS.items() if not part.peers]
+    if chosen.parts == ["peers"]:
+        names = [name for name, part in PARTS.items() if part.peers]
+    elif chosen.parts:
+        names = chosen.parts
+    unknown = set(names) - set(PARTS)
+    if unknown:
+        parser.error(f"no part is called {', '.join(sorted(unknown))}; parts: {', '.join(PARTS)}")
+    if chosen.device != "cpu":
+        names = [name for name in names if PARTS[name].on_gpu]
+    return max([run(name, chosen.rounds, chosen.device) for name in names], default=0)
+
+
+def run(name: str, rounds: int | None, device: str) -> int:
+    """Measure, print and write one part; 3 where that failed, which stands on the page, too."""
+    part, code = PARTS[name], 0
+    progress(f"{name}: begun")
+    torch.set_num_threads(1)
+    words = {"device": device} if part.on_gpu else {}
+    try:
+        if part.peers and not PEERS.exists():
+            raise RuntimeError("the peers are not there: make bench-peers installs them")
+        table = part.table(rounds=rounds or part.rounds, **words)
+    except Exception as error:  # reported on the page; the other parts are measured
+        table, code = f"Not measured: {type(error).__name__}: {error}", 3
+    print(f"\n{name}\n\n{table}\n", flush=True)
+    write_section(PAGES[device], name, f"{table}\n\n{how(name, rounds or part.rounds, device)}\n")
+    return code
+
+
+def how(name: str, rounds: int, device: str) -> str:
+    """Where, when and how a table was measured."""
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    where = f"{bench_limits.processor()}, {datetime.date.today()}{load}"
+    of = f"medians of {rounds} rounds and their range" if rounds > 1 else "one round"
+    command = f".venv/bin/python scripts/bench/bench.py {name}"
+    if device != "cpu":
+        where, command = f"{torch.cuda.get_device_name()}, {where}", f"{command} --device {device}"
+    return f"{where}; {of}. Regenerate: `{command}`."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""The compiled kernels: learning 2048, solving Connect 4 and battleship, counting layouts."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from bench_tools import ROOT, in_turn, progress, ratio, rows, short
+from bench_train import speed
+
+sys.path.append(str(ROOT / "scripts" / "checks"))
+
+from connect4_boards import COLUMNS, FILE, LINE, ROWS, Board, boards_of, random_position
+
+from rlgames.commands.configs import EvalConfig, SolveConfig
+from rlgames.config.compose import load_config
+from rlgames.factory.agents import build_player
+from rlgames.factory.components import build_game
+from rlgames.kernels.jit import jit
+from rlgames.solvers.alphabeta import AlphaBeta
+from rlgames.solvers.optimum import find_optimum
+
+TD = ["experiment=2048_ntuple", "learner.step_size=constant", "lr=0.1", "learner.lr_end=0.1"]
+ONE, TWO = "learner.threads=1", "learner.threads=2"
+COMPILED = ["learner.backend=numba", "batch=2048", "window=64"]
+HALF = ["lr=0.5", "learner.lr_end=0.5"]
+TD_LEARNERS = {
+    "torch, TD(0), 512 games at once": ([*TD, "learner.backend=torch", ONE], 1024),
+    "compiled, TD(0)": ([*TD, *COMPILED, ONE], 12_000),
+    "compiled, TD(0), two threads": ([*TD, *COMPILED, TWO], 24_000),
+    "compiled, temporal coherence": (
+        [*TD, *COMPILED, ONE, "learner.step_size=temporal_coherence", *HALF],
+        10_000,
+    ),
+    "compiled, temporal coherence, two threads": (
+        [*TD, *COMPILED, TWO, "learner.step_size=temporal_coherence", *HALF],
+        14_000,
+    ),
+    "compiled, TD(0.5)": ([*TD, *COMPILED, ONE, "learner.td_lambda=0.5"], 12_000),
+}
+"""By name the settings and the number of games."""
+
+LOOKUPS = 3.0 * 32 + 2 * 32
+"""Numbers read or written a move: three legal actions on average, four tuples in eight orientations
+each, and as many read again and written by learning."""
+
+
+def td_compiled(rounds: int) -> str:
+    """n-tuple learning by backend, and how near it is to what the memory here allows."""
+    sides: dict[str, Callable[[], float]] = {"random access": random_access}
+    for name, (words, games) in TD_LEARNERS.items():
+        own = [*words, f"games={games}", f"log_every={games // 8}", "eval_games=1"]
+        sides[name] = partial(speed, [*own, f"eval_every={games}"])
+    random_access()  # compiles
+    results = in_turn(sides, rounds)
+    limit = results.pop("random access")
+    first = next(iter(results.values()))
+    body = [
+        [name, each.text(), ratio(each, first), f"{LOOKUPS * each.median / limit.median:.0%}"]
+        for name, each in results.items()
+    ]
+    head = ["learner", "moves learned per second", "ratio to torch", "of random access"]
+    return f"{rows(head, body)}\n\nRandom access, one thread: {limit.text()} numbers a second."
+
+
+@jit()
+def add_at(values: np.ndarray, number: int, seed: int) -> None:
+    """Add to values at pseudo-random places."""
+    mask, place = np.uint64(len(values) - 1), np.uint64(seed)
+    for _ in range(number):
+        place = place * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        values[(place >> np.uint64(33)) & mask] += np.float32(1)
+
+
+def random_access(number: int = 30_000_000) -> float:
+    """Numbers changed a second in a table about as large as that of four six-tuples."""
+    values = np.zeros(1 << 25, np.float32)
+    begun = time.perf_counter()
+    add_at(values, number, 1)
+    return number / (time.perf_counter() - begun)
+
+
+SECONDS_A_POSITION = 2.0
+NUM_RANDOM, MIN_STONES = 1000, 8
+
+
+def connect4(rounds: int) -> str:
+    """How fast positions are solved; each of those of a set with an empty table."""
+    generator = random.Random(12345)
+    drawn: list[Board] = []
+    while len(drawn) < NUM_RANDOM:
+        position = random_position(generator, generator.randint(MIN_STONES, 41))
+        if position is not None:
+            drawn.append(position[1])
+    sets = {f"random, {MIN_STONES} stones or more": drawn, "labeled": boards_of(FILE)}
+    body = []
+    for name, boards in sets.items():
+        solver, seconds, solved = AlphaBeta(ROWS, COLUMNS, LINE), [], 0
+        for board in boards:
+            solver.clear()
+            begun = time.perf_counter()
+            solved += solver.search(*board, SECONDS_A_POSITION).value is not None
+            seconds.append(time.perf_counter() - begun)
+        counts = [str(len(boards)), str(solved), f"{1000 * statistics.median(seconds):.1f}"]
+        body.append([name, *counts, f"{max(seconds):.1f}", short(solver.positions / sum(seconds))])
+        progress(" ".join(body[-1]))
+    head = ["positions", "number", f"solved within {SECONDS_A_POSITION:.0f} s", "median ms"]
+    return rows([*head, "longest, s", "positions searched per second"], body)
+
+
+CASES = {
+    "case 1: 4×4, ship 4, 1 shot": ["board=4", "ships=[4]", "shots=1"],
+    "case 2: 5×5, ships 4 and 2, 1 shot": ["board=5", "ships=[4,2]", "shots=1"],
+    "case 3: 4×4, ship 2, 2 shots": ["board=4", "ships=[2]", "shots=2"],
+    "case 4: 4×4, ship 4, 2 shots": ["board=4", "ships=[4]", "shots=2"],
+    "case 5: 4×4, ships 4 and 2, 2 shots": ["board=4", "ships=[4,2]", "shots=2"],
+}
+
+
+def belief(rounds: int) -> str:
+    """Exact optima of battleship and Salvo."""
+    body = []
+    for name, words in CASES.items():
+        seconds = []
+        for _ in range(rounds):
+            game = build_game(load_config(SolveConfig, ["game=salvo", *words]).game)
+            optimum = find_optimum(game, 1200.0, 12.0)
+            assert optimum is not None
+            seconds.append(optimum.seconds)
+        assert optimum is not None
+        body.append([name, f"{optimum.value:.4f}", f"{optimum.states:,}", f"{min(seconds):.2f}"])
+        progress(" ".join(body[-1]))
+    return rows(["game", "optimum, turns", "positions", "seconds, the fastest"], body)
+
+
+DENSITY_GAMES = 10
+
+
+def density(rounds: int) -> str:
+    """Exact counts of layouts, by shot of a game on 10×10 with ships of 5, 4, 3, 3 and 2."""
+    words = ["game=salvo", "board=10", "ships=[5,4,3,3,2]", "shots=1", "player=density"]
+    cfg = load_config(EvalConfig, words)
+    first: list[float] = []
+    until_hit: list[float] = []
+    after: list[float] = []
+    for seed in (0, *range(DENSITY_GAMES)):
+        if seed == 0:  # the first game compiles
+            first, until_hit, after = [], [], []
+        game: Any = build_game(cfg.game)
+        assert cfg.player is not None
+        player = build_player(cfg.player, game, cfg.game)
+        rng = torch.Generator().manual_seed(seed)
+        state, had_hit = game.initial(1, rng), False
+        while not bool(state.done):
+            begun = time.perf_counter()
+            action = player.choose(game.public(state), rng)
+            seconds = time.perf_counter() - begun
+            times = after if had_hit else until_hit if int(state.turn) else first
+            times.append(seconds)
+            state = game.step(state, action, rng)
+            had_hit = had_hit or bool(game.shots_and_hits(state)[1].any())
+    body = [
+        [name, f"{1000 * statistics.mean(times):.0f}", f"{1000 * max(times):.0f}", str(len(times))]
+        for name, times in {
+            "first": first,
+            "later, before a hit": until_hit,
+            "after the first hit": after,
+        }.items()
+        if times
+    ]
+    return rows(["shot", "mean ms", "longest ms", "shots"], body)

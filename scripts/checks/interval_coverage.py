@@ -1,0 +1,398 @@
+"""How often each interval contains the truth, by simulation; writes a table of docs/statistics.md.
+
+Each case draws experiments whose truth is known, and asks the function that the commands call for
+its interval. Games of evaluations are drawn from the results of games that are played first.
+
+    python scripts/checks/interval_coverage.py [--simulations 20000] [--print]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rlgames.commands.arena import competitors
+from rlgames.core.intervals import Interval, mean_interval, pooled_rate_interval, wilson_interval
+from rlgames.core.rng import make_generator
+from rlgames.evaluation.aggregate import (
+    STATISTICS,
+    bootstrapped,
+    difference_of_means,
+    mean_of_runs,
+    probability_of_improvement,
+)
+from rlgames.evaluation.elo import elo_intervals, elo_ratings
+from rlgames.evaluation.evaluate import EvaluationSettings, evaluate
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "statistics.md"
+
+SIMULATIONS = 20_000
+
+GAMES = 40_000
+"""Games from whose results evaluations are drawn."""
+
+Floats = NDArray[np.float64]
+Experiment = Callable[[np.random.Generator], Iterator[tuple[float, Interval | None]]]
+"""An experiment that yields true values with the intervals that should contain them."""
+
+
+Population = Callable[[], Floats]
+"""Results from which evaluations are drawn; the games are played at the first call."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of interval in a situation. sizes: sample sizes, each with its experiment.
+
+    is_right: whether 94 to 96% are claimed; otherwise the table says what is reached. cost: how
+    many times fewer simulations it gets, because they take longer.
+    """
+
+    kind: str
+    situation: str
+    sizes: dict[int, Experiment]
+    is_right: bool = True
+    cost: int = 1
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The fraction of the intervals that contained the truth, their number, and the number of
+    experiments without an interval."""
+
+    fraction: float
+    intervals: int
+    missing: int
+
+    @property
+    def error(self) -> float:
+        """The standard error of the fraction where it should be 0.95."""
+        return math.sqrt(0.95 * 0.05 / max(self.intervals, 1))
+
+
+def measure(experiment: Experiment, simulations: int, seed: int = 0) -> Coverage:
+    """Run an experiment this many times; experiments without an interval are only counted."""
+    rng = np.random.default_rng(seed)
+    hits, intervals, missing = 0, 0, 0
+    for _ in range(simulations):
+        for truth, interval in experiment(rng):
+            if interval is None:
+                missing += 1
+                continue
+            intervals += 1
+            hits += interval[0] <= truth <= interval[1]
+    return Coverage(hits / max(intervals, 1), intervals, missing)
+
+
+@functools.cache
+def results(player: str, rules: str, games: int) -> tuple[Floats, Floats]:
+    """Turns and scores [G] of a player's games."""
+    _, game, players = competitors([player], rules.split())
+    opponent = competitors(["random"], rules.split())[2][0] if game.spec.seats == 2 else None
+    rng = make_generator(0, f"coverage {player}")
+    with torch.inference_mode():
+        state = evaluate(game, players[0], EvaluationSettings(games), rng, opponent).state
+    return state.turn.double().numpy(), state.score[:, 0].double().numpy()
+
+
+FLEET = "game=salvo board=10 ships=[5,4,3,3,2] shots=1"
+
+
+def means_of_games(games: int) -> list[Case]:
+    small = "game=salvo board=4 ships=[4] shots=2"
+    populations: dict[str, Population] = {
+        "2048, scores of random play": lambda: results("random", "game=2048", games // 2)[1],
+        "2048, scores of `corner`": lambda: results("corner", "game=2048", games // 4)[1],
+        "battleship 10×10, turns of random play": lambda: results("random", FLEET, games // 2)[0],
+        "battleship 10×10, turns of `hunt_target`": lambda: results(
+            "hunt_target", FLEET, games // 4
+        )[0],
+        "Salvo 4×4, turns of random play": lambda: results("random", small, games // 2)[0],
+    }
+    cases = [
+        Case("mean of games", name, {n: _mean(values, n) for n in (20, 100, 2000)})
+        for name, values in populations.items()
+    ]
+    cases.append(
+        Case(
+            "mean of games",
+            "Connect 4, turns in both seats",
+            {n: _mean_over_seats(games // 4, n) for n in (20, 100, 2000)},
+        )
+    )
+    values = populations["battleship 10×10, turns of random play"]
+    few = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
+    many = np.linspace(1, 3, 1000) / 2000
+    for name, weights in (("6 layouts", few), ("1,000 layouts, each twice", many)):
+        words = f"all of {name}, weighted by their probabilities"
+        cases.append(Case("mean of games", words, {2000: _weighted_mean(values, weights, 2000)}))
+    return cases
+
+
+def _mean(population: Population, count: int) -> Experiment:
+    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+        values = population()
+        yield float(values.mean()), mean_interval(rng.choice(values, count))
+
+    return experiment
+
+
+def _mean_over_seats(games: int, count: int) -> Experiment:
+    seat = np.arange(count) % 2
+
+    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+        turns = results("win_or_block", "game=connect4", games)[0]
+        first, second = turns[::2], turns[1::2]
+        truth = float(first.mean() + second.mean()) / 2
+        value = np.where(seat == 0, rng.choice(first, count), rng.choice(second, count))
+        yield truth, mean_interval(value, stratum=seat)
+
+    return experiment
+
+
+def _weighted_mean(population: Population, weights: Floats, count: int) -> Experiment:
+    """The games of a layout take longer the later the layout comes."""
+    levels = np.linspace(0, 50, len(weights))
+    layout = np.arange(count) % len(weights)
+    weight = weights[layout] / np.bincount(layout)[layout]
+
+    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+        values = population()
+        truth = float(values.mean() + (weights * levels).sum())
+        yield truth, mean_interval(rng.choice(values, count) + levels[layout], weight, layout)
+
+    return experiment
+
+
+def paired_differences(games: int) -> list[Case]:
+    """Two players whose results have half of their variance in common: that of the board."""
+
+    def paired(count: int) -> Experiment:
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            board = rng.choice(results("random", FLEET, games // 2)[0], count)
+            own = results("hunt_target", FLEET, games // 4)[0]
+            first, second = (board + rng.choice(own, count) for _ in range(2))
+            yield -5.0, mean_interval(first - second - 5.0)
+
+        return experiment
+
+    sizes = {count: paired(count) for count in (20, 100, 1000)}
+    return [Case("paired difference", "battleship 10×10, turns", sizes)]
+
+
+def rates() -> list[Case]:
+    def single(center: float, count: int) -> Experiment:
+        low, high = (0.4, 0.6) if center == 0.5 else (center / 2, center * 2)
+
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            rate = rng.uniform(low, high)
+            yield rate, wilson_interval(int(rng.binomial(count, rate)), count)
+
+        return experiment
+
+    def seats(first: float, second: float, count: int) -> Experiment:
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            both = [1 - (1 - rate) * rng.uniform(0.5, 1.5) for rate in (first, second)]
+            parts = [(int(rng.binomial(count // 2, rate)), count // 2) for rate in both]
+            yield sum(both) / 2, pooled_rate_interval(parts)
+
+        return experiment
+
+    cases = [
+        Case("rate", f"about {center:g}", {n: single(center, n) for n in (20, 100, 2000)})
+        for center in (0.5, 0.1, 0.01)
+    ]
+    return cases + [
+        Case(
+            "rate over both seats",
+            f"about {first:g} and {second:g}",
+            {n: seats(first, second, n) for n in (20, 100, 2000)},
+        )
+        for first, second in ((0.5, 0.5), (0.9, 0.6), (0.99, 0.8))
+    ]
+
+
+def elo() -> list[Case]:
+    def tournament(strengths: tuple[float, ...], draws: float, games: int) -> Experiment:
+        count = len(strengths)
+        pairs = list(itertools.combinations(range(count), 2))
+        # The first seat is 100 points better. The truth is the rating from all possible games.
+        rates = {(i, j): _outcome_rates(strengths[i] - strengths[j], draws) for i, j in pairs}
+        table = np.zeros((count, count, 3))
+        for (row, column), rate in rates.items():
+            table[row, column] = 1e9 * rate.mean(0)
+            table[column, row] = table[row, column, ::-1]
+        truth = elo_ratings(table)
+
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            tables = [
+                (i, j, rng.multinomial(games // 2, rates[i, j]).astype(float), False)
+                for i, j in pairs
+            ]
+            intervals = elo_intervals(tables, count)
+            assert intervals is not None
+            # The ratings of two players mirror each other.
+            for player in range(1 if count == 2 else count):
+                yield truth[player], (intervals[0][player], intervals[1][player])
+
+        return experiment
+
+    situations = {
+        "two equal players": ((0.0, 0.0), 0.0),
+        "two equal players, half of the games drawn": ((0.0, 0.0), 0.5),
+        "two players, 200 points apart": ((200.0, 0.0), 0.3),
+        "two players, 400 points apart": ((400.0, 0.0), 0.3),
+        "four players from 0 to 600 points": ((600.0, 300.0, 100.0, 0.0), 0.3),
+    }
+    return [
+        Case("Elo", name, {n: tournament(*how, n) for n in (100, 1000)}, cost=10)
+        for name, how in situations.items()
+    ]
+
+
+def _outcome_rates(difference: float, draws: float) -> Floats:
+    """[2, 3]: the rates of wins, draws and losses in each seat; draws: up to this many of the games
+    that the weaker player does not lose."""
+    rates = []
+    for seat in (100.0, -100.0):
+        points = 1 / (1 + 10 ** (-(difference + seat) / 400))
+        drawn = 2 * draws * min(points, 1 - points)
+        rates.append([points - drawn / 2, drawn, 1 - points - drawn / 2])
+    return np.array(rates)
+
+
+SEEDS = (3, 5, 10)
+
+SHAPES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "skewed (log-normal, σ = 0.5)": lambda rng, n: np.exp(0.5 * rng.standard_normal(n)),
+    "one seed in five fails": lambda rng, n: np.where(
+        rng.random(n) < 0.8, rng.normal(1, 0.05, n), rng.normal(0.3, 0.1, n)
+    ),
+}
+"""How the results of seeds are distributed."""
+
+
+def seeds() -> list[Case]:
+    cases = []
+    for name, draw in SHAPES.items():
+        is_normal = name == "normal"
+        many = draw(np.random.default_rng(1), 400_000)
+        cases.append(
+            Case("mean over seeds", name, {n: _seed_mean(draw, many, n) for n in SEEDS}, is_normal)
+        )
+        for statistic in ("median", "iqm"):
+            for games in (1, 5):
+                words = {"median": "median", "iqm": "interquartile mean"}[statistic]
+                words += f" over seeds, {games} game" + "s" * (games > 1)
+                sizes = {n: _aggregate(statistic, draw, many, n, games) for n in SEEDS}
+                cases.append(Case(words, name, sizes, is_normal, cost=10))
+    return cases
+
+
+def _seed_mean(draw: Callable[..., Floats], many: Floats, count: int) -> Experiment:
+    truth = float(many.mean())
+
+    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+        yield truth, mean_of_runs([draw(rng, count)]).interval
+
+    return experiment
+
+
+def _aggregate(
+    statistic: str, draw: Callable[..., Floats], many: Floats, count: int, games: int
+) -> Experiment:
+    """Games whose levels are a fifth of a standard deviation apart."""
+    shifts = 0.2 * np.arange(games)
+    pooled = np.concatenate([many[: len(many) // games] + shift for shift in shifts])
+    truth = float(STATISTICS[statistic](pooled))
+
+    def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+        scores = [draw(rng, count) + shift for shift in shifts]
+        yield truth, bootstrapped(statistic, scores).interval
+
+    return experiment
+
+
+def pairs_of_agents() -> list[Case]:
+    def difference(ratio: float, count: int) -> Experiment:
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            first = 1 + rng.standard_normal(count)
+            second = ratio * rng.standard_normal(count)
+            yield 1.0, difference_of_means([first], [second]).interval
+
+        return experiment
+
+    def better(games: int, count: int) -> Experiment:
+        def experiment(rng: np.random.Generator) -> Iterator[tuple[float, Interval | None]]:
+            effect = rng.uniform(0, 2)
+            first = [effect + rng.standard_normal(count) for _ in range(games)]
+            second = [rng.standard_normal(count) for _ in range(games)]
+            truth = 0.5 * (1 + math.erf(effect / 2))
+            yield truth, probability_of_improvement(first, second).interval
+
+        return experiment
+
+    return [
+        Case("difference of agents", "equal spread", {n: difference(1, n) for n in SEEDS}),
+        Case("difference of agents", "spread 1 : 2", {n: difference(2, n) for n in SEEDS}),
+        Case("difference of agents", "spread 1 : 4", {n: difference(4, n) for n in SEEDS}),
+        Case("probability of improvement", "1 game", {n: better(1, n) for n in SEEDS}),
+        Case("probability of improvement", "5 games", {n: better(5, n) for n in SEEDS}),
+    ]
+
+
+def all_cases(games: int = GAMES) -> list[Case]:
+    """Every kind of interval that a command prints; games: how many are played to draw from."""
+    return [
+        *means_of_games(games),
+        *paired_differences(games),
+        *rates(),
+        *elo(),
+        *seeds(),
+        *pairs_of_agents(),
+    ]
+
+
+def table(cases: list[Case], simulations: int) -> str:
+    lines = ["| interval | of | covered, % (sample size) | |", "|---|---|---|---|"]
+    for case in cases:
+        cells, outside = [], []
+        for size, experiment in case.sizes.items():
+            coverage = measure(experiment, simulations // case.cost)
+            missing = coverage.missing / max(coverage.missing + coverage.intervals, 1)
+            text = f"{100 * coverage.fraction:.1f} ({size:,})"
+            cells.append(text + (f", none in {missing:.0%}" if missing else ""))
+            if not 0.94 <= round(coverage.fraction, 3) <= 0.96:
+                outside.append(size)
+        print(case.kind, "|", case.situation, "|", "; ".join(cells), flush=True)
+        lines.append(
+            f"| {case.kind} | {case.situation} | {'; '.join(cells)} "
+            f"| {'outside' if outside else ''} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--simulations", type=int, default=SIMULATIONS)
+    parser.add_argument("--print", action="store_true", help="leave the page as it is")
+    chosen = parser.parse_args()
+    text = table(all_cases(), chosen.simulations)
+    if not chosen.print:
+        before, mark, rest = PAGE.read_text(encoding="utf-8").partition("<!-- coverage -->\n")
+        after = rest[rest.index("<!-- end of coverage -->") :]
+        PAGE.write_text(f"{before}{mark}\n{text}\n{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
