@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rlgames.cli.text_tables import Column, print_table
+from rlgames.cli.text_tables import Column, latex_table, print_table
 from rlgames.cli.text_tables import rows as table_rows
 from rlgames.commands.study import PlannedStudy, plan_study, run_study, selected
 from rlgames.commands.study_record import (
@@ -25,6 +25,9 @@ from rlgames.config.studies import PLACEHOLDER, Study, StudyColumn, StudyTable, 
 from rlgames.core.text import json_text, printable
 from rlgames.evaluation.cells import MISSING, NOTE, Cell
 from rlgames.runs import storage
+
+BEST = ("⟦", "⟧")
+"""Around the best value of a column, until a format says how it is marked."""
 
 TEST = (
     "† lies outside the 95% interval of {metric}: one-sample t-test over seeds at 5%. Without †, "
@@ -51,7 +54,7 @@ def study_command(names: list[str], words: list[str]) -> int:
         records[leaf.name] = make_record(planned, leaf, old[leaf.name])
         write_record(folder / f"{leaf.name}.json", records[leaf.name])
     _draw_curves(planned, code == 0)
-    _print(planned.study, records, cfg.format)
+    _print(planned, records, cfg.format)
     if cfg.page:
         update_page(Path(cfg.page), planned.study, records)
     return code
@@ -95,32 +98,25 @@ def _draw_curves(planned: PlannedStudy, is_done: bool) -> None:
                 report_command(runs, [f"curves={folder / name}.png", *overrides])
 
 
-def tables(
-    study: Study, record: Record, marks: tuple[str, str]
-) -> Iterator[tuple[StudyTable, list[Column]]]:
-    """The tables of a study; marks: around the best value of a column."""
+def tables(study: Study, record: Record) -> Iterator[tuple[StudyTable, list[Column]]]:
+    """The tables of a study, with BEST around the best value of a column."""
     for table, labels, columns in zip(study.tables, study.rows, study.columns, strict=True):
         head = Column(table.head, [*labels.values()], is_text=True)
-        cells = [
-            Column(column.heading, _cells(study, record, [*labels], column, marks))
-            for column in columns
-        ]
-        yield table, [head, *cells]
+        values = [_column(study, record, [*labels], column) for column in columns]
+        yield table, [head, *values]
 
 
-def _cells(
-    study: Study, record: Record, runs: Sequence[str], column: StudyColumn, marks: tuple[str, str]
-) -> list[str]:
+def _column(study: Study, record: Record, runs: Sequence[str], column: StudyColumn) -> Column:
     cells = [cell_of(study, record, run, column.metric) for run in runs]
     means = [cell.mean for cell in cells if cell is not None]
     choose = {"lowest is best": min, "highest is best": max}.get(column.option)
     best = choose(means) if choose and means else None
     texts = []
     for run, cell in zip(runs, cells, strict=True):
-        text = _reported(study, record, run, column, cell)
+        text = _shown(study, record, run, column, cell)
         is_best = cell is not None and cell.mean == best
-        texts.append(marks[0] + text + marks[1] if is_best else text)
-    return texts
+        texts.append(f"{BEST[0]}{text}{BEST[1]}" if is_best else text)
+    return Column(column.heading, texts)
 
 
 def cell_of(study: Study, record: Record, run: str, metric: str) -> Cell | None:
@@ -128,9 +124,7 @@ def cell_of(study: Study, record: Record, run: str, metric: str) -> Cell | None:
     return None if cell is None else Cell.from_record(cell)
 
 
-def _reported(
-    study: Study, record: Record, run: str, column: StudyColumn, cell: Cell | None
-) -> str:
+def _shown(study: Study, record: Record, run: str, column: StudyColumn, cell: Cell | None) -> str:
     """A cell as text; a reported one may be text, or is marked where a test finds a difference."""
     if not column.metric.startswith("reported.") or len(column.terms) > 1:
         return MISSING if cell is None else cell.shown(column.factor, column.format, column.option)
@@ -146,12 +140,13 @@ def section(study: Study, records: dict[str, Record]) -> str:
     """The section of a study in a page, in Markdown; its parts have comments around them."""
     record = records.get(study.name, {})
     parts = [filled(study, record, study.before)]
-    for table, columns in tables(study, record, ("**", "**")):
+    for table, columns in tables(study, record):
         parts.append(f"### {table.title}" if table.title else "")
         parts.append(filled(study, record, table.before))
         lines = [[cell.replace("|", "\\|") for cell in row] for row in table_rows(columns)]
         lines.insert(1, ["---"] * len(columns))
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        parts.append(_marked(text, "**", "**"))
         parts.append(filled(study, record, table.after))
     parts += notes(study)
     for part in study.parts:
@@ -212,43 +207,54 @@ def update_page(page: Path, study: Study, records: dict[str, Record]) -> None:
     storage.write_file(page.parent, page.name, text)
 
 
-def _print(study: Study, records: dict[str, Record], format: str) -> None:
+def _print(planned: PlannedStudy, records: dict[str, Record], format: str) -> None:
+    study = planned.study
     if format == "json":
         print(json_text(records))
     elif format == "csv":
-        _print_csv(study, records)
+        _print_csv(planned, records)
     elif format == "markdown":
         print(section(study, records), end="")
     elif format == "html":
         print(_html(study, records))
     else:
-        marks = ("\\textbf{", "}") if format == "latex" else ("", " (best)")
         for leaf in study.leaves:
-            for table, columns in tables(leaf, records[leaf.name], marks):
-                plain = [_plain(column, format) for column in columns]
+            for table, columns in tables(leaf, records[leaf.name]):
+                title, plain = table.title or leaf.name, [*map(_plain, columns)]
                 if format == "latex":
-                    print(f"% {printable(table.title or leaf.name)}")
-                print_table(table.title or leaf.name, plain, format)
+                    text = _marked(latex_table(plain), "\\textbf{", "}")
+                    print(f"% {printable(title)}\n{text}\n")
+                else:
+                    cells = [[_marked(each, "", " (best)") for each in c.cells] for c in plain]
+                    shown = [replace(c, cells=own) for c, own in zip(plain, cells, strict=True)]
+                    print_table(title, shown, format)
             for note in notes(leaf):
                 print(f"% {printable(note)}" if format == "latex" else printable(note))
         print(f"% {NOTE}" if format == "latex" else NOTE)
 
 
-def _plain(column: Column, format: str) -> Column:
-    cells = [cell.replace("`", "").replace("**", "") for cell in column.cells]
+def _plain(column: Column) -> Column:
+    cells = [cell.replace("`", "") for cell in column.cells]
     return replace(column, heading=column.heading.replace("`", ""), cells=cells)
 
 
-def _print_csv(study: Study, records: dict[str, Record]) -> None:
+def _marked(text: str, begin: str, end: str) -> str:
+    """A text with these marks around the best values."""
+    return text.replace(BEST[0], begin).replace(BEST[1], end)
+
+
+def _print_csv(planned: PlannedStudy, records: dict[str, Record]) -> None:
     """A line for each value, with full numbers and the command that makes it."""
+    directory = planned.sweep.directory
     writer = csv.writer(sys.stdout, lineterminator="\n")
     names = ("study", "run", "metric", "mean", "half", "n", "values", "checkpoint", "command")
     writer.writerow(names)
-    for leaf in study.leaves:
+    for leaf in planned.study.leaves:
         for run, entry in records[leaf.name]["runs"].items():
             for metric, cell in entry["cells"].items():
                 made = entry["evaluations"].get(metric.partition(".")[0], {})
                 command = made.get("command", entry["command"])
+                command = command.replace(" RUN", f" {directory / run}/SEED", 1)
                 values = " ".join(map(str, cell.get("values", [])))
                 numbers = (cell["mean"], cell["half"], cell["n"], values)
                 row = (leaf.name, run, metric, *numbers, made.get("checkpoint", ""), command)
@@ -259,7 +265,7 @@ def _html(study: Study, records: dict[str, Record]) -> str:
     """A page of the tables."""
     parts = [f"<!doctype html><meta charset=utf-8><title>{html.escape(study.name)}</title>"]
     for leaf in study.leaves:
-        for table, columns in tables(leaf, records[leaf.name], ("\0", "\1")):
+        for table, columns in tables(leaf, records[leaf.name]):
             parts.append(f"<h2>{html.escape(table.title or leaf.name)}</h2><table>")
             for number, row in enumerate(table_rows(columns)):
                 tag = "td" if number else "th"
@@ -268,4 +274,4 @@ def _html(study: Study, records: dict[str, Record]) -> str:
             parts.append("</table>")
         parts += [f"<p>{html.escape(note)}</p>" for note in notes(leaf)]
     text = "\n".join([*parts, f"<p>{html.escape(NOTE)}</p>"])
-    return text.replace("\0", "<b>").replace("\1", "</b>")
+    return _marked(text, "<b>", "</b>")

@@ -24,6 +24,7 @@ LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
     **{"±": "$\\pm$", "–": "--", "…": "\\ldots{}", "×": "$\\times$", '"': "''"},
+    **{"†": "$\\dagger$", "−": "$-$", "→": "$\\to$"},
     **{"<": "$<$", ">": "$>$", "|": "$|$", "[": "{[}", "]": "{]}"},
 }
 """Characters that LaTeX would take for commands, or lacks."""

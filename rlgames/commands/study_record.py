@@ -86,6 +86,8 @@ def make_record(planned: PlannedStudy, study: Study, old: Record) -> Record:
         known = former.get(name, {})
         if not entry["seeds"] and known.get("command") == entry["command"]:
             entry.update({key: known[key] for key in ("seeds", "seconds") if key in known})
+        order = ("command", "seeds", "seconds", "evaluations", "cells")
+        runs[name] = {key: entry[key] for key in order if key in entry}
         for each, evaluation in entry["evaluations"].items():
             same = known.get("evaluations", {}).get(each, {})
             if "n" not in evaluation and same.get("command") == evaluation["command"]:
