@@ -1,4 +1,4 @@
-"""Runs that are killed at random times by scripts/checks/storm.py lose nothing and leave no process."""
+"""Runs that scripts/checks/storm.py kills at random times lose nothing and leave no process."""
 
 import argparse
 import json
